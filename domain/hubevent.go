@@ -46,6 +46,8 @@ type HubEvent struct {
 type EncodedEvent struct {
 	// Seq is the event's sequence in the hub's stream. It is never shown to clients.
 	Seq uint64
+	// Number counts the events of the hub's log, from 1. It is never shown to clients.
+	Number uint64
 	// StoredNanos is when the event was stored, in nanoseconds since 1970.
 	StoredNanos int64
 	// Frame is the whole Server-Sent Events message: `id:`, `event:`, `data:` and the empty line

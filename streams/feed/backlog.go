@@ -14,8 +14,9 @@ import (
 type Backlog struct {
 	logs *Logs
 	log  logEpoch
-	// next is the sequence that is read next, and last the last one of the backlog.
-	next, last uint64
+	// next is the sequence that is read next, and last the last one of the backlog. total is how many
+	// events the log has had up to last.
+	next, last, total uint64
 	// after is the time, in nanoseconds since 1970: older events are left out.
 	after int64
 	// Former is when the last event of the organization was stored, in nanoseconds since 1970, that
@@ -45,7 +46,7 @@ func (l *Logs) LastStored(ctx context.Context, hub domain.HubID) (int64, error) 
 func (l *Logs) knownEnd(ctx context.Context, hub domain.HubID) (bounds, error) {
 	if l.cfg.Journal != nil {
 		if tip, ok := l.cfg.Journal.Tip(hub); ok {
-			return bounds{last: tip.Seq, lastStored: tip.Time}, nil
+			return bounds{last: tip.Seq, lastStored: tip.Time, events: tip.Events}, nil
 		}
 	}
 	// No record of the hub was ever journaled, so its stream changes only by expiry.
@@ -83,7 +84,9 @@ func (l *Logs) Backlog(
 	if err != nil {
 		return b, unavailable(err)
 	}
-	b = Backlog{logs: l, log: logEpoch{hub, epoch}, after: after, last: end.last}
+	b = Backlog{
+		logs: l, log: logEpoch{hub, epoch}, after: after, last: end.last, total: end.events,
+	}
 	b.next = b.last + 1
 	if b.last == 0 || end.lastStored.UnixNano() <= after {
 		return b, nil
@@ -95,7 +98,6 @@ func (l *Logs) Backlog(
 			return b, unavailable(err)
 		}
 		b.next = first
-		l.loadNonEvents(ctx, hub)
 	}
 	if epoch.After > 0 && first <= epoch.After+1 {
 		if b.Former, err = b.lastFormer(ctx, org); err != nil {

@@ -18,6 +18,9 @@ import (
 type bounds struct {
 	// first and last are the first and the last sequence; first is last+1 for an empty log.
 	first, last uint64
+	// events is how many events the log has had; of a log that the journal never had, the last
+	// sequence.
+	events uint64
 	// lastStored is when the last record was stored. It may have expired since.
 	lastStored time.Time
 }
@@ -142,6 +145,7 @@ func boundsOf(info *jetstream.StreamInfo) bounds {
 		first:      info.State.FirstSeq,
 		last:       info.State.LastSeq,
 		lastStored: info.State.LastTime,
+		events:     info.State.LastSeq,
 	}
 	if info.State.Msgs == 0 {
 		b.first = b.last + 1

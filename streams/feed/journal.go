@@ -62,7 +62,6 @@ func (l *Logs) received(group int, commits []journal.Commit) {
 				end++
 			}
 			s := l.shard(hub)
-			l.nonEvents.received(records[n:end])
 			from := len(observed)
 			if observer != nil {
 				observed = l.observe(*observer, observed, records[n:end])
@@ -90,6 +89,6 @@ func (l *Logs) received(group int, commits []journal.Commit) {
 func storedRecord(r *journal.Record) stored {
 	return stored{
 		seq: r.Seq, data: r.Payload, event: r.Kind.IsEvent(), state: r.Kind == journal.KindState,
-		at: r.Time, number: r.Through, epoch: r.EpochID, org: r.OrgID,
+		at: r.Time, events: r.Events, number: r.Through, epoch: r.EpochID, org: r.OrgID,
 	}
 }

@@ -2,34 +2,56 @@ package feed
 
 import (
 	"context"
-	"sort"
+	"errors"
+	"time"
 
 	"hubcloud/domain"
 )
 
-// eventsAfter returns how many events that readers see are after a sequence. It asks the broker
-// only if the ring does not have them all and the log was not counted before. Records of commands
-// and states do not count, unless they cannot be read at the moment or there are more than
-// maxLoadedNonEvents of them.
-func (t *tail) eventsAfter(ctx context.Context, pos uint64) uint64 {
-	n, before := t.ringAfter(pos)
-	if before <= pos {
-		return n
-	}
-	logs := t.shard.logs
-	logs.loadNonEvents(ctx, t.hub)
-	// Events may have left the ring since.
-	n, before = t.ringAfter(pos)
-	return n + logs.eventsAfter(t.hub, pos, before)
+// lagPatience bounds the search for the first event after a position.
+const lagPatience = time.Second
+
+// eventsAfter returns how many events of the log are after the one with a number.
+func (t *tail) eventsAfter(number uint64) uint64 {
+	total := t.shard.logs.events(t)
+	return total - min(total, number)
 }
 
-// ringAfter returns how many events of the ring are after a sequence, and the sequence before which
-// the ring begins, or the log ends.
-func (t *tail) ringAfter(pos uint64) (n, before uint64) {
+// events returns how many events a log has had, as this process has received it.
+func (l *Logs) events(t *tail) uint64 {
+	if l.cfg.Journal != nil {
+		if tip, ok := l.cfg.Journal.Tip(t.hub); ok {
+			return tip.Events
+		}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	from := sort.Search(len(t.ring), func(i int) bool { return t.ring[i].Seq > pos })
-	return uint64(len(t.ring) - from), min(t.ringFrom-1, t.end)
+	return t.end
+}
+
+// eventsBehind returns how many events are after a sequence. It reads the next one, from the ring or
+// like a reader. Where that fails, it counts all records of the log.
+func (t *tail) eventsBehind(ctx context.Context, pos uint64) uint64 {
+	ctx, cancel := context.WithTimeout(ctx, lagPatience)
+	defer cancel()
+	for {
+		b, err := t.read(ctx, pos, space{events: 1, bytes: unbounded}, true)
+		var gone *goneError
+		switch {
+		case errors.As(err, &gone):
+			pos = max(gone.first-1, pos+1)
+			continue
+		case err != nil:
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			return t.end - min(t.end, pos)
+		case len(b.events) > 0:
+			return t.eventsAfter(b.events[0].Number - 1)
+		case b.next == pos:
+			return 0
+		}
+		pos = b.next
+	}
 }
 
 // lagOf returns the lag of a cursor after which that many events follow.
@@ -43,7 +65,7 @@ func lagOf(text string, behind uint64) domain.FeedLag {
 
 // Lag returns how far the reader is behind the log's end.
 func (r *Reader) Lag(ctx context.Context) domain.FeedLag {
-	return lagOf(r.Cursor(), r.tail.eventsAfter(ctx, r.pos))
+	return lagOf(r.Cursor(), r.tail.eventsBehind(ctx, r.pos))
 }
 
 // Lag returns how far a cursor is behind the log's end, as this process knows it. Errors are those
@@ -65,15 +87,8 @@ func (l *Logs) Lag(
 	if c.epoch != t.epoch.At(c.seq) || c.seq < t.epoch.After || l.age(c) > l.cfg.Retention {
 		return lag, errExpired()
 	}
-	return lagOf(after, t.eventsAfter(ctx, c.seq)), nil
+	return lagOf(after, t.eventsBehind(ctx, c.seq)), nil
 }
 
-// LeftFrom returns how many events of the backlog are from a sequence on; 0 stands for the event
-// that Next returns next. It is a count of sequences without the records that are known not to be
-// events.
-func (b *Backlog) LeftFrom(seq uint64) uint64 {
-	if seq == 0 {
-		seq = b.next
-	}
-	return b.logs.eventsAfter(b.log.hub, seq-1, b.last)
-}
+// LeftFrom returns how many events of the backlog are from the one with a number on.
+func (b *Backlog) LeftFrom(number uint64) uint64 { return b.total - min(b.total, number-1) }

@@ -66,16 +66,3 @@ func TestLag(t *testing.T) {
 		t.Errorf("Lag of a cursor of the former log: got %v, want cursor_expired", err)
 	}
 }
-
-// While a hub's stream is away, the records of commands count as events.
-func TestLagWithoutStream(t *testing.T) {
-	t.Parallel()
-	f := start(t, Config{RingEvents: 2})
-	last := f.append(hubA, 0, 1, 10)
-	f.command(hubA)
-	f.append(hubA, last, 11, 10)
-	f.journal.away.Store(true)
-	if page := f.page(hubA, "", 5); page.Lag.Behind != 16 {
-		t.Errorf("page: %d events are behind, want 15 and a record", page.Lag.Behind)
-	}
-}

@@ -46,8 +46,6 @@ type Logs struct {
 	unjournaled sync.Map
 	// silent has the hubs whose streams did not answer a moment ago.
 	silent silences
-	// nonEvents counts what is not an event.
-	nonEvents nonEvents
 
 	// ctx is the context of the goroutines started by work, canceled by Close. It is a field
 	// because the callers whose requests start these goroutines do not wait for them: no caller's

@@ -85,7 +85,7 @@ func (l *Logs) readPart(
 	page := r.page()
 	behind := uint64(0)
 	if page.HasMore {
-		behind = t.eventsAfter(ctx, page.Events[len(page.Events)-1].Seq)
+		behind = t.eventsAfter(page.Events[len(page.Events)-1].Number)
 	}
 	page.Lag = lagOf(page.Next, behind)
 	return page, nil

@@ -22,8 +22,8 @@ type stored struct {
 	event, state bool
 	// at is the message's own time or, for one without, when the broker stored it.
 	at time.Time
-	// number is what journal.Record.Through has for an event.
-	number uint64
+	// events is what journal.Record.Events has for an event, and number what Through has.
+	events, number uint64
 	// epoch and org are those of an event or a state; org may be empty.
 	epoch domain.EpochID
 	org   string
@@ -50,16 +50,29 @@ func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err err
 		}
 		m.data = state
 	}
-	if text := jsapi.Field(header, logformat.HeaderThrough); text != "" {
-		if m.number, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return m, fmt.Errorf("sequence %d: %w", m.seq, err)
-		}
+	if m.events, err = numberIn(header, logformat.HeaderEvents); err == nil {
+		m.number, err = numberIn(header, logformat.HeaderThrough)
+	}
+	if err != nil {
+		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
 	m.org = jsapi.Field(header, logformat.HeaderOrg)
 	if m.epoch, err = domain.ParseEpochID(jsapi.Field(header, logformat.HeaderEpoch)); err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
 	return m, nil
+}
+
+// numberIn returns the number in a header, 0 without the header.
+func numberIn(header nats.Header, name string) (n uint64, err error) {
+	text := jsapi.Field(header, name)
+	if text == "" {
+		return 0, nil
+	}
+	if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+		return 0, fmt.Errorf("header %s: %w", name, err)
+	}
+	return n, nil
 }
 
 // parsePublished reads a message of the feed.
@@ -72,5 +85,7 @@ func parsePublished(msg *nats.Msg) (stored, error) {
 }
 
 func (m stored) encode() (domain.EncodedEvent, error) {
-	return encode(m.epoch, m.seq, m.at, m.data)
+	e, err := encode(m.epoch, m.seq, m.at, m.data)
+	e.Number = m.events
+	return e, err
 }

@@ -15,7 +15,7 @@ import (
 //	   in the stream and the journal only
 //
 // Its methods are in tail.go (opening and closing, readers), tail_receive.go (new records),
-// tail_ring.go (the ring), tail_view.go (reading) and check.go (the comparison with the journal).
+// tail_ring.go (the ring), tail_read.go (reading) and check.go (the comparison with the journal).
 type tail struct {
 	shard *shard
 	hub   domain.HubID

@@ -150,6 +150,9 @@ func (f *fixture) commitSized(size int, hubs ...domain.HubID) journal.Commit {
 	if err != nil {
 		f.Fatal(err)
 	}
+	for _, r := range c.Records {
+		f.stored[r.Hub][r.Seq-1] = r // with its count of events
+	}
 	return c
 }
 
@@ -284,6 +287,7 @@ func (f *fixture) checkMessage(got *jsapi.Message, r *journal.Record) {
 		want[logformat.HeaderOrg] = r.OrgID
 		want[logformat.HeaderOwnLog] = r.OwnLog
 		want[logformat.HeaderThrough] = fmt.Sprint(r.Through)
+		want[logformat.HeaderEvents] = fmt.Sprint(r.Events)
 		if r.Connection != "" {
 			want[logformat.HeaderConnection] = r.Connection
 		}

@@ -36,6 +36,9 @@ func (m *message) set(r *journal.Record) {
 		m.Data = stateBody
 		m.Header[logformat.HeaderState] = []string{logformat.FormatState(r.Payload)}
 	}
+	if r.Kind.IsEvent() {
+		m.Header[logformat.HeaderEvents] = []string{strconv.FormatUint(r.Events, 10)}
+	}
 	if m.epoch == "" || m.epochID != r.EpochID {
 		m.epochID, m.epoch = r.EpochID, r.EpochID.String()
 	}

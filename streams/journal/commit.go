@@ -37,6 +37,9 @@ type Link struct {
 	// HubEvent, CloudEvent and State are the sequences of the last event of the hub, of the last
 	// event of the cloud and of the last state in the commit; 0 for none.
 	HubEvent, CloudEvent, State uint64
+	// Events is how many events the hub's log has had up to and including this commit, and
+	// eventsBefore how many before it.
+	Events, eventsBefore uint64
 	// LastTime is the time of the record with the sequence Last.
 	LastTime time.Time
 	// Prev is the journal sequence of the commit before this one that has records of the hub; 0
@@ -99,11 +102,15 @@ func NewCommit(
 
 // newLink returns the link of a hub whose first record of the commit seq is r.
 func newLink(seq uint64, r *Record, tip func(domain.HubID) (Tip, bool)) (Link, error) {
+	// Of a log that the index does not know, every record before counts as an event, so that no
+	// later record has a lower count.
 	link := Link{Hub: r.Hub, First: r.Seq, Last: r.Seq - 1}
+	link.countFrom(r.Seq - 1)
 	before, ok := tip(r.Hub)
 	if !ok {
 		return link, nil
 	}
+	link.countFrom(before.Events)
 	if r.Seq != before.Seq+1 {
 		return link, fmt.Errorf(
 			"sequence of %s: is %d, must be %d", r.Hub, r.Seq, before.Seq+1,
@@ -125,12 +132,18 @@ func newLink(seq uint64, r *Record, tip func(domain.HubID) (Tip, bool)) (Link, e
 // errOrder reports records of a hub that do not rise by one.
 var errOrder = errors.New("sequence: must be one above the hub's record before")
 
-// add adds the hub's next record.
+// countFrom sets how many events the hub's log has had before the commit, which has no records yet.
+func (l *Link) countFrom(events uint64) { l.Events, l.eventsBefore = events, events }
+
+// add adds the hub's next record, and sets its Events.
 func (l *Link) add(r *Record) error {
 	if r.Seq != l.Last+1 {
 		return errOrder
 	}
-	l.Last, l.LastTime = r.Seq, r.Time
+	if r.Kind.IsEvent() {
+		l.Events++
+	}
+	l.Last, l.LastTime, r.Events = r.Seq, r.Time, l.Events
 	switch r.Kind {
 	case KindHubEvent:
 		l.HubEvent = r.Seq

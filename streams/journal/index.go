@@ -32,9 +32,9 @@ type Index struct {
 
 // tip is a Tip with a smaller time.
 type tip struct {
-	seq, hubEvent, cloudEvent, state, commit, anchor uint64
-	nanos                                            int64
-	number                                           uint8
+	seq, hubEvent, cloudEvent, state, events, commit, anchor uint64
+	nanos                                                    int64
+	number                                                   uint8
 }
 
 // Tip is the end of a hub's log.
@@ -45,6 +45,8 @@ type Tip struct {
 	// StateSeq is that of the last record of a state; 0 if there was none in the chain of commits.
 	// All may have expired.
 	HubEvent, CloudEvent, StateSeq uint64
+	// Events is how many events the log has had.
+	Events uint64
 	// Time is that of the last record.
 	Time time.Time
 	// Commit is the journal sequence of the last commit that has records of the hub. It may have
@@ -73,7 +75,7 @@ func (x *Index) Tip(hub domain.HubID) (Tip, bool) {
 	}
 	return Tip{
 		Seq: t.seq, HubEvent: t.hubEvent, CloudEvent: t.cloudEvent, StateSeq: t.state,
-		Time:   utc(t.nanos),
+		Events: t.events, Time: utc(t.nanos),
 		Commit: t.commit, anchor: t.anchor, number: t.number,
 	}, true
 }
@@ -125,8 +127,9 @@ func (x *Index) apply(seq uint64, link *Link) {
 	x.tips[hub] = tip{
 		seq: link.Last, hubEvent: cmp.Or(link.HubEvent, before.hubEvent),
 		cloudEvent: cmp.Or(link.CloudEvent, before.cloudEvent),
-		state:      cmp.Or(link.State, before.state), commit: seq, anchor: link.anchor,
-		nanos: link.LastTime.UnixNano(), number: link.number,
+		state:      cmp.Or(link.State, before.state), events: link.Events, commit: seq,
+		anchor: link.anchor,
+		nanos:  link.LastTime.UnixNano(), number: link.number,
 	}
 }
 

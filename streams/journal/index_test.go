@@ -53,6 +53,9 @@ func TestIndexApplies(t *testing.T) {
 				default:
 					tip.HubEvent = tip.Seq
 				}
+				if r.Kind.IsEvent() {
+					tip.Events++
+				}
 				tip.Time = r.Time
 				want[hub] = tip
 				records = append(records, r)

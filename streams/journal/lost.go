@@ -56,6 +56,7 @@ func (r *Reader) last(ctx context.Context, hub domain.HubID, tip Tip) (place, er
 	}
 	behind := place{&Commit{Seq: tip.Commit + 1}, &Link{
 		Hub: hub, First: tip.Seq + 1, Last: tip.Seq, Prev: tip.Commit, anchor: tip.anchor,
+		eventsBefore: tip.Events,
 	}}
 	return r.overLost(ctx, behind, err)
 }
@@ -102,6 +103,7 @@ func (r *Reader) overLost(ctx context.Context, at place, gone error) (place, err
 func standIn(before, after place, lost uint64) place {
 	link := &Link{
 		Hub: after.link.Hub, First: before.link.Last + 1, Last: after.link.First - 1,
+		Events: after.link.eventsBefore, eventsBefore: before.link.Events,
 		Prev: before.commit.Seq, anchor: before.link.anchor, number: before.link.number + 1,
 	}
 	if before.link.number == 0 {
@@ -111,11 +113,12 @@ func standIn(before, after place, lost uint64) place {
 	for i := range records {
 		records[i] = Record{
 			Hub: link.Hub, Seq: link.First + uint64(i), Kind: KindCommand, Payload: []byte(`{}`),
-			Time: before.link.LastTime.Add(time.Duration(i + 1)), StandIn: true,
+			Events: link.eventsBefore, Time: before.link.LastTime.Add(time.Duration(i + 1)),
+			StandIn: true,
 		}
 	}
 	last := &records[len(records)-1]
-	link.LastTime = last.Time
+	link.LastTime, last.Events = last.Time, link.Events
 	var known Record // the hub's last event before, with what is known of the events behind
 	from, to := uint64(0), uint64(0)
 	for i := range before.commit.Records {

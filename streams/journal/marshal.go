@@ -45,8 +45,8 @@ type origin struct {
 //	time         8 bytes, big endian: nanoseconds since 1970 of the first record; without records,
 //	             of the last record in the journal, 0 for none
 //	texts        count; the length of each; then the bytes of all. The first ones are the hubs' ids
-//	hubs         count; for each: first sequence, distance back to Prev and to the anchor (0: none),
-//	             number (1 byte)
+//	hubs         count; for each: first sequence, number of events before, distance back to Prev and
+//	             to the anchor (0: none), number (1 byte)
 //	records      count; for each: index of the hub, flags (1 byte), nanoseconds since the record
 //	             before; if flagged: origin (epoch: 4 bytes; indexes of the texts organization and
 //	             own log), change of Through (signed varint, modulo 2^64), index of the text
@@ -77,6 +77,7 @@ func Marshal(c *Commit) ([]byte, error) {
 	for i, link := range c.Links {
 		hubs[link.Hub] = i
 		b = binary.AppendUvarint(b, link.First)
+		b = binary.AppendUvarint(b, link.eventsBefore)
 		b = binary.AppendUvarint(b, distance(c.Seq, link.Prev))
 		b = binary.AppendUvarint(b, distance(c.Seq, link.anchor))
 		b = append(b, link.number)

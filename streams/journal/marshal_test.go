@@ -42,6 +42,7 @@ func drawCommit(t *rapid.T) Commit {
 			former := rapid.Uint64Range(1, seq-1).Draw(t, "former commit")
 			tips[hub] = Tip{
 				Seq: next[hub], Commit: former,
+				Events: rapid.Uint64Range(0, next[hub]).Draw(t, "events"),
 				anchor: rapid.Uint64Range(0, former-1).Draw(t, "anchor"),
 				number: rapid.Byte().Draw(t, "number"),
 			}

@@ -80,6 +80,9 @@ type Record struct {
 	// OwnLog.
 	OwnLog  string
 	Through uint64
+	// Events is how many events the hub's log has had up to and including this record. The commit
+	// sets it.
+	Events uint64
 	// Connection is opaque text, stored with hub.connected and hub.disconnected.
 	Connection string
 	// Payload is the event or the command's record as one line of JSON, or a state. This package

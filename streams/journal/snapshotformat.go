@@ -17,7 +17,7 @@ const (
 	// maxParts is the most parts of a snapshot, which are stored as one atomic batch.
 	maxParts = jsapi.MaxBatch
 	// minTip is the fewest bytes of a hub in a snapshot.
-	minTip = 17
+	minTip = 18
 )
 
 // errOtherGeneration reports a part of another snapshot than the first part.
@@ -42,9 +42,9 @@ type snapshot struct {
 //	position
 //	id           16 bytes: that of the commit at position
 //	hubs         count; for each: length and bytes of its id; sequence; distances back to the last
-//	             event of the hub, that of the cloud and the last state (sequence itself: none),
-//	             from position to the last commit, and from there to its anchor (0: none); number
-//	             (1 byte); time (8 bytes, big endian: nanoseconds)
+//	             event of the hub, that of the cloud and the last state (sequence itself: none);
+//	             number of events; distances from position to the last commit, and from there to
+//	             its anchor (0: none); number (1 byte); time (8 bytes, big endian: nanoseconds)
 func (s *snapshot) marshal() [][]byte {
 	var lists [][]byte
 	var counts []uint64
@@ -80,6 +80,7 @@ func (t *tip) appendTo(b []byte, hub domain.HubID, position uint64) []byte {
 	for _, last := range []uint64{t.hubEvent, t.cloudEvent, t.state} {
 		b = binary.AppendUvarint(b, t.seq-last)
 	}
+	b = binary.AppendUvarint(b, t.events)
 	b = binary.AppendUvarint(b, position-t.commit)
 	b = binary.AppendUvarint(b, distance(t.commit, t.anchor))
 	b = append(b, t.number)
@@ -128,6 +129,7 @@ func (d *decoder) tip(tips map[domain.HubID]tip, position uint64) {
 	hub := domain.HubID(string(d.bytes(d.length())))
 	t := tip{seq: d.uvarint()}
 	hubEvent, cloudEvent, state := d.uvarint(), d.uvarint(), d.uvarint()
+	t.events = d.uvarint()
 	commit, anchor := d.uvarint(), d.uvarint()
 	t.number = d.byte()
 	t.nanos = d.nanos()
@@ -135,7 +137,7 @@ func (d *decoder) tip(tips map[domain.HubID]tip, position uint64) {
 		return
 	}
 	t.commit = position - commit
-	if max(hubEvent, cloudEvent, state) > t.seq || commit >= position || anchor >= t.commit {
+	if max(hubEvent, cloudEvent, state, t.events) > t.seq || commit >= position || anchor >= t.commit {
 		d.err, d.rest = errTip, nil
 		return
 	}

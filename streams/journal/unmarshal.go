@@ -32,7 +32,7 @@ func Unmarshal(data []byte) (Commit, error) {
 // allocated for a list before its entries are read.
 const (
 	minText   = 1
-	minLink   = 4
+	minLink   = 5
 	minRecord = 4
 )
 
@@ -112,6 +112,11 @@ func (d *decoder) links(seq uint64, texts []string) []Link {
 			d.fail("hub %q begins with sequence 0", link.Hub)
 		}
 		link.Last = link.First - 1
+		events := d.uvarint()
+		if events > link.Last && d.err == nil {
+			d.fail("hub %q has %d events before sequence %d", link.Hub, events, link.First)
+		}
+		link.countFrom(events)
 		link.Prev, link.anchor = d.former(seq), d.former(seq)
 		link.number = d.byte()
 	}

@@ -21,6 +21,8 @@ const (
 	// HeaderOwnLog is the hub's name for its own log, and HeaderThrough a number of that log.
 	HeaderOwnLog  = "Hubcloud-Log"
 	HeaderThrough = "Hubcloud-Through"
+	// HeaderEvents is how many events the log has had up to and including this one; on events.
+	HeaderEvents = "Hubcloud-Events"
 	// HeaderConnection is opaque text, stored with hub.connected and hub.disconnected.
 	HeaderConnection = "Hubcloud-Connection"
 	// HeaderTime is the time of the message, in nanoseconds since 1970, as FormatTime writes it. It

@@ -46,15 +46,14 @@ func (f *Feed) counterLocked(org string) *counter {
 // Lag returns how far the reader is behind the end of the feed. It needs no request.
 //
 // Behind counts the events of the hubs that the filter chooses, of all types: which of them have a
-// type is not known before they are read. Records of commands and states count as events only in
-// logs of which package feed could not read them.
+// type is not known before they are read.
 func (r *Reader) Lag(context.Context) domain.FeedLag {
 	number, behind := r.number, uint64(len(r.held))
 	switch m := r.merge; {
 	case m != nil:
 		number = m.number
 		for _, log := range m.logs {
-			behind += log.backlog.LeftFrom(log.seq)
+			behind += log.left()
 		}
 	case r.past != nil:
 		inPast, next := r.past.after(r.number)
@@ -107,7 +106,7 @@ func (p *past) after(number uint64) (following, next uint64) {
 func (p *past) count() {
 	left := uint64(0)
 	for _, log := range p.merge.logs {
-		left += log.backlog.LeftFrom(log.seq)
+		left += log.left()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -45,10 +45,11 @@ type mergedLog struct {
 	// gaps come before the log's own events.
 	gaps []gap
 	// events begins with the log's next event, which has the sequence seq and the time at. It is
-	// empty while the merge waits, and seq is 0 while that event is not known.
-	events []domain.EncodedEvent
-	seq    uint64
-	at     int64
+	// empty while the merge waits, and seq is 0 while that event is not known. number is the event's
+	// number, also then.
+	events      []domain.EncodedEvent
+	seq, number uint64
+	at          int64
 }
 
 // gap is an event feed.gap: events of the hub up to its time, nanoseconds since 1970, are gone for
@@ -163,13 +164,27 @@ func (m *merge) fill(ctx context.Context, log *mergedLog, n int) (more bool, err
 	}
 	before := m.until[log.group]
 	if len(events) > 0 && events[0].StoredNanos <= before {
-		log.events, log.seq, log.at = events, events[0].Seq, events[0].StoredNanos
+		log.take(events)
 		before = log.at - 1
 	}
 	if missing {
 		log.addGap(before, gapLost)
 	}
 	return log.setNext(), nil
+}
+
+// take sets the log's next events.
+func (log *mergedLog) take(events []domain.EncodedEvent) {
+	next := &events[0]
+	log.events, log.seq, log.number, log.at = events, next.Seq, next.Number, next.StoredNanos
+}
+
+// left returns how many events of the log are left.
+func (log *mergedLog) left() uint64 {
+	if log.number == 0 { // only gaps
+		return 0
+	}
+	return log.backlog.LeftFrom(log.number)
 }
 
 // setNext sets the time of the next event. It returns false if none is known.
@@ -231,10 +246,10 @@ func (m *merge) advance() {
 		log.gaps = log.gaps[1:]
 	} else {
 		log.events = log.events[1:]
-		log.seq = 0
+		log.seq, log.number = 0, log.number+1
 		switch {
 		case len(log.events) > 0 && log.events[0].StoredNanos <= m.until[log.group]:
-			log.seq, log.at = log.events[0].Seq, log.events[0].StoredNanos
+			log.take(log.events)
 		case len(log.events) > 0 || log.backlog.AtEnd():
 			m.remove()
 			return

@@ -9,8 +9,8 @@ import (
 	"hubcloud/domain"
 )
 
-// view is the result of reading a tail after a sequence.
-type view struct {
+// batch is the result of reading a tail after a sequence.
+type batch struct {
 	// events are those that fit; left is the space that remains.
 	events []domain.EncodedEvent
 	left   space
@@ -21,55 +21,55 @@ type view struct {
 	streamTo uint64
 }
 
-// view returns the ring's events after pos that fit into wanted, or sets streamTo if the ring does
+// inRing returns the ring's events after pos that fit into wanted, or sets streamTo if the ring does
 // not have the next one. With atLeastOne the first event is returned whatever its size.
-func (t *tail) view(pos uint64, wanted space, atLeastOne bool) (view, error) {
+func (t *tail) inRing(pos uint64, wanted space, atLeastOne bool) (batch, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.err != nil:
-		return view{}, t.err
+		return batch{}, t.err
 	case pos >= t.end:
-		return view{next: pos, left: wanted}, nil
+		return batch{next: pos, left: wanted}, nil
 	case pos+1 < t.ringFrom:
-		return view{next: pos, left: wanted, streamTo: min(t.ringFrom-1, t.end)}, nil
+		return batch{next: pos, left: wanted, streamTo: min(t.ringFrom-1, t.end)}, nil
 	}
 	from := sort.Search(len(t.ring), func(i int) bool { return t.ring[i].Seq > pos })
 	following := t.ring[from:]
 	events, left := wanted.fit(following, atLeastOne)
 	// Clipped, because an append by the caller must not change the ring.
-	v := view{events: slices.Clip(events), left: left}
+	b := batch{events: slices.Clip(events), left: left}
 	switch len(events) {
 	case len(following):
-		v.next = t.end
+		b.next = t.end
 	case 0:
-		v.next = pos
+		b.next = pos
 	default:
-		v.next = events[len(events)-1].Seq
+		b.next = events[len(events)-1].Seq
 	}
-	return v, nil
+	return b, nil
 }
 
 // read returns the events after pos that fit into wanted, from the stream where the ring does not
 // have them. With atLeastOne the first event is returned whatever its size. The error is a
 // *goneError when the next event has expired.
-func (t *tail) read(ctx context.Context, pos uint64, wanted space, atLeastOne bool) (view, error) {
-	v, err := t.view(pos, wanted, atLeastOne)
-	if err != nil || v.streamTo == 0 {
-		return v, err
+func (t *tail) read(ctx context.Context, pos uint64, wanted space, atLeastOne bool) (batch, error) {
+	b, err := t.inRing(pos, wanted, atLeastOne)
+	if err != nil || b.streamTo == 0 {
+		return b, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.life, cancel)()
-	v.events, v.next, v.left, err = t.shard.logs.history.read(
-		ctx, logEpoch{t.hub, t.epoch}, pos+1, v.streamTo, wanted, atLeastOne,
+	b.events, b.next, b.left, err = t.shard.logs.history.read(
+		ctx, logEpoch{t.hub, t.epoch}, pos+1, b.streamTo, wanted, atLeastOne,
 	)
 	if err != nil && t.life.Err() != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		err = t.err
 	}
-	return v, err
+	return b, err
 }
 
 // first returns the first sequence of the log that has not expired, one beyond its end if all have.
