@@ -253,18 +253,18 @@ func (req *request) writeLinkError(err error) error {
 // or of a membership that is older than accounts, or email itself if sign-up is open; "" if no link
 // may be sent. A link must never go to another spelling of a stored address: that may be another
 // person's mailbox.
-func (p *Portal) SignInAddress(ctx context.Context, email string) (string, error) {
-	account, err := p.Directory.Account(ctx, email)
+func (c Config) SignInAddress(ctx context.Context, email string) (string, error) {
+	account, err := c.Directory.Account(ctx, email)
 	if err != nil {
 		return "", err
 	}
 	if account.Exists() {
 		return account.Email, nil
 	}
-	if members := p.People.Memberships(email); len(members) > 0 {
+	if members := c.People.Memberships(email); len(members) > 0 {
 		return members[0].Email, nil
 	}
-	if p.OpenSignUp {
+	if c.OpenSignUp {
 		return email, nil
 	}
 	return "", nil

@@ -22,7 +22,7 @@ func brokerAddresses(urls string) string {
 }
 
 // brokerHosts returns the names under which hubs reach the broker, for its certificate.
-func (s *Server) brokerHosts() []string {
+func (s *infrastructure) brokerHosts() []string {
 	var hosts []string
 	for _, address := range []string{s.cfg.PublicMQTT, s.cfg.MQTT} {
 		if host, _, err := net.SplitHostPort(address); err == nil {
@@ -37,7 +37,7 @@ func (s *Server) brokerHosts() []string {
 
 // brokerURL returns the broker's URL that enrolment sends to hubs: --public-mqtt, or the bound
 // address with the public URL's host in place of a wildcard.
-func (s *Server) brokerURL() string {
+func (s *web) brokerURL() string {
 	if s.cfg.PublicMQTT != "" {
 		return "mqtts://" + s.cfg.PublicMQTT
 	}

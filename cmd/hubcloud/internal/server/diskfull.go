@@ -142,21 +142,21 @@ func probeSpace(dir string) error {
 
 // writeOrPostpone calls write, which writes a file that the server itself does not read. When the
 // disk is full, it leaves the write to finishStart and returns nil.
-func (s *Server) writeOrPostpone(name string, write func() error) error {
+func (s *process) writeOrPostpone(name string, write func() error) error {
 	err := write()
 	if !isDiskFull(err) {
 		return err
 	}
 	s.logger.Warn("file not written: the disk is full", "file", name, "error", err)
-	s.postponedMu.Lock()
-	defer s.postponedMu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.postponed = append(s.postponed, write)
 	return nil
 }
 
 // writeWhenSpace repeats write while the disk is full. The parts of the server that are up serve
 // meanwhile. It returns early when ctx ends or a part of the server fails.
-func (s *Server) writeWhenSpace(ctx context.Context, write func() error) error {
+func (s *process) writeWhenSpace(ctx context.Context, write func() error) error {
 	began, loggedAt := time.Now(), time.Time{}
 	for {
 		err := write()

@@ -14,7 +14,7 @@ import (
 // finishStart syncs what the start created to disk, writes endpoints.json and reports the server as
 // ready, in this order: no client learns of an installation that a power cut could still undo.
 // While the disk is full, finishStart waits. ctx ends when the server is to stop.
-func (s *Server) finishStart(ctx context.Context) error {
+func (s *process) finishStart(ctx context.Context) error {
 	for _, write := range s.postponed {
 		if err := s.writeWhenSpace(ctx, write); err != nil {
 			return err
@@ -34,7 +34,7 @@ func (s *Server) finishStart(ctx context.Context) error {
 // syncInstallation syncs streams, buckets, settings and the authority, with their directory
 // entries. With --sync 2m the broker would sync them later. The database syncs itself; hub logs are
 // created later.
-func (s *Server) syncInstallation() error {
+func (s *process) syncInstallation() error {
 	return durablefile.SyncTree(string(s.dir), func(path string) (skip bool) {
 		return path == s.dir.Path("postgres") ||
 			strings.HasPrefix(filepath.Base(path), streams.HubStream(""))

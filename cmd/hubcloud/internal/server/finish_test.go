@@ -19,7 +19,7 @@ func TestReadyOnlyWithEndpoints(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	logger := slog.New(slog.DiscardHandler)
 	healthy := component{"part", func(context.Context) (string, *problem) { return "fine", nil }}
-	s := &Server{
+	s := &process{
 		dir: datadir.Dir(dir), logger: logger,
 		health: &health{
 			logger: logger, conditions: map[string]*condition{}, components: []component{healthy},
@@ -61,7 +61,7 @@ func TestFullDiskAtTheEndOfAStart(t *testing.T) {
 	failed := errors.New("a part has failed")
 	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
 		full := &os.PathError{Op: "write", Path: "endpoints.json", Err: number}
-		s := &Server{logger: slog.New(slog.DiscardHandler), failed: make(chan error, 1)}
+		s := &process{logger: slog.New(slog.DiscardHandler), failed: make(chan error, 1)}
 		tries := 0
 		write := func() error {
 			if tries++; tries < 3 {
@@ -86,7 +86,7 @@ func TestFullDiskAtTheEndOfAStart(t *testing.T) {
 			t.Errorf("a part failed: got %v, want %v", err, failed)
 		}
 	}
-	s := &Server{logger: slog.New(slog.DiscardHandler)}
+	s := &process{logger: slog.New(slog.DiscardHandler)}
 	err := s.writeOrPostpone("service.json", func() error { return os.ErrPermission })
 	if !errors.Is(err, os.ErrPermission) || len(s.postponed) > 0 {
 		t.Errorf("another error: got %v and %d postponed files", err, len(s.postponed))

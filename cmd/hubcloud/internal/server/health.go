@@ -63,24 +63,14 @@ type condition struct {
 	reported bool
 }
 
-// newHealth returns the health of a server with the components that its roles have.
-func newHealth(s *Server) *health {
-	h := &health{
-		logger:     s.logger,
-		conditions: map[string]*condition{},
-		components: []component{
-			{"broker", s.checkBroker},
-			{"read_models", s.checkReadModels},
-			{"access", s.checkAccess},
-		},
-	}
-	if s.cfg.NATSURL == "" {
-		h.components = append(h.components, component{"disk", s.checkDisk})
-	}
-	if s.cfg.has(roleBridge) {
-		h.components = append(h.components, component{"bridge", s.checkBridge})
-	}
-	return h
+// newHealth returns the health of a replica without components, which its layers add.
+func newHealth(logger *slog.Logger) *health {
+	return &health{logger: logger, conditions: map[string]*condition{}}
+}
+
+// add adds a component. It must not be called once the replica has started.
+func (h *health) add(name string, check func(ctx context.Context) (string, *problem)) {
+	h.components = append(h.components, component{name, check})
 }
 
 // check checks every component.

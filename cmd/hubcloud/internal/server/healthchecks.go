@@ -11,7 +11,7 @@ import (
 )
 
 // checkBroker checks the connections to the broker.
-func (s *Server) checkBroker(context.Context) (string, *problem) {
+func (s *infrastructure) checkBroker(context.Context) (string, *problem) {
 	down := 0
 	all := s.conns.All()
 	for _, conn := range all {
@@ -31,7 +31,7 @@ func (s *Server) checkBroker(context.Context) (string, *problem) {
 
 // checkDisk checks whether the embedded broker can and may store. While the disk has less than the
 // reserve free, the service rejects hub events, changes and commands, and still answers reads.
-func (s *Server) checkDisk(context.Context) (string, *problem) {
+func (s *infrastructure) checkDisk(context.Context) (string, *problem) {
 	space := s.space.State()
 	if cause, since := s.broker.StoreFailed(); !since.IsZero() {
 		return "", &problem{
@@ -72,7 +72,7 @@ func (s *Server) checkDisk(context.Context) (string, *problem) {
 // checkReadModels checks whether the database answers, is complete, and is kept up to date. The
 // replica serves without it what needs no read models. Only while a replica of another version
 // serves everything, a replica that builds its read models leaves the requests to that one.
-func (s *Server) checkReadModels(ctx context.Context) (string, *problem) {
+func (s *readModels) checkReadModels(ctx context.Context) (string, *problem) {
 	err := s.store.Ready(ctx)
 	var stopped *projections.StoppedError
 	switch {
@@ -116,7 +116,7 @@ func (s *Server) checkReadModels(ctx context.Context) (string, *problem) {
 }
 
 // checkAccess checks whether the replica's index of API keys and hubs is loaded and current.
-func (s *Server) checkAccess(context.Context) (string, *problem) {
+func (s *readModels) checkAccess(context.Context) (string, *problem) {
 	if err := s.access.Ready(); err != nil {
 		return "", &problem{
 			detail: err.Error(), cause: err, lasting: true,
@@ -135,7 +135,7 @@ func (s *Server) checkAccess(context.Context) (string, *problem) {
 }
 
 // checkBridge checks whether the replica holds the leases of its share of the shards.
-func (s *Server) checkBridge(context.Context) (string, *problem) {
+func (s *hubLink) checkBridge(context.Context) (string, *problem) {
 	if err := s.bridge.Ready(); err != nil {
 		return "", &problem{
 			detail: err.Error(), cause: err,

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -17,9 +16,12 @@ import (
 	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/domain"
 	"hubcloud/httpapi"
+	"hubcloud/httpapi/mail"
+	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams"
+	"hubcloud/streams/alarmstate"
 	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/keyuse"
 )
@@ -28,28 +30,40 @@ import (
 // asks for.
 const profileTimeout = 10 * time.Minute
 
+// web is the layer of the HTTP servers. All but the admin port needs the role api.
+type web struct {
+	*hubLink
+	keyUse      *keyuse.Tracker
+	feedReaders *orgfeed.Registry
+	mailer      *mail.Mailer
+	// alarmState has what was mailed about alarms.
+	alarmState *alarmstate.Store
+	portal     *portal.Portal
+}
+
 // startHTTP opens the public port on a replica with the role api, and the admin port on each.
-func (s *Server) startHTTP(ctx context.Context) error {
+func (l *hubLink) startHTTP(ctx context.Context) (*web, error) {
+	s := &web{hubLink: l}
 	admin, err := net.Listen("tcp", s.cfg.Admin)
 	if err != nil {
-		return fmt.Errorf("--admin: %w", err)
+		return nil, fmt.Errorf("--admin: %w", err)
 	}
 	s.bound.Admin = admin.Addr().String()
 	s.registry.MustRegister(streams.NewCollector(s.conns, s.reads), newReadiness(s.health))
 	public, err := s.startPublic(ctx)
 	if err != nil {
 		admin.Close()
-		return err
+		return nil, err
 	}
 	operators := httpapi.NewServer(s.adminHandler(public), s.logger)
 	operators.WriteTimeout = profileTimeout
 	s.serveHTTP(public.OperatorsListener(admin), operators)
-	return nil
+	return s, nil
 }
 
 // startPublic serves the API and the portal on the public port. Without the role api it opens no
 // port, and the handler that it returns only answers health checks.
-func (s *Server) startPublic(ctx context.Context) (httpapi.API, error) {
+func (s *web) startPublic(ctx context.Context) (httpapi.API, error) {
 	if !s.cfg.has(roleAPI) {
 		return httpapi.New(httpapi.Config{
 			Build: httpapi.Build(build.Current()), Environment: s.cfg.Environment,
@@ -81,10 +95,10 @@ func (s *Server) startPublic(ctx context.Context) (httpapi.API, error) {
 
 // startAPI starts the parts that only the API and the portal use, and returns the handler of the
 // public port. It needs the public URL.
-func (s *Server) startAPI(ctx context.Context) (httpapi.API, error) {
+func (s *web) startAPI(ctx context.Context) (httpapi.API, error) {
 	s.keyUse = keyuse.New(s.buckets.KeyUse, s.logger, s.registry)
-	s.foundation.run("key use", s.keyUse.Run)
-	s.foundation.run("sign-in", s.signIn.Run)
+	s.run(stopLoops, "key use", s.keyUse.Run)
+	s.run(stopLoops, "sign-in", s.signIn.Run)
 	if err := s.startFeedReaders(); err != nil {
 		return httpapi.API{}, err
 	}
@@ -95,14 +109,14 @@ func (s *Server) startAPI(ctx context.Context) (httpapi.API, error) {
 	if err != nil {
 		return httpapi.API{}, err
 	}
-	s.foundation.run("shared rate limits", func(ctx context.Context) error {
+	s.run(stopLoops, "shared rate limits", func(ctx context.Context) error {
 		return api.ShareLimits(ctx, grantsBus{s.conns.Cloud, s.replicaID})
 	})
 	return api, nil
 }
 
 // startFeedReaders starts what knows the readers of events that name themselves.
-func (s *Server) startFeedReaders() (err error) {
+func (s *web) startFeedReaders() (err error) {
 	s.feedReaders, err = orgfeed.NewRegistry(orgfeed.RegistryConfig{
 		Conn: s.conns.Cloud, Bucket: s.buckets.FeedReaders, Retention: s.cfg.EventRetention,
 		Counted: s.orgFeed.Counted, HubLag: s.hubLogs.Lag,
@@ -112,12 +126,12 @@ func (s *Server) startFeedReaders() (err error) {
 	if err != nil {
 		return err
 	}
-	s.foundation.run("feed readers", s.feedReaders.Run)
+	s.run(stopLoops, "feed readers", s.feedReaders.Run)
 	return nil
 }
 
 // newAPI returns the handler of the public port.
-func (s *Server) newAPI() (httpapi.API, error) {
+func (s *web) newAPI() (httpapi.API, error) {
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: s.authority, Directory: s.directory, Broker: s.brokerURL, Logger: s.logger,
 		Metrics: s.registry,
@@ -166,7 +180,7 @@ func (s *Server) newAPI() (httpapi.API, error) {
 
 // adminHandler returns the handler of the admin port: metrics, profiles, what the doctor asks, and
 // health with the details that the public port does not show.
-func (s *Server) adminHandler(public httpapi.API) http.Handler {
+func (s *web) adminHandler(public httpapi.API) http.Handler {
 	r := chi.NewRouter()
 	r.Handle(
 		"/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}),
@@ -187,10 +201,17 @@ func (s *Server) adminHandler(public httpapi.API) http.Handler {
 	return r
 }
 
-// serveHTTP serves a listener until stopHTTP.
-func (s *Server) serveHTTP(listener net.Listener, server *http.Server) {
-	s.servers = append(s.servers, server)
-	s.foundation.run("http "+listener.Addr().String(), func(ctx context.Context) error {
+// serveHTTP serves a listener. The stop accepts no more requests and waits for those under way.
+func (s *web) serveHTTP(listener net.Listener, server *http.Server) {
+	s.atStop(stopRequests, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			s.logger.Warn("requests cut off by the stop", "error", err)
+			server.Close()
+		}
+	})
+	s.run(stopLoops, "http "+listener.Addr().String(), func(ctx context.Context) error {
 		err := server.Serve(listener)
 		if errors.Is(err, http.ErrServerClosed) {
 			<-ctx.Done()
@@ -198,21 +219,4 @@ func (s *Server) serveHTTP(listener net.Listener, server *http.Server) {
 		}
 		return err
 	})
-}
-
-// stopHTTP accepts no more requests and waits for those under way. Event streams and long-polls end
-// because draining is closed.
-func (s *Server) stopHTTP() {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
-	var servers sync.WaitGroup
-	for _, server := range s.servers {
-		servers.Go(func() {
-			if err := server.Shutdown(ctx); err != nil {
-				s.logger.Warn("requests cut off by the stop", "error", err)
-				server.Close()
-			}
-		})
-	}
-	servers.Wait()
 }

@@ -100,7 +100,7 @@ func (c Config) acmeDirectory() string {
 
 // openCertificate returns the source of the certificate, nil without HTTPS. The error names the
 // flag.
-func (s *Server) openCertificate() (certificateSource, error) {
+func (s *process) openCertificate() (certificateSource, error) {
 	end := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "hubcloud_certificate_expiry_timestamp_seconds",
 		Help: "When the certificate of the public port ends, in Unix time; 0 without HTTPS, or " +
@@ -134,7 +134,7 @@ func (s *Server) openCertificate() (certificateSource, error) {
 }
 
 // serveHTTPS serves the API with TLS, and the address of --http-redirect.
-func (s *Server) serveHTTPS(listener net.Listener, api httpapi.API) error {
+func (s *web) serveHTTPS(listener net.Listener, api httpapi.API) error {
 	redirect := api.Redirect(s.bound.PublicURL)
 	if authority, ok := s.certificate.(*certificate.ACME); ok {
 		redirect = authority.Challenges(redirect)
@@ -151,7 +151,7 @@ func (s *Server) serveHTTPS(listener net.Listener, api httpapi.API) error {
 		api.TLSListener(listener, s.certificate.TLS()),
 		httpapi.NewServer(withHSTS(api, s.cfg.HSTS), s.logger),
 	)
-	s.foundation.run("certificate", s.certificate.Run)
+	s.run(stopLoops, "certificate", s.certificate.Run)
 	return nil
 }
 

@@ -24,33 +24,54 @@ import (
 // bridgePoll is the pause between two checks of whether the bridge is ready.
 const bridgePoll = 5 * time.Millisecond
 
+// hubLink is the layer of the hubs: their logs, and calls to them. Replicas without the role bridge
+// have no bridge; replicas without the role api have no devices, keys and commands.
+type hubLink struct {
+	*readModels
+	journals *logwriter.Router
+	hubLogs  *feed.Logs
+	orgFeed  *orgfeed.Feed
+	bridge   *hubbridge.Bridge
+	caller   *rpc.Caller
+	devices  *rpc.Devices
+	keys     *idempotency.Keys
+	commands *commands.Commands
+}
+
 // startHubLink starts the journals, the hub logs, the presence view, the calls to hubs (role api),
 // the bridge (role bridge) and the callout, in this order. The callout is last: the broker accepts
 // hubs only once the callout answers, and by then the bridge handles their messages.
-func (s *Server) startHubLink(ctx context.Context) error {
+func (m *readModels) startHubLink(ctx context.Context) (_ *hubLink, err error) {
+	s := &hubLink{readModels: m}
 	if err := s.startHubLogs(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	s.foundation.run("presence", s.presence.Run)
+	s.run(stopLoops, "presence", s.presence.Run)
+	if s.cfg.has(roleBridge) {
+		if s.bridge, err = s.newBridge(); err != nil {
+			return nil, err
+		}
+		s.health.add("bridge", s.checkBridge)
+	}
 	if err := s.startCaller(); err != nil {
-		return err
+		return nil, err
 	}
 	if s.cfg.has(roleAPI) {
 		if err := s.startCalls(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if s.cfg.has(roleBridge) {
+	if s.bridge != nil {
 		if err := s.startBridge(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return s.startCallout()
+	return s, s.startCallout()
 }
 
 // startHubLogs opens the journals and the hub logs, starts the projector of last reported states,
 // and recovers the hub logs whose configuration is unreadable.
-func (s *Server) startHubLogs(ctx context.Context) (err error) {
+func (s *hubLink) startHubLogs(ctx context.Context) (err error) {
 	if err := s.startJournals(ctx); err != nil {
 		return err
 	}
@@ -63,6 +84,8 @@ func (s *Server) startHubLogs(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.ends.Logs = s.hubLogs
+	s.atStop(closeLogs, s.hubLogs.Close)
 	if err := s.startStates(); err != nil {
 		return err
 	}
@@ -73,19 +96,20 @@ func (s *Server) startHubLogs(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.atStop(closeFeeds, s.orgFeed.Close)
 	s.access.OnRelease(s.hubLogs.Released)
-	s.foundation.run("journals", s.journals.Run)
-	s.foundation.run("hub logs", s.hubLogs.Run)
-	s.foundation.run("organization feeds", s.orgFeed.Run)
+	s.run(stopLoops, "journals", s.journals.Run)
+	s.run(stopLoops, "hub logs", s.hubLogs.Run)
+	s.run(stopLoops, "organization feeds", s.orgFeed.Run)
 	s.recoverLogs(ctx)
 	if s.cfg.has(roleBridge) {
-		s.foundation.run("lost hub logs", s.reportLostLogs)
+		s.run(stopLoops, "lost hub logs", s.reportLostLogs)
 	}
 	return nil
 }
 
 // startJournals opens the journals and the views that are written from them.
-func (s *Server) startJournals(ctx context.Context) (err error) {
+func (s *hubLink) startJournals(ctx context.Context) (err error) {
 	cfg := logwriter.Config{
 		Conns: s.conns, Groups: s.settings.Journals, Retention: s.cfg.EventRetention,
 		Replicas: s.cfg.LogReplicas, ServerStarted: s.reach.ServerStarted,
@@ -105,7 +129,7 @@ func (s *Server) startJournals(ctx context.Context) (err error) {
 // beginLostLog begins a new epoch of a hub's log of which the journal has lost what was after the
 // sequence kept, so that no cursor of a lost event points to one that gets its sequence later. It
 // returns the epoch that has ended, none for a hub without an organization, whose log has no readers.
-func (s *Server) beginLostLog(
+func (s *hubLink) beginLostLog(
 	ctx context.Context, hub domain.HubID, kept uint64,
 ) (ended domain.EpochID, err error) {
 	origin := domain.Origin{Actor: domain.Actor{Kind: domain.ActorService}}
@@ -121,17 +145,21 @@ func (s *Server) beginLostLog(
 }
 
 // startCaller creates what sends requests to hubs: those of the API, and those of the bridge.
-func (s *Server) startCaller() (err error) {
+func (s *hubLink) startCaller() (err error) {
 	s.caller, err = rpc.NewCaller(s.conns, s.presence, rpc.Config{
 		Timeout: s.cfg.HubTimeout, Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
 		OnRequest: s.onRequest,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	s.atStop(stopCalls, s.caller.Close)
+	return nil
 }
 
 // startCalls creates what the API needs to send requests and commands to hubs. Requests go over the
 // broker, so the replica needs no bridge.
-func (s *Server) startCalls(ctx context.Context) (err error) {
+func (s *hubLink) startCalls(ctx context.Context) (err error) {
 	err = s.retry(ctx, brokerStorage, func(ctx context.Context) error {
 		return s.buckets.SetIdempotencyWindow(ctx, s.conns, s.cfg.IdempotencyWindow)
 	})
@@ -152,27 +180,21 @@ func (s *Server) startCalls(ctx context.Context) (err error) {
 		PerHour: s.cfg.CommandsPerOrg, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
-	return err
-}
-
-// stopCalls waits for commands whose clients have gone, asks no more hubs for their devices, and
-// receives no more answers of hubs.
-func (s *Server) stopCalls() {
-	if s.commands != nil {
+	if err != nil {
+		return err
+	}
+	s.atStop(stopCommands, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 		defer cancel()
 		s.commands.Close(ctx)
 		s.keys.Close()
-	}
-	s.asking.stop()
-	if s.caller != nil {
-		s.caller.Close()
-	}
+	})
+	return nil
 }
 
-// startBridge starts the bridge and waits until it holds the leases of its shards.
-func (s *Server) startBridge(ctx context.Context) (err error) {
-	s.bridge, err = hubbridge.New(
+// newBridge returns the bridge of this replica's groups of shards.
+func (s *hubLink) newBridge() (*hubbridge.Bridge, error) {
+	return hubbridge.New(
 		s.conns, s.buckets, s.journals, s.hubLogs, s.directory, s.access, s.presence,
 		hubbridge.Config{
 			ReplicaID: s.replicaID, Retention: s.cfg.EventRetention, Admit: s.space.Admit,
@@ -180,21 +202,22 @@ func (s *Server) startBridge(ctx context.Context) (err error) {
 			Logger:        s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
 		},
 	)
-	if err != nil {
-		return err
-	}
-	s.bridging.run("bridge", s.bridge.Run)
+}
+
+// startBridge starts the bridge and waits until it holds the leases of its shards.
+func (s *hubLink) startBridge(ctx context.Context) error {
+	s.run(stopBridge, "bridge", s.bridge.Run)
 	if err := s.startStateLog(); err != nil {
 		return err
 	}
 	if s.broker != nil {
-		s.bridging.run("violations", s.reportViolations)
+		s.run(stopBridge, "violations", s.reportViolations)
 	}
 	return s.retry(ctx, "the leases of its shards", s.waitForBridge)
 }
 
 // startStateLog starts what asks the hubs of this replica's shards for their devices.
-func (s *Server) startStateLog() error {
+func (s *hubLink) startStateLog() error {
 	states, err := statelog.New(statelog.Config{
 		Logs: s.hubLogs, Journals: s.journals, Devices: rpc.NewDevices(s.caller, nil, s.orgOf),
 		Hubs: s.access, Serves: s.bridge.Serves, Online: s.presence.Online,
@@ -209,12 +232,12 @@ func (s *Server) startStateLog() error {
 		return err
 	}
 	s.access.OnAdd(states.Added)
-	s.asking.run("device reads", states.Run)
+	s.run(stopQuestions, "device reads", states.Run)
 	return nil
 }
 
 // waitForBridge waits until the bridge has the leases of its shards.
-func (s *Server) waitForBridge(ctx context.Context) error {
+func (s *hubLink) waitForBridge(ctx context.Context) error {
 	ticker := time.NewTicker(bridgePoll)
 	defer ticker.Stop()
 	for {
@@ -233,7 +256,7 @@ func (s *Server) waitForBridge(ctx context.Context) error {
 }
 
 // startCallout starts the service that decides for the broker which hubs and taps may connect.
-func (s *Server) startCallout() error {
+func (s *hubLink) startCallout() error {
 	callout, err := identity.NewCallout(identity.CalloutConfig{
 		Conns: s.conns, Credentials: s.credentials, Directory: s.directory,
 		Taps:    tapuser.New(s.conns.Cloud, s.buckets.Installation),
@@ -243,26 +266,26 @@ func (s *Server) startCallout() error {
 	if err != nil {
 		return err
 	}
-	s.foundation.run("callout", callout.Run)
+	s.run(stopLoops, "callout", callout.Run)
 	return nil
 }
 
 // orgOf returns the organization that has the hub; "" for none.
-func (s *Server) orgOf(hub domain.HubID) string {
+func (s *hubLink) orgOf(hub domain.HubID) string {
 	owner, _ := s.access.Hub(hub)
 	return owner.OrgID
 }
 
 // onRequest counts a request to a hub for the log line of the hub's session, which this replica's
 // bridge writes if it serves the hub. The service's own questions do not count.
-func (s *Server) onRequest(hub domain.HubID, id string) {
+func (s *hubLink) onRequest(hub domain.HubID, id string) {
 	if s.bridge != nil && !strings.HasPrefix(id, statelog.RequestPrefix) {
 		s.bridge.CountRequest(hub)
 	}
 }
 
 // epoch returns the epoch of a hub's event log; false for a hub that no organization has.
-func (s *Server) epoch(hub domain.HubID) (domain.Epoch, bool) {
+func (s *hubLink) epoch(hub domain.HubID) (domain.Epoch, bool) {
 	access, ok := s.access.Hub(hub)
 	return access.Epoch, ok
 }

@@ -34,12 +34,66 @@ const viewSyncInterval = 2 * time.Minute
 // clusterJournals is the most journals of an installation on a cluster.
 const clusterJournals = 16
 
+// infrastructure is the lowest layer: the data directory, broker and database, and what the
+// installation is. broker and postgres are nil when external ones are configured.
+type infrastructure struct {
+	*process
+	files       fileShares
+	authority   *identity.Authority
+	postgres    *cluster.Cluster
+	postgresURL string
+	broker      *broker.Server
+	space       *diskspace.Guard
+	credentials streams.Credentials
+	conns       *streams.Conns
+	reads       *streams.Conns // separate connections, so that long reads do not delay writes
+	buckets     *streams.Buckets
+	settings    installation.Settings
+}
+
 // startInfrastructure locks the data directory and starts the broker and the database
 // concurrently.
-func (s *Server) startInfrastructure(ctx context.Context) (err error) {
-	if s.lock, err = s.dir.Lock(); err != nil {
+func (p *process) startInfrastructure(ctx context.Context) (*infrastructure, error) {
+	s := &infrastructure{process: p}
+	if err := s.openDirectory(); err != nil {
+		return nil, err
+	}
+	s.logger.Info(
+		"open files allotted", "open_files", s.files.limit, "connections", s.files.api,
+		"broker_connections", s.files.broker,
+	)
+	s.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo(s.cfg),
+	)
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.openDatabase(groupCtx) })
+	group.Go(func() error { return s.openBroker(groupCtx) })
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	s.health.add("broker", s.checkBroker)
+	if s.broker != nil {
+		s.health.add("disk", s.checkDisk)
+	}
+	return s, nil
+}
+
+// openDirectory locks the data directory, checks that this program may use it, and records there
+// how the replica was started.
+func (s *infrastructure) openDirectory() error {
+	lock, err := s.dir.Lock()
+	if err != nil {
 		return err
 	}
+	s.atStop(closeDirectory, func() {
+		if err := s.dir.RemoveEndpoints(); err != nil {
+			s.logger.Warn("endpoints.json not removed", "error", err)
+		}
+		if err := lock.Release(); err != nil {
+			s.logger.Warn("data directory not unlocked", "error", err)
+		}
+	})
 	if err := s.cfg.checkPorts(); err != nil {
 		return err
 	}
@@ -69,23 +123,11 @@ func (s *Server) startInfrastructure(ctx context.Context) (err error) {
 	if err := s.writeOrPostpone(datadir.StartedFile, s.writeServiceFile); err != nil {
 		return fmt.Errorf("write %s: %w", datadir.StartedFile, err)
 	}
-	s.logger.Info(
-		"open files allotted", "open_files", s.files.limit, "connections", s.files.api,
-		"broker_connections", s.files.broker,
-	)
-	s.registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo(s.cfg),
-	)
-
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.openDatabase(groupCtx) })
-	group.Go(func() error { return s.openBroker(groupCtx) })
-	return group.Wait()
+	return nil
 }
 
 // writeServiceFile writes to service.json how the server was started, for the doctor.
-func (s *Server) writeServiceFile() error {
+func (s *infrastructure) writeServiceFile() error {
 	started, err := describe(s.cfg, s.files)
 	if err != nil {
 		return err
@@ -117,7 +159,7 @@ func describe(cfg Config, files fileShares) (datadir.Started, error) {
 
 // openDatabase starts the private database, unless an external one is configured, and writes the
 // database's URL to postgres.json for the operator's commands.
-func (s *Server) openDatabase(ctx context.Context) (err error) {
+func (s *infrastructure) openDatabase(ctx context.Context) (err error) {
 	s.postgresURL = s.cfg.PostgresURL
 	if s.postgresURL == "" {
 		s.postgres, err = cluster.Start(ctx, cluster.Config{
@@ -127,6 +169,13 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("private database: %w", err)
 		}
+		s.atStop(closeServers, func() {
+			ctx, cancel := context.WithTimeout(context.Background(), postgresTimeout)
+			defer cancel()
+			if err := s.postgres.Stop(ctx); err != nil {
+				s.logger.Error("database not stopped in order", "error", err)
+			}
+		})
 		s.postgresURL = s.postgres.URL()
 	}
 	database := datadir.Database{URL: s.postgresURL}
@@ -142,7 +191,7 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 // openBroker starts the embedded broker or connects to the external one, and opens the buckets and
 // the installation's settings. A replica that listens for hubs or enrols hubs also opens the
 // certificate authority.
-func (s *Server) openBroker(ctx context.Context) (err error) {
+func (s *infrastructure) openBroker(ctx context.Context) (err error) {
 	if s.cfg.NATSURL == "" || s.cfg.has(roleAPI) {
 		s.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
 			Dir: s.dir.Path("ca"), CertificateFile: s.cfg.CACert, KeyFile: s.cfg.CAKey,
@@ -186,7 +235,7 @@ func (s *Server) openBroker(ctx context.Context) (err error) {
 
 // newJournals returns the number of journals of a new installation. The commits of one journal
 // follow one another: a single disk is used best by one journal, a cluster by several.
-func (s *Server) newJournals() int {
+func (s *infrastructure) newJournals() int {
 	if s.broker != nil {
 		return 1
 	}
@@ -194,7 +243,7 @@ func (s *Server) newJournals() int {
 }
 
 // embedBroker runs the broker in this process.
-func (s *Server) embedBroker(ctx context.Context) (err error) {
+func (s *infrastructure) embedBroker(ctx context.Context) (err error) {
 	syncInterval, err := ParseSync(s.cfg.Sync)
 	if err != nil {
 		return err
@@ -206,7 +255,7 @@ func (s *Server) embedBroker(ctx context.Context) (err error) {
 	if s.space, err = diskspace.Open(string(s.dir), reserve, s.logger); err != nil {
 		return err
 	}
-	s.foundation.run("disk space", s.space.Run)
+	s.run(stopLoops, "disk space", s.space.Run)
 	s.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: string(s.dir), Shards: s.cfg.Shards, NATSAddr: s.cfg.NATS, MQTTAddr: s.cfg.MQTT,
 		MQTTTLS: s.authority.ServerTLS(), Connections: s.files.broker, SyncInterval: syncInterval,
@@ -219,17 +268,35 @@ func (s *Server) embedBroker(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.atStop(stopHubs, s.rejectHubs)
+	s.atStop(closeServers, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), brokerTimeout)
+		defer cancel()
+		if err := s.broker.Close(ctx); err != nil {
+			s.logger.Error("broker not stopped in order", "error", err)
+		}
+	})
 	s.credentials = s.broker.Credentials()
 	s.bound.NATS, s.bound.MQTT = s.broker.NATSAddr(), s.broker.MQTTAddr()
-	if s.conns, err = s.broker.Connect(ctx); err != nil {
-		return err
+	for _, conns := range []**streams.Conns{&s.conns, &s.reads} {
+		if *conns, err = s.broker.Connect(ctx); err != nil {
+			return err
+		}
+		s.atStop(closeConnections, (*conns).Close)
 	}
-	s.reads, err = s.broker.Connect(ctx)
-	return err
+	return nil
+}
+
+// rejectHubs makes the embedded broker reject new hub connections. It runs while the callout still
+// answers, so that no connecting hub waits for an answer that never comes.
+func (s *infrastructure) rejectHubs() {
+	ctx, cancel := context.WithTimeout(context.Background(), rejectHubsTimeout)
+	defer cancel()
+	s.broker.RejectHubs(ctx)
 }
 
 // connectBroker connects to an external broker.
-func (s *Server) connectBroker(ctx context.Context) (err error) {
+func (s *infrastructure) connectBroker(ctx context.Context) (err error) {
 	if s.credentials, err = streams.ReadCredentials(s.cfg.NATSCredentials); err != nil {
 		return err
 	}
@@ -244,44 +311,9 @@ func (s *Server) connectBroker(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
+		s.atStop(closeConnections, (*conns).Close)
 	}
 	return s.retry(ctx, brokerStorage, func(ctx context.Context) error {
 		return broker.DeclareMQTTStreams(ctx, s.conns, s.cfg.LogReplicas)
 	})
-}
-
-// stopInfrastructure closes the connections, stops broker and database concurrently, and releases
-// the data directory.
-func (s *Server) stopInfrastructure() {
-	for _, conns := range []*streams.Conns{s.reads, s.conns} {
-		if conns != nil {
-			conns.Close()
-		}
-	}
-	var group errgroup.Group
-	if s.broker != nil {
-		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(context.Background(), brokerTimeout)
-			defer cancel()
-			return s.broker.Close(ctx)
-		})
-	}
-	if s.postgres != nil {
-		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(context.Background(), postgresTimeout)
-			defer cancel()
-			return s.postgres.Stop(ctx)
-		})
-	}
-	if err := group.Wait(); err != nil {
-		s.logger.Error("broker or database not stopped in order", "error", err)
-	}
-	if s.lock != nil {
-		if err := s.dir.RemoveEndpoints(); err != nil {
-			s.logger.Warn("endpoints.json not removed", "error", err)
-		}
-		if err := s.lock.Release(); err != nil {
-			s.logger.Warn("data directory not unlocked", "error", err)
-		}
-	}
 }

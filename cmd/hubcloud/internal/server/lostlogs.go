@@ -22,7 +22,7 @@ const (
 // recoverLogs recovers hub logs whose messages are on the embedded broker's disk but whose stream
 // configuration could not be read. Declaring such a stream again brings its messages back. Streams
 // that cannot be recovered are logged.
-func (s *Server) recoverLogs(ctx context.Context) {
+func (s *hubLink) recoverLogs(ctx context.Context) {
 	if s.broker == nil {
 		return
 	}
@@ -53,7 +53,7 @@ func (s *Server) recoverLogs(ctx context.Context) {
 }
 
 // reportLostLogs logs, once, each hub that had a log and has none now. It returns when ctx ends.
-func (s *Server) reportLostLogs(ctx context.Context) error {
+func (s *hubLink) reportLostLogs(ctx context.Context) error {
 	for {
 		lost, err := s.lostLogs(ctx)
 		if err == nil {
@@ -80,7 +80,7 @@ func (s *Server) reportLostLogs(ctx context.Context) error {
 
 // lostLogs returns the hubs that had a log of which neither a stream nor the journal is left. A
 // stream alone is written again from the journal.
-func (s *Server) lostLogs(ctx context.Context) ([]domain.HubID, error) {
+func (s *hubLink) lostLogs(ctx context.Context) ([]domain.HubID, error) {
 	ctx, cancel := context.WithTimeout(ctx, lostLogsTimeout)
 	defer cancel()
 	lost, err := ingest.LostLogs(ctx, s.conns)

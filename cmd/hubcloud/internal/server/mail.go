@@ -22,7 +22,7 @@ import (
 
 // startMail opens the queue of mails, creates mailer and portal, and starts the deliveries. It
 // needs the public URL.
-func (s *Server) startMail(ctx context.Context) error {
+func (s *web) startMail(ctx context.Context) error {
 	s.alarmState = alarmstate.Open(s.conns.Cloud)
 	var queue *outbox.Outbox
 	err := s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
@@ -43,13 +43,12 @@ func (s *Server) startMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	portalConfig := s.portalConfig()
 	s.mailer, err = mail.New(mail.Config{
 		From: from, Queue: mailQueue{queue}, Transport: transport, PublicURL: s.bound.PublicURL,
 		InvitationRecipient: s.directory.InvitationRecipient,
-		SignInRecipient: func(ctx context.Context, email string) (string, error) {
-			return s.portal.SignInAddress(ctx, email)
-		},
-		AlarmRecipient: s.directory.MailRecipient,
+		SignInRecipient:     portalConfig.SignInAddress,
+		AlarmRecipient:      s.directory.MailRecipient,
 		UnsubscribeToken: func(ctx context.Context, org, member string) (string, error) {
 			key, err := s.alarmState.UnsubscribeKey(ctx)
 			return domain.UnsubscribeToken{OrgID: org, MemberID: member}.Seal(key), err
@@ -58,8 +57,9 @@ func (s *Server) startMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.portal = s.newPortal() // sends its mails through the mailer
-	s.foundation.run("mail", func(ctx context.Context) error {
+	s.invitations.Mailer, portalConfig.Mails = s.mailer, s.mailer
+	s.portal = portal.New(portalConfig)
+	s.run(stopLoops, "mail", func(ctx context.Context) error {
 		return queue.Run(ctx, func(ctx context.Context, content []byte) error {
 			return deliveryError(s.mailer.Deliver(ctx, content))
 		})
@@ -68,7 +68,7 @@ func (s *Server) startMail(ctx context.Context) error {
 }
 
 // startNotifier starts the mails about alarms. Of all replicas with the role api one sends them.
-func (s *Server) startNotifier() error {
+func (s *web) startNotifier() error {
 	n, err := notifier.New(notifier.Config{
 		Database: s.store.ConnConfig(), Hubs: s.store,
 		SilentHubs: portalFaults{hubfaults.NewReader(s.conns)}.SilentHubs,
@@ -86,7 +86,7 @@ func (s *Server) startNotifier() error {
 }
 
 // mailTransport returns the mail server of --smtp-url, or a folder in the data directory.
-func (s *Server) mailTransport() (mail.Transport, error) {
+func (s *web) mailTransport() (mail.Transport, error) {
 	if s.cfg.SMTPURL == "" {
 		dir := s.dir.Path("outbox")
 		s.logger.Info(
@@ -103,19 +103,9 @@ func (s *Server) mailTransport() (mail.Transport, error) {
 	return mail.NewSMTP(server, nil), nil
 }
 
-// invitationMailer is the directory's Mailer. The server creates the directory before its mailer,
-// which needs the public URL, and which looks up recipients in the directory.
-type invitationMailer struct{ s *Server }
-
-// HasSpace returns nil when an invitation could be queued.
-func (m invitationMailer) HasSpace(ctx context.Context, orgID, recipient string) error {
-	return m.s.mailer.HasSpace(ctx, orgID, recipient)
-}
-
-// SendInvitation queues an invitation.
-func (m invitationMailer) SendInvitation(ctx context.Context, mail domain.InvitationMail) error {
-	return m.s.mailer.SendInvitation(ctx, mail)
-}
+// invitationMailer is the directory's Mailer. The directory is opened before the mailer, which needs
+// the public URL and looks up recipients in the directory.
+type invitationMailer struct{ *mail.Mailer }
 
 // mailQueue is the outbox as a mail.Queue.
 type mailQueue struct{ outbox *outbox.Outbox }

@@ -12,16 +12,15 @@ import (
 	"hubcloud/streams/feed/orgfeed"
 )
 
-// newPortal returns the portal. It needs the public URL and the mailer.
-func (s *Server) newPortal() *portal.Portal {
-	return portal.New(portal.Config{
+// portalConfig returns the configuration of the portal, without its Mails. It needs the public URL.
+func (s *web) portalConfig() portal.Config {
+	return portal.Config{
 		Invitations: s.directory,
 		People:      s.access,
 		SignIn:      s.signIn,
 		ReadModels:  models{s.store, s.directory},
 		Directory:   s.directory,
 		KeyUse:      s.keyUse,
-		Mails:       s.mailer,
 		Hubs:        s.access,
 		Devices:     s.devices,
 		Commands:    s.commands,
@@ -46,11 +45,11 @@ func (s *Server) newPortal() *portal.Portal {
 		OpenSignUp:        s.cfg.OpenSignUp,
 		Logger:            s.logger,
 		Metrics:           s.registry,
-	})
+	}
 }
 
 // disconnectReason returns the broker's reason for the hub's last disconnection, nil if unknown.
-func (s *Server) disconnectReason(hub domain.HubID) *string {
+func (s *web) disconnectReason(hub domain.HubID) *string {
 	known, _ := s.presence.Get(hub)
 	return known.Reason
 }

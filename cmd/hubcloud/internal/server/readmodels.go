@@ -14,44 +14,67 @@ import (
 	"hubcloud/projections/statemodel"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/replicas"
 	"hubcloud/streams/signin"
 )
 
+// readModels is the layer of the directory and of what is read from it, in the database and in
+// memory.
+type readModels struct {
+	*infrastructure
+	replicaID    string
+	directoryLog *directory.Log
+	store        *readmodel.Store
+	access       *access.Index
+	presence     *presence.View
+	disconnector *identity.Disconnector
+	signIn       *signin.Store
+	directory    *directory.Service
+	// ends and invitations are what the directory needs of higher layers, which set it.
+	ends        *logEnds
+	invitations *invitationMailer
+	reach       *replicas.Reach
+	freshness   *replicas.Freshness
+}
+
 // startReadModels opens the directory log and the read models, starts the projector (role
 // projector) and the index of keys and hubs, and creates the directory service. The index is
 // complete when startReadModels returns; the read models in the database may still be built.
-func (s *Server) startReadModels(ctx context.Context) error {
+func (i *infrastructure) startReadModels(ctx context.Context) (_ *readModels, err error) {
+	s := &readModels{infrastructure: i, ends: &logEnds{}, invitations: &invitationMailer{}}
 	if err := s.openReadModels(ctx); err != nil {
-		return err
+		return nil, err
 	}
+	s.atStop(closeConnections, s.store.Close)
 	if err := s.startProjector(); err != nil {
-		return err
+		return nil, err
 	}
-	id, err := s.dir.ReplicaID()
-	if err != nil {
-		return err
+	if s.replicaID, err = s.dir.ReplicaID(); err != nil {
+		return nil, err
 	}
-	s.replicaID = id
 	barrier := replicas.NewBarrier(s.conns, s.barrierID(), s.logger)
 	s.access = access.New(access.Config{
 		Directory: s.directoryLog, Store: s.store, Logger: s.logger, Metrics: s.registry,
 	})
-	s.foundation.run("access", s.access.Run)
+	s.run(stopLoops, "access", s.access.Run)
 	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.logger, s.registry)
 	s.disconnector = identity.NewDisconnector(s.conns, s.logger, s.registry)
+	s.atStop(stopDisconnector, s.disconnector.Close)
 	s.signIn = signin.New(s.conns.Cloud, s.buckets.SignIn, s.logger)
 	s.directory = s.newDirectory(barrier)
 	if err := s.waitForAccess(ctx); err != nil {
-		return fmt.Errorf("index of keys and hubs: %w", err)
+		return nil, fmt.Errorf("index of keys and hubs: %w", err)
 	}
 	s.waitForReadModels(ctx)
-	return s.startFreshness(barrier)
+	s.health.add("read_models", s.checkReadModels)
+	s.health.add("access", s.checkAccess)
+	return s, s.startFreshness(barrier)
 }
 
 // openReadModels opens the directory log and the database.
-func (s *Server) openReadModels(ctx context.Context) error {
+func (s *readModels) openReadModels(ctx context.Context) error {
 	err := s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
 		s.directoryLog, err = directory.Open(ctx, s.conns, s.cfg.LogReplicas)
 		if err != nil {
@@ -69,8 +92,8 @@ func (s *Server) openReadModels(ctx context.Context) error {
 }
 
 // runClaimed runs a loop that writes to the database, once the store has claimed it.
-func (s *Server) runClaimed(name string, run func(ctx context.Context) error) {
-	s.foundation.run(name, func(ctx context.Context) error {
+func (s *readModels) runClaimed(name string, run func(ctx context.Context) error) {
+	s.run(stopLoops, name, func(ctx context.Context) error {
 		select {
 		case <-s.store.Claimed():
 			return run(ctx)
@@ -104,7 +127,7 @@ func (m models) DeviceLabels(
 
 // checkDirectory returns an error if events of the directory are lost: nobody can tell then who owns
 // what, and whose key is revoked, so nothing may be decided.
-func (s *Server) checkDirectory(ctx context.Context) error {
+func (s *readModels) checkDirectory(ctx context.Context) error {
 	holes, err := s.directoryLog.Holes(ctx)
 	if err != nil || len(holes) == 0 {
 		return err
@@ -128,7 +151,7 @@ func (s *Server) checkDirectory(ctx context.Context) error {
 
 // startProjector starts the projector on a replica with its role. On other replicas it only
 // registers the projector's metrics.
-func (s *Server) startProjector() error {
+func (s *readModels) startProjector() error {
 	p, err := projector.New(projector.Config{
 		Store: s.store, Directory: s.directoryLog, Presence: s.buckets.Presence, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
@@ -142,18 +165,13 @@ func (s *Server) startProjector() error {
 	return nil
 }
 
-// directoryLogs reads the ends of hub logs for the directory, which is opened before them.
-type directoryLogs struct{ s *Server }
-
-// LastSequence returns the last sequence of the hub's log.
-func (l directoryLogs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
-	return l.s.hubLogs.LastSequence(ctx, hub)
-}
+// logEnds reads the ends of hub logs for the directory, which is opened before them.
+type logEnds struct{ *feed.Logs }
 
 // startStates starts the projector of last reported states on a replica with the role projector. On
 // other replicas it only registers the metrics. The projector follows the journals by itself, so
 // that nothing waits for it.
-func (s *Server) startStates() error {
+func (s *readModels) startStates() error {
 	journals, err := journal.New(journal.Config{
 		Conn: s.conns.Cloud, Groups: s.settings.Journals, Replicas: s.cfg.LogReplicas,
 		Retention: s.cfg.EventRetention + journal.Reserve, Logger: s.logger,
@@ -176,12 +194,12 @@ func (s *Server) startStates() error {
 
 // newDirectory returns the directory service. Its changes wait for the read models and, through
 // barrier, for the other replicas.
-func (s *Server) newDirectory(barrier *replicas.Barrier) *directory.Service {
+func (s *readModels) newDirectory(barrier *replicas.Barrier) *directory.Service {
 	return directory.NewService(s.directoryLog, directory.ServiceConfig{
 		Environment: s.settings.Environment, InvitationTTL: s.cfg.InvitationTTL, Now: time.Now,
 		AwaitReadModels: s.store.WaitFor, AwaitReplicas: barrier.Wait,
-		Presence: s.presence, Connections: s.disconnector, Mailer: invitationMailer{s},
-		RateLimiter: s.signIn, Logs: directoryLogs{s},
+		Presence: s.presence, Connections: s.disconnector, Mailer: s.invitations,
+		RateLimiter: s.signIn, Logs: s.ends,
 		Quotas: directory.Quotas{
 			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: membersPerOrg,
 			ChangesPerHour: changesPerHour,
@@ -196,7 +214,7 @@ func (s *Server) newDirectory(barrier *replicas.Barrier) *directory.Service {
 }
 
 // waitForAccess waits until the index of keys and hubs has applied the whole directory log.
-func (s *Server) waitForAccess(ctx context.Context) error {
+func (s *readModels) waitForAccess(ctx context.Context) error {
 	return s.retry(ctx, "the index of keys and hubs", func(ctx context.Context) error {
 		head, err := s.directoryLog.Head(ctx, 0)
 		if err != nil {
@@ -207,7 +225,7 @@ func (s *Server) waitForAccess(ctx context.Context) error {
 }
 
 // barrierID returns the id under which the other replicas wait for this one.
-func (s *Server) barrierID() string {
+func (s *readModels) barrierID() string {
 	if s.broker != nil {
 		return replicas.Embedded
 	}
@@ -216,12 +234,12 @@ func (s *Server) barrierID() string {
 
 // startFreshness starts the three loops of package replicas, which together make a revoked key stop
 // working at every replica.
-func (s *Server) startFreshness(barrier *replicas.Barrier) (err error) {
-	s.foundation.run("barrier", func(ctx context.Context) error {
+func (s *readModels) startFreshness(barrier *replicas.Barrier) (err error) {
+	s.run(stopLoops, "barrier", func(ctx context.Context) error {
 		return barrier.Serve(ctx, s.access.WaitFor)
 	})
 	s.reach = replicas.NewReach(s.logger, s.conns, s.reads)
-	s.foundation.run("reach", s.reach.Run)
+	s.run(stopLoops, "reach", s.reach.Run)
 	s.freshness, err = replicas.NewFreshness(replicas.FreshnessConfig{
 		Refresh: s.access.Refresh, Registered: barrier.Registered, CutOff: s.reach.CutOff,
 		Clustered: s.conns.Clustered, Embedded: s.broker != nil, Logger: s.logger,
@@ -229,12 +247,12 @@ func (s *Server) startFreshness(barrier *replicas.Barrier) (err error) {
 	if err != nil {
 		return err
 	}
-	s.foundation.run("freshness", s.freshness.Run)
+	s.run(stopLoops, "freshness", s.freshness.Run)
 	return nil
 }
 
 // claimed reports whether the database has answered since the start.
-func (s *Server) claimed() bool {
+func (s *readModels) claimed() bool {
 	select {
 	case <-s.store.Claimed():
 		return true
@@ -249,7 +267,7 @@ const firstBuildWait = 5 * time.Second
 
 // waitForReadModels waits until the read models are complete, or for firstBuildWait. It does not
 // wait for a database that is away.
-func (s *Server) waitForReadModels(ctx context.Context) {
+func (s *readModels) waitForReadModels(ctx context.Context) {
 	if !s.claimed() {
 		return
 	}

@@ -36,7 +36,7 @@ var errStartTimeout = errors.New("not started in time")
 // During a start, external servers may not run yet, may have no leader, or may know a stream by
 // name before they can open it. retry logs the first failure at once, and every ten seconds what it
 // waits for.
-func (s *Server) retry(ctx context.Context, what string, do func(ctx context.Context) error) error {
+func (s *process) retry(ctx context.Context, what string, do func(ctx context.Context) error) error {
 	w := &wait{what: what, began: time.Now(), logger: s.logger}
 	defer w.logEvery(waitLogInterval)()
 	for {

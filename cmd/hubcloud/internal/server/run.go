@@ -37,7 +37,7 @@ func Run(
 		s.Stop()
 	}()
 	if client != nil {
-		s.clients.run(client.Name, func(ctx context.Context) error { return client.Run(ctx, s) })
+		s.run(stopClient, client.Name, func(ctx context.Context) error { return client.Run(ctx, s) })
 	}
 	select {
 	case <-ctx.Done():

@@ -9,7 +9,7 @@ import (
 )
 
 // reportViolations passes on what hubs do that the embedded broker does not allow, until ctx ends.
-func (s *Server) reportViolations(ctx context.Context) error {
+func (s *hubLink) reportViolations(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
