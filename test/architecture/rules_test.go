@@ -198,6 +198,10 @@ var importRules = []importRule{
 		packages: "httpapi/ratelimit", libraries: []string{},
 		reason: "API and portal limit rates with it",
 	},
+	{
+		packages: "httpapi/webhook", allowed: []string{}, libraries: []string{},
+		reason: "the command line and the service post events with it",
+	},
 
 	{
 		packages: "cmd/hubcloud", allowed: []string{"cmd/hubcloud/internal/cli"},

@@ -12,9 +12,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/forward"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
+	"hubcloud/httpapi/webhook"
 )
 
 // Output is what a command writes to: Out gets its results, Err everything else.
@@ -130,7 +130,7 @@ func Run(ctx context.Context, args []string, out Output) (code int) {
 }
 
 // exitCode prints an error in one line and returns its exit code: 2 when the command line was
-// wrong, 3 for forward.ErrGone, otherwise 1.
+// wrong, 3 for webhook.ErrGone, otherwise 1.
 func exitCode(err error, out Output) int {
 	if err == nil {
 		return exitOK
@@ -150,7 +150,7 @@ func exitCode(err error, out Output) int {
 	case errors.As(err, &domainErr):
 		fmt.Fprintln(out.Err, "hubcloud:", domainErr.Message)
 		return exitFailed
-	case errors.Is(err, forward.ErrGone):
+	case errors.Is(err, webhook.ErrGone):
 		fmt.Fprintln(out.Err, "hubcloud:", err)
 		return exitGone
 	default:

@@ -12,6 +12,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/forward"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/httpapi/client"
+	"hubcloud/httpapi/webhook"
 )
 
 // forwardCommand posts the events of all hubs to a local service.
@@ -56,7 +57,7 @@ With --json, the log is JSON, one object per line.`
 
 // Validate checks the flags. The flag parser calls it.
 func (c *forwardCommand) Validate() error {
-	if err := forward.CheckAddress(c.To); err != nil {
+	if err := webhook.CheckURL(c.To); err != nil {
 		return fmt.Errorf("--to %w", err)
 	}
 	if c.Timeout <= 0 {
@@ -75,10 +76,10 @@ func (c *forwardCommand) Validate() error {
 }
 
 // secrets parses --secret. The error has no secret in it.
-func (c *forwardCommand) secrets() ([]forward.Secret, error) {
-	var all []forward.Secret
+func (c *forwardCommand) secrets() ([]webhook.Secret, error) {
+	var all []webhook.Secret
 	for _, text := range c.Secret {
-		secret, err := forward.ParseSecret(text)
+		secret, err := webhook.ParseSecret(text)
 		if err != nil {
 			return nil, fmt.Errorf("--secret: %w", err)
 		}

@@ -8,10 +8,10 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"time"
 
 	"hubcloud/httpapi/client"
+	"hubcloud/httpapi/webhook"
 )
 
 // Feed yields the events after a position, as client.Client.Feed does. onPosition is called with
@@ -29,7 +29,7 @@ type Config struct {
 	// To is the address that events are posted to.
 	To string
 	// Secrets sign each request, all of them. Without secrets, requests are not signed.
-	Secrets []Secret
+	Secrets []webhook.Secret
 	// Batch posts up to 100 events of a hub in one request.
 	Batch bool
 	// Skip has cursors of events that are not posted.
@@ -93,20 +93,6 @@ func (c Config) Validate() error {
 	case c.Timeout < 0 || c.SaveEvery < 0 || c.Grace < 0 || c.MinBackoff < 0:
 		return errors.New(
 			"forward: Timeout, SaveEvery, Grace and MinBackoff must not be negative",
-		)
-	}
-	return CheckAddress(c.To)
-}
-
-// CheckAddress returns an error if events cannot be posted to an address.
-func CheckAddress(to string) error {
-	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
-		u.Fragment != "" || u.User != nil {
-		return fmt.Errorf(
-			"%q: must be http://… or https://…, without user and fragment, such as "+
-				"http://127.0.0.1:9000/events",
-			to,
 		)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/httpapi/client"
+	"hubcloud/httpapi/webhook"
 	"hubcloud/streams"
 )
 
@@ -17,10 +18,17 @@ import (
 // while no other waits.
 const maxBytes = 64 << 20
 
+const (
+	// maxBatch is the most events of a request.
+	maxBatch = 100
+	// maxBatchBytes is the most bytes of events in a request of several.
+	maxBatchBytes = 1 << 20
+)
+
 // Forwarder posts the events of a feed to a receiver.
 type Forwarder struct {
 	cfg      Config
-	receiver *receiver
+	receiver *webhook.Receiver
 	// slots limit the requests under way.
 	slots chan struct{}
 	skip  map[string]bool
@@ -51,8 +59,15 @@ func New(cfg Config) (*Forwarder, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	receiver, err := webhook.NewReceiver(webhook.Config{
+		URL: cfg.To, Secrets: cfg.Secrets, UserAgent: cfg.UserAgent, Timeout: cfg.Timeout,
+		Transport: cfg.Transport,
+	})
+	if err != nil {
+		return nil, err
+	}
 	f := &Forwarder{
-		cfg: cfg, receiver: newReceiver(cfg), slots: make(chan struct{}, cfg.MaxRequests),
+		cfg: cfg, receiver: receiver, slots: make(chan struct{}, cfg.MaxRequests),
 		skip: map[string]bool{}, window: window{position: cfg.Position}, hubs: map[string]*hub{},
 		room: make(chan struct{}, 1),
 	}
@@ -62,7 +77,7 @@ func New(cfg Config) (*Forwarder, error) {
 	return f, nil
 }
 
-// Run forwards until ctx ends, which is no error, the receiver answers 410 (ErrGone), the feed ends
+// Run forwards until ctx ends, which is no error, the receiver answers 410 (webhook.ErrGone), the feed ends
 // with an error, or a position cannot be saved.
 func (f *Forwarder) Run(ctx context.Context) error {
 	// Without it, a crash before the first delivery would forget where a new reader began.
@@ -222,24 +237,36 @@ func (f *Forwarder) delivered(h *hub, n int) {
 	}
 }
 
+// message returns the message for events of one hub.
+func (f *Forwarder) message(events []*entry) webhook.Message {
+	all := make([]webhook.Message, len(events))
+	for i, e := range events {
+		all[i] = webhook.Message{ID: e.identity, Body: e.body}
+	}
+	if !f.cfg.Batch {
+		return all[0]
+	}
+	return webhook.Batch(events[0].hub, all)
+}
+
 // deliverOne posts events in one request, again and again, until the receiver has taken them.
 func (f *Forwarder) deliverOne(
 	ctx, sending context.Context, h *hub, events []*entry,
 ) error {
-	m := f.receiver.messageOf(events)
+	m := f.message(events)
 	for {
 		select {
 		case f.slots <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		err := f.receiver.post(sending, m)
+		err := f.receiver.Post(sending, m)
 		<-f.slots
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, ErrGone):
-			return fmt.Errorf("hub %s, cursor %s: %w", h.id, events[0].cursor, ErrGone)
+		case errors.Is(err, webhook.ErrGone):
+			return fmt.Errorf("hub %s, cursor %s: %w", h.id, events[0].cursor, webhook.ErrGone)
 		case sending.Err() != nil:
 			return ctx.Err()
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"hubcloud/httpapi/client"
+	"hubcloud/httpapi/webhook"
 )
 
 // Random hubs, failures and durations: every event arrives, each hub's in order, one request of a
@@ -174,7 +175,7 @@ func TestAnswers(t *testing.T) {
 		"400":  {status: 400, again: true, atMost: 500 * time.Millisecond},
 		"500":  {status: 500, again: true, atMost: 500 * time.Millisecond},
 		"409":  {status: 409, again: true, header: []string{"Retry-After", "7"}, atMost: time.Second},
-		"410":  {status: 410, wantErr: ErrGone},
+		"410":  {status: 410, wantErr: webhook.ErrGone},
 		"429":  {status: 429, again: true, header: []string{"Retry-After", "7"}, atLeast: 7 * time.Second},
 		"503":  {status: 503, again: true, header: []string{"Retry-After", "90"}, atLeast: 90 * time.Second},
 		"503-": {status: 503, again: true, header: []string{"Retry-After", "x"}, atMost: 500 * time.Millisecond},

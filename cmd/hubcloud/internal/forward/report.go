@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"hubcloud/httpapi/webhook"
 	"hubcloud/streams"
 )
 
@@ -29,8 +30,8 @@ func (f *Forwarder) failed(h *hub, events []*entry, err error) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	wait := f.backoff(h.failures)
-	if answer, ok := errors.AsType[*rejection](err); ok {
-		wait = max(wait, answer.retryAfter)
+	if answer, ok := errors.AsType[*webhook.Rejection](err); ok {
+		wait = max(wait, answer.RetryAfter)
 	}
 	h.failures++
 	h.last = err

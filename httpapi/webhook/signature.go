@@ -1,4 +1,4 @@
-package forward
+package webhook
 
 import (
 	"crypto/hmac"

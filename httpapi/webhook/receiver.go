@@ -1,4 +1,4 @@
-package forward
+package webhook
 
 import (
 	"bytes"
@@ -9,16 +9,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 )
 
 const (
-	// maxBatch is the most events of a request.
-	maxBatch = 100
-	// maxBatchBytes is the most bytes of events in a request of several.
-	maxBatchBytes = 1 << 20
 	// maxAnswer is how much of an answer is read so that its connection can be used again.
 	maxAnswer = 64 << 10
 	// maxText is how many bytes of an answer are logged.
@@ -27,21 +24,23 @@ const (
 	maxRetryAfter = 24 * time.Hour
 )
 
-// ErrGone ends forwarding: the receiver answered 410, which says that it wants no more events.
+// ErrGone reports that the receiver answered 410, which says that it wants no more events.
 var ErrGone = errors.New("the receiver answered 410 Gone: it wants no more events")
 
-// rejection is an answer other than 2xx.
-type rejection struct {
+// Rejection is an answer other than 2xx.
+type Rejection struct {
+	// RetryAfter is how long the receiver asks to wait; zero if it does not.
+	RetryAfter time.Duration
+
 	status int
 	// text is the beginning of the answer.
 	text string
-	// location is that of a redirect.
+	// location is where a redirect points to.
 	location string
-	// retryAfter is how long the receiver asks to wait; zero if it does not.
-	retryAfter time.Duration
 }
 
-func (r *rejection) Error() string {
+// Error describes the answer.
+func (r *Rejection) Error() string {
 	text := fmt.Sprintf("the receiver answered %d %s", r.status, http.StatusText(r.status))
 	if r.location != "" {
 		return text + fmt.Sprintf(" to %q: redirects are not followed", r.location)
@@ -53,74 +52,102 @@ func (r *rejection) Error() string {
 }
 
 // Is reports that 410 matches ErrGone.
-func (r *rejection) Is(target error) bool { return target == ErrGone && r.status == http.StatusGone }
+func (r *Rejection) Is(target error) bool { return target == ErrGone && r.status == http.StatusGone }
 
-// receiver posts events.
-type receiver struct {
-	to        string
+// Receiver is a service that events are posted to. It is safe for concurrent use.
+type Receiver struct {
+	url       string
 	secrets   []Secret
-	batch     bool
 	userAgent string
 	timeout   time.Duration
 	client    *http.Client
 }
 
-func newReceiver(cfg Config) *receiver {
-	return &receiver{
-		to: cfg.To, secrets: cfg.Secrets, batch: cfg.Batch, userAgent: cfg.UserAgent,
-		timeout: cfg.Timeout,
+// Config configures a Receiver. All fields but Secrets are required.
+type Config struct {
+	// URL is the address that events are posted to.
+	URL string
+	// Secrets sign each request, all of them. Without secrets, requests are not signed.
+	Secrets   []Secret
+	UserAgent string
+	// Timeout bounds a request, including its answer.
+	Timeout   time.Duration
+	Transport http.RoundTripper
+}
+
+// NewReceiver returns a Receiver. The error says what is wrong with the URL.
+func NewReceiver(cfg Config) (*Receiver, error) {
+	if err := CheckURL(cfg.URL); err != nil {
+		return nil, err
+	}
+	return &Receiver{
+		url: cfg.URL, secrets: cfg.Secrets, userAgent: cfg.UserAgent, timeout: cfg.Timeout,
 		client: &http.Client{
 			Transport: cfg.Transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse
 			},
 		},
-	}
+	}, nil
 }
 
-// message is what is posted: the same in all attempts.
-type message struct {
-	id   string
-	body []byte
+// CheckURL returns an error if events cannot be posted to an address.
+func CheckURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
+		u.Fragment != "" || u.User != nil {
+		return fmt.Errorf(
+			"%q: must be http://… or https://…, without user and fragment, such as "+
+				"http://127.0.0.1:9000/events",
+			text,
+		)
+	}
+	return nil
 }
 
-// messageOf returns the message for events of one hub. Its id is that of no other message: the same
-// events have the same id after a restart too, and other events have another.
-func (r *receiver) messageOf(events []*entry) message {
-	if !r.batch {
-		return message{id: events[0].identity, body: events[0].body}
-	}
+// Message is what is posted: the same in all attempts.
+type Message struct {
+	// ID identifies the message to the receiver, so that it can drop repeats. That of a single event
+	// is the event's, which no other event has.
+	ID   string
+	Body []byte
+}
+
+// Batch returns one message for those of several events of a hub. Its ID is that of no other
+// message: the same events have the same ID after a restart too, and other events have another.
+func Batch(hub string, events []Message) Message {
 	sum := sha256.New()
 	bodies := make([][]byte, 0, len(events))
 	for _, e := range events {
-		sum.Write([]byte(e.identity + "\n"))
-		bodies = append(bodies, e.body)
+		sum.Write([]byte(e.ID + "\n"))
+		bodies = append(bodies, e.Body)
 	}
-	return message{
-		id: events[0].hub + "/batch-" + hex.EncodeToString(sum.Sum(nil)[:16]),
-		body: append(
+	return Message{
+		ID: hub + "/batch-" + hex.EncodeToString(sum.Sum(nil)[:16]),
+		Body: append(
 			append([]byte(`{"data":[`), bytes.Join(bodies, []byte(","))...), "]}"...,
 		),
 	}
 }
 
-// post sends a message once. It returns nil if the receiver has taken it.
-func (r *receiver) post(ctx context.Context, m message) error {
+// Post sends a message once. It returns nil if the receiver has taken it, and a *Rejection, which
+// may be ErrGone, if it has answered otherwise.
+func (r *Receiver) Post(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeoutCause(
 		ctx, r.timeout, fmt.Errorf("the receiver did not answer within %s", r.timeout),
 	)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.to, bytes.NewReader(m.body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(m.Body))
 	if err != nil {
 		return err
 	}
 	now := time.Now()
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", r.userAgent)
-	request.Header.Set("Webhook-Id", m.id)
+	request.Header.Set("Webhook-Id", m.ID)
 	request.Header.Set("Webhook-Timestamp", timestamp(now))
 	if len(r.secrets) > 0 {
-		request.Header.Set("Webhook-Signature", signature(r.secrets, m.id, now, m.body))
+		request.Header.Set("Webhook-Signature", signature(r.secrets, m.ID, now, m.Body))
 	}
 	response, err := r.client.Do(request)
 	if err != nil {
@@ -135,11 +162,11 @@ func (r *receiver) post(ctx context.Context, m message) error {
 	if response.StatusCode >= 200 && response.StatusCode < 300 {
 		return nil
 	}
-	return &rejection{
+	return &Rejection{
 		status:     response.StatusCode,
 		text:       strings.ToValidUTF8(string(text[:min(len(text), maxText)]), ""),
 		location:   response.Header.Get("Location"),
-		retryAfter: retryAfter(response, now),
+		RetryAfter: retryAfter(response, now),
 	}
 }
 
