@@ -25,8 +25,7 @@ func checkBroker(ctx context.Context, t *target, f *findings) {
 	}
 	servers, err := t.servers()
 	if err != nil {
-		f.add(
-			Unknown, err.Error(),
+		f.unclear("%s", err.Error()).todo(
 			"see the broker's log: it accepts connections, but its system account does not answer",
 		)
 		return
@@ -42,8 +41,7 @@ func checkBroker(ctx context.Context, t *target, f *findings) {
 		serversFor(servers),
 	)
 	if len(versions) > 1 {
-		f.add(
-			Warning, "its servers have different versions",
+		f.warn("its servers have different versions").todo(
 			"finish the upgrade: run the same nats-server everywhere",
 		)
 	}
@@ -66,7 +64,7 @@ func brokerAway(t *target, f *findings, err error) {
 		advice := "name the credentials file with --nats-credentials, or the service's --data-dir"
 		switch {
 		case t.DataDir == "" && t.running(): // the service was named by --admin
-			f.add(Skipped, fmt.Sprintf("cannot be checked from here: %v", err), advice)
+			f.skip("cannot be checked from here: %v", err).todo(advice)
 			return
 		case errors.Is(err, fs.ErrPermission):
 			advice = "run the doctor as the user of the service: other users cannot read the " +
@@ -74,7 +72,7 @@ func brokerAway(t *target, f *findings, err error) {
 		case t.DataDir != "" && !t.Elsewhere && !t.running():
 			advice = "start the service: the embedded broker runs in its process"
 		}
-		f.add(Unknown, fmt.Sprintf("cannot be reached: %v", err), advice)
+		f.unclear("cannot be reached: %v", err).todo(advice)
 		return
 	}
 	advice := "check whether its process runs and whether a firewall blocks the connection"
@@ -85,7 +83,7 @@ func brokerAway(t *target, f *findings, err error) {
 	case !t.Elsewhere && t.Started != nil && !t.Started.ExternalBroker:
 		advice = "it runs in the service's process: see the component service and the service's log"
 	}
-	f.add(Wrong, fmt.Sprintf("cannot be reached at %s: %v", t.Credentials.URL, err), advice)
+	f.wrong("cannot be reached at %s: %v", t.Credentials.URL, err).todo(advice)
 }
 
 // serversFor describes how long the servers have been up.
@@ -115,9 +113,9 @@ func judgeStorage(limits Limits, s serverInfo, f *findings) {
 		"disk and start the broker again, or shorten --event-retention"
 	switch {
 	case part >= limits.StorageUsed:
-		f.add(Wrong, found, advice)
+		f.wrong("%s", found).todo(advice)
 	case part >= 0.8*limits.StorageUsed:
-		f.add(Warning, found, advice)
+		f.warn("%s", found).todo(advice)
 	default:
 		f.note("%s", found)
 	}
@@ -136,27 +134,23 @@ func checkCluster(
 	}
 	switch {
 	case meta == nil:
-		f.add(
-			Wrong, "no server stores streams",
+		f.wrong("no server stores streams").todo(
 			"configure the servers with jetstream, as `hubcloud broker-config` prints it",
 		)
 		return
 	case meta.Leader == "":
-		f.add(
-			Wrong, "no server leads the cluster: nothing can be stored",
+		f.wrong("no server leads the cluster: nothing can be stored").todo(
 			"start servers until more than half of them run",
 		)
 	default:
 		f.note("%s leads the cluster", meta.Leader)
 	}
 	if len(servers) < meta.Size {
-		f.add(
-			Wrong,
-			fmt.Sprintf(
-				"%d of the cluster's %d servers answer%s", len(servers), meta.Size,
-				absent(servers, meta),
-			),
-			"start the missing servers, or remove them permanently: nats server cluster "+
+		f.wrong(
+			"%d of the cluster's %d servers answer%s",
+			len(servers), meta.Size, absent(servers, meta),
+		).todo(
+			"start the missing servers, or remove them permanently: nats server cluster " +
 				"peer-remove",
 		)
 	}
@@ -166,8 +160,7 @@ func checkCluster(
 	}
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		lines := problems[name]
-		f.add(
-			Wrong, fmt.Sprintf("%s reports: %s", name, strings.TrimSuffix(several(lines), ".")),
+		f.wrong("%s reports: %s", name, strings.TrimSuffix(several(lines), ".")).todo(
 			"wait if the server was just started; otherwise see its log",
 		)
 	}
@@ -212,20 +205,17 @@ func judgeCopies(t *target, f *findings) {
 		}
 	}
 	if len(leaderless) > 0 {
-		f.add(Wrong, "no leader: "+several(leaderless), "start the servers that have their copies")
+		f.wrong("%s", "no leader: "+several(leaderless)).todo(
+			"start the servers that have their copies",
+		)
 	}
 	if len(behind) > 0 {
-		f.add(
-			Warning, "missing or incomplete copies: "+several(behind),
+		f.warn("%s", "missing or incomplete copies: "+several(behind)).todo(
 			"start missing servers; copies catch up by themselves",
 		)
 	}
 	if len(few) > 0 {
-		f.add(
-			Warning,
-			fmt.Sprintf(
-				"fewer copies than --log-replicas %d: %s", t.Started.LogReplicas, several(few),
-			),
+		f.warn("fewer copies than --log-replicas %d: %s", t.Started.LogReplicas, several(few)).todo(
 			"start as many servers as copies, then start the service again: it adds the copies",
 		)
 	}

@@ -32,7 +32,9 @@ func checkCertificates(ctx context.Context, t *target, f *findings) {
 	for _, file := range t.Certificates {
 		chain, err := readCertificates(file)
 		if err != nil {
-			f.add(Unknown, err.Error(), "check that the file of --certificate exists and is PEM")
+			f.unclear("%s", err.Error()).todo(
+				"check that the file of --certificate exists and is PEM",
+			)
 			continue
 		}
 		for _, c := range chain {
@@ -40,10 +42,7 @@ func checkCertificates(ctx context.Context, t *target, f *findings) {
 		}
 	}
 	if len(f.Details) == 0 {
-		f.add(
-			Skipped, "no certificate is known here",
-			"name files with --ca-cert and --certificate",
-		)
+		f.skip("no certificate is known here").todo("name files with --ca-cert and --certificate")
 	}
 }
 
@@ -65,8 +64,7 @@ func checkAuthority(t *target, f *findings) *x509.Certificate {
 		(t.Started == nil || t.Started.ExternalBroker):
 		return nil // the service was never started, or the replica has no authority
 	case err != nil:
-		f.add(
-			Wrong, fmt.Sprintf("the authority's certificate: %v", err),
+		f.wrong("the authority's certificate: %v", err).todo(
 			"restore it from a backup: without it no hub trusts the broker",
 		)
 		return nil
@@ -74,10 +72,8 @@ func checkAuthority(t *target, f *findings) *x509.Certificate {
 	authority := chain[0]
 	left := time.Until(authority.NotAfter)
 	if left > t.Limits.soon() && left < authorityWarning {
-		f.add(
-			Warning,
-			fmt.Sprintf("the authority expires in %s, and its certificates not later", ago(left)),
-			"replace the authority, and the certificate of every hub, before: see certificate "+
+		f.warn("the authority expires in %s, and its certificates not later", ago(left)).todo(
+			"replace the authority, and the certificate of every hub, before: see certificate " +
 				"rotation in the runbook",
 		)
 	} else {
@@ -86,10 +82,8 @@ func checkAuthority(t *target, f *findings) *x509.Certificate {
 			"in the runbook")
 	}
 	if info, err := os.Stat(key); err == nil && info.Mode().Perm()&0o077 != 0 {
-		f.add(
-			Wrong,
-			fmt.Sprintf("the authority's key can be read by others (%s)", info.Mode().Perm()),
-			"chmod 600 "+key,
+		f.wrong("the authority's key can be read by others (%s)", info.Mode().Perm()).todo(
+			"chmod 600 " + key,
 		)
 	}
 	return authority
@@ -106,14 +100,9 @@ func checkBrokerCertificate(
 	}
 	shown, trusted, err := handshake(ctx, address, "")
 	if err != nil {
-		f.add(
-			Unknown,
-			fmt.Sprintf(
-				"the broker's listener for hubs at %s did not send its certificate: %v",
-				address, err,
-			),
-			"check whether the service is ready: hubs cannot connect before",
-		)
+		f.unclear(
+			"the broker's listener for hubs at %s did not send its certificate: %v", address, err,
+		).todo("check whether the service is ready: hubs cannot connect before")
 		return
 	}
 	t.Limits.judgeEnd(
@@ -137,9 +126,8 @@ func checkBrokerCertificate(
 	// judgeEnd has reported an expired certificate already.
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); err != nil &&
 		(!ok || invalid.Reason != x509.Expired) {
-		f.add(
-			Wrong, fmt.Sprintf("hubs reject the broker's certificate for %q: %v", name, err),
-			"it must be signed by the installation's authority, for the name in --public-mqtt or "+
+		f.wrong("hubs reject the broker's certificate for %q: %v", name, err).todo(
+			"it must be signed by the installation's authority, for the name in --public-mqtt or " +
 				"--public-url",
 		)
 	}
@@ -148,10 +136,10 @@ func checkBrokerCertificate(
 			trusted,
 			func(subject []byte) bool { return string(subject) == string(authority.RawSubject) },
 		) {
-		f.add(
-			Wrong,
-			"the broker's listener trusts another authority than the one that signs the hubs' "+
+		f.wrong(
+			"the broker's listener trusts another authority than the one that signs the hubs' " +
 				"certificates",
+		).todo(
 			"configure the same authority in the broker's MQTT listener (ca_file) and in --ca-cert",
 		)
 	}
@@ -189,9 +177,8 @@ func checkPublicCertificate(ctx context.Context, t *target, f *findings) {
 	}
 	shown, _, err := handshake(ctx, addresses.Dialable(t.Bound.HTTP), public.Hostname())
 	if err != nil {
-		f.add(
-			Wrong, fmt.Sprintf("the public port sends no certificate for %s: %v", public.Host, err),
-			"the service's log has the reason (component certificate); with --acme-domain the "+
+		f.wrong("the public port sends no certificate for %s: %v", public.Host, err).todo(
+			"the service's log has the reason (component certificate); with --acme-domain the " +
 				"authority must reach port 443, or port 80 with --http-redirect",
 		)
 		return
@@ -249,9 +236,9 @@ func (l Limits) judgeEnd(f *findings, what string, end time.Time, advice string)
 	on := end.UTC().Format(time.DateOnly)
 	switch {
 	case left <= 0:
-		f.add(Wrong, fmt.Sprintf("%s expired on %s", what, on), advice)
+		f.wrong("%s expired on %s", what, on).todo(advice)
 	case left < l.soon():
-		f.add(Wrong, fmt.Sprintf("%s expires in %s, on %s", what, ago(left), on), advice)
+		f.wrong("%s expires in %s, on %s", what, ago(left), on).todo(advice)
 	default:
 		f.note("%s is valid until %s", what, on)
 	}

@@ -138,16 +138,12 @@ func (c check) run(ctx context.Context, t *target, f *findings) {
 // notAsked reports a component of which only the service knows.
 func notAsked(_ context.Context, t *target, err error, f *findings) {
 	if t.DataDir == "" && t.Bound.Admin == "" {
-		f.add(
-			Skipped, "only a running service knows, and none is known here",
+		f.skip("only a running service knows, and none is known here").todo(
 			"name the service's --admin address with --admin",
 		)
 		return
 	}
-	f.add(
-		Unknown, fmt.Sprintf("only the running service knows: %v", err),
-		"see the component service",
-	)
+	f.unclear("only the running service knows: %v", err).todo("see the component service")
 }
 
 // Check checks every component, in less than five seconds.
@@ -192,9 +188,9 @@ func runAll(limit time.Duration, n int, run func(i int, f *findings)) []*finding
 		case all[i] = <-results[i]:
 		default:
 			all[i] = newFindings()
-			all[i].add(
-				Unknown, fmt.Sprintf("no answer within %s", limit),
-				"check whether a disk or a mount of this machine hangs (dmesg, `df`), and try again",
+			all[i].unclear("no answer within %s", limit).todo(
+				"check whether a disk or a mount of this machine hangs (dmesg, `df`), and try " +
+					"again",
 			)
 		}
 	}

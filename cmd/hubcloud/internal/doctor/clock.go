@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
@@ -25,12 +24,8 @@ func checkClock(_ context.Context, t *target, f *findings) {
 		if apart < 0 {
 			direction = "behind"
 		}
-		f.add(
-			Wrong,
-			fmt.Sprintf(
-				"%s is %s %s this machine's clock", who, ago(max(apart, -apart)), direction,
-			),
-			"synchronize the clocks of all machines with NTP (chrony, systemd-timesyncd): "+
+		f.wrong("%s is %s %s this machine's clock", who, ago(max(apart, -apart)), direction).todo(
+			"synchronize the clocks of all machines with NTP (chrony, systemd-timesyncd): " +
 				"cursors, certificates and invitations depend on them",
 		)
 	}
@@ -48,16 +43,14 @@ func checkClock(_ context.Context, t *target, f *findings) {
 		}
 	}
 	if compared == 0 && t.DataDir == "" && t.CredentialsErr != nil {
-		f.add(Skipped, "neither broker nor database is known here", "")
+		f.skip("neither broker nor database is known here")
 		return
 	}
 	if compared == 0 {
-		f.add(
-			Unknown,
-			"neither broker nor database can be reached, to compare this machine's clock with "+
+		f.unclear(
+			"neither broker nor database can be reached, to compare this machine's clock with " +
 				"theirs",
-			"see the components broker and postgres",
-		)
+		).todo("see the components broker and postgres")
 		return
 	}
 	judgePast(t, f)
@@ -115,10 +108,8 @@ func judgePast(t *target, f *findings) {
 
 // ahead reports a time stamp in the future.
 func ahead(f *findings, what string, at, now time.Time) {
-	f.add(
-		Wrong,
-		fmt.Sprintf("%s has a time stamp %s in the future", what, ago(at.Sub(now))),
-		"a clock was ahead then or was set back since: correct it; until that time, hubs and "+
+	f.wrong("%s has a time stamp %s in the future", what, ago(at.Sub(now))).todo(
+		"a clock was ahead then or was set back since: correct it; until that time, hubs and " +
 			"clients see times that go backwards",
 	)
 }

@@ -52,12 +52,28 @@ func (f *findings) note(format string, args ...any) {
 	f.Details = append(f.Details, fmt.Sprintf(format, args...))
 }
 
-// add adds a problem and what to do about it. advice may be "".
-func (f *findings) add(v Verdict, detail, advice string) {
+// wrong adds a problem.
+func (f *findings) wrong(format string, args ...any) *findings { return f.add(Wrong, format, args) }
+
+// warn adds what may become a problem.
+func (f *findings) warn(format string, args ...any) *findings { return f.add(Warning, format, args) }
+
+// unclear adds what cannot be found out now.
+func (f *findings) unclear(format string, args ...any) *findings { return f.add(Unknown, format, args) }
+
+// skip adds what cannot be checked from here.
+func (f *findings) skip(format string, args ...any) *findings { return f.add(Skipped, format, args) }
+
+func (f *findings) add(v Verdict, format string, args []any) *findings {
 	if severity[v] > severity[f.Verdict] {
 		f.Verdict = v
 	}
-	f.Details = append(f.Details, detail)
+	f.note(format, args...)
+	return f
+}
+
+// todo adds what to do about the last finding; "" for nothing.
+func (f *findings) todo(advice string) {
 	if advice != "" {
 		f.Advice = append(f.Advice, advice)
 	}
@@ -69,7 +85,7 @@ func (f *findings) unknown(what string, err error) {
 	if errors.Is(err, errNoBroker) {
 		advice = "see the component broker"
 	}
-	f.add(Unknown, what+err.Error(), advice)
+	f.unclear("%s", what+err.Error()).todo(advice)
 }
 
 // merge adds the findings of another check, and its advice once.

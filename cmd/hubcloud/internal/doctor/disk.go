@@ -20,24 +20,22 @@ type volume struct {
 // the database.
 func checkDisk(_ context.Context, t *target, f *findings) {
 	if t.DataDir == "" {
-		f.add(
-			Skipped,
-			"no data directory is known here: the disks of broker and database are on other "+
+		f.skip(
+			"no data directory is known here: the disks of broker and database are on other " +
 				"machines",
-			"",
 		)
 		return
 	}
 	volumes, err := t.volumes()
 	if err != nil {
-		f.add(Unknown, err.Error(), "check whether the disk is mounted (df)")
+		f.unclear("%s", err.Error()).todo("check whether the disk is mounted (df)")
 		return
 	}
 	for _, v := range volumes {
 		judgeVolume(t.Limits, v, f)
 	}
 	if len(volumes) == 0 {
-		f.add(Skipped, fmt.Sprintf("there is no data directory %s", t.DataDir), "")
+		f.skip("there is no data directory %s", t.DataDir)
 	}
 }
 
@@ -95,9 +93,9 @@ func judgeFree(limits Limits, f *findings, part float64, found string) {
 		"disk: on a full disk neither broker nor database can store"
 	switch {
 	case part < limits.DiskFree:
-		f.add(Wrong, found, advice)
+		f.wrong("%s", found).todo(advice)
 	case part < 2*limits.DiskFree:
-		f.add(Warning, found, advice)
+		f.warn("%s", found).todo(advice)
 	default:
 		f.note("%s", found)
 	}

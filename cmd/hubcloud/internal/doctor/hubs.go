@@ -63,7 +63,7 @@ func (f *findings) nameHubs(hubs []namedHub, advice, format string, args ...any)
 	for i, hub := range hubs {
 		names[i] = string(hub.id) + " " + hub.text
 	}
-	f.add(Warning, fmt.Sprintf(format, args...)+": "+several(names), advice)
+	f.warn("%s", fmt.Sprintf(format, args...)+": "+several(names)).todo(advice)
 	f.putLastFirst()
 }
 
@@ -271,11 +271,9 @@ func checkHubCertificates(ctx context.Context, v *visit, f *findings) {
 		{"have expired", ended},
 	} {
 		if slices.Sort(group.hubs); len(group.hubs) > 0 {
-			f.add(
-				Warning, fmt.Sprintf(
-					"those of %d hubs %s: %s", len(group.hubs), group.what, several(group.hubs),
-				), advice,
-			)
+			f.warn(
+				"those of %d hubs %s: %s", len(group.hubs), group.what, several(group.hubs),
+			).todo(advice)
 		}
 	}
 }

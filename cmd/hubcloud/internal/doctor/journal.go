@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -35,8 +34,7 @@ func checkJournal(ctx context.Context, v *visit, f *findings) {
 		found[group] = newFindings()
 		s, ok := find(cloud, streams.JournalStream(group))
 		if !ok {
-			found[group].add(
-				Wrong, fmt.Sprintf("journal %d is missing", group),
+			found[group].wrong("journal %d is missing", group).todo(
 				"start the server or mount the disk that had it: hubs of its group get no acks",
 			)
 			continue
@@ -74,9 +72,8 @@ func judgeViews(v *visit, f *findings) {
 		f.note("the hub logs have what their journal has")
 		return
 	}
-	f.add(
-		Warning, fmt.Sprintf("the streams of %.0f hub logs lack records of the journal", behind),
-		"nothing is lost: readers get these records from the journal, and the service writes the "+
+	f.warn("the streams of %.0f hub logs lack records of the journal", behind).todo(
+		"nothing is lost: readers get these records from the journal, and the service writes the " +
 			"streams again; if that does not end, its log names the broker's error",
 	)
 }
@@ -101,15 +98,13 @@ func judgeWriter(ctx context.Context, conns *streams.Conns, group int, f *findin
 	_, err := conns.Cloud.RequestWithContext(ctx, streams.AppendSubject(group), nil)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		f.add(
-			Wrong, fmt.Sprintf("no replica writes journal %d", group),
-			"start a replica with the role bridge; after a kill wait 10 s: until a replica has the "+
-				"lease, hubs get no acks",
+		f.wrong("no replica writes journal %d", group).todo(
+			"start a replica with the role bridge; after a kill wait 10 s: until a replica has " +
+				"the lease, hubs get no acks",
 		)
 	case err != nil:
-		f.add(
-			Unknown, fmt.Sprintf("the writer of journal %d does not answer: %v", group, err),
-			"see the log of the replica that has its lease (hubcloud_lease_groups_held), and "+
+		f.unclear("the writer of journal %d does not answer: %v", group, err).todo(
+			"see the log of the replica that has its lease (hubcloud_lease_groups_held), and " +
 				"restart it if it hangs",
 		)
 	default:
@@ -144,14 +139,10 @@ func judgeRoom(v *visit, journals []streamInfo, f *findings) {
 		}
 	}
 	if growth > room {
-		f.add(
-			Warning,
-			fmt.Sprintf(
-				"the journals will grow by %s at the rate until now, and the broker has room for %s",
-				size(growth), size(room),
-			),
-			"enlarge the broker's disk, or shorten --event-retention",
-		)
+		f.warn(
+			"the journals will grow by %s at the rate until now, and the broker has room for %s",
+			size(growth), size(room),
+		).todo("enlarge the broker's disk, or shorten --event-retention")
 		return
 	}
 	f.note("the broker has room for %s", size(room))

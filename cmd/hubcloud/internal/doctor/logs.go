@@ -66,13 +66,11 @@ func checkStores(ctx context.Context, t *target, err error, f *findings) {
 		f.unknown("the streams on disk cannot be read: ", err)
 	}
 	for _, folder := range damaged {
-		f.add(
-			Wrong,
-			fmt.Sprintf(
-				"the configuration of stream %s of account %s cannot be read", folder.Stream,
-				folder.Account,
-			),
-			"start the service: it declares its streams again, which brings their messages back; "+
+		f.wrong(
+			"the configuration of stream %s of account %s cannot be read",
+			folder.Stream, folder.Account,
+		).todo(
+			"start the service: it declares its streams again, which brings their messages back; " +
 				"its log names the streams that it cannot recover",
 		)
 	}
@@ -104,19 +102,17 @@ func judgeHoles(stream string, holes []jsapi.Hole, err error, f *findings) {
 	}
 	for _, hole := range holes {
 		if stream == streams.DirectoryStream {
-			f.add(
-				Wrong, fmt.Sprintf("events of the directory (%s) are lost: %s", stream, hole),
-				"no service starts on that: put them back with `hubcloud restore --directory`, from a "+
-					"backup or another server's copy, or accept the loss (--accept-loss); check the "+
-					"disk (dmesg)",
+			f.wrong("events of the directory (%s) are lost: %s", stream, hole).todo(
+				"no service starts on that: put them back with `hubcloud restore --directory`, " +
+					"from a backup or another server's copy, or accept the loss (--accept-loss); " +
+					"check the disk (dmesg)",
 			)
 			continue
 		}
-		f.add(
-			Warning, fmt.Sprintf("commits of journal %s are lost: %s", stream, hole),
-			"check the disk (dmesg): events that hubs sent then are lost where the hubs' own streams "+
-				"do not have them; readers get hub.events_skipped; nothing else is to be done, and "+
-				"the finding ends once these commits have expired",
+		f.warn("commits of journal %s are lost: %s", stream, hole).todo(
+			"check the disk (dmesg): events that hubs sent then are lost where the hubs' own " +
+				"streams do not have them; readers get hub.events_skipped; nothing else is to be " +
+				"done, and the finding ends once these commits have expired",
 		)
 	}
 }
@@ -135,12 +131,8 @@ func judgeStreams(limits Limits, all []streamInfo, f *findings) {
 		judge(limits, f, "stream "+s.Name, "bytes", s.Bytes, s.ByteLimit)
 		judge(limits, f, "stream "+s.Name, "messages", s.Messages, s.MessageLimit)
 		if s.Lost > 0 {
-			f.add(
-				Wrong,
-				fmt.Sprintf(
-					"%d messages of stream %s cannot be read from the disk", s.Lost, s.Name,
-				),
-				"check the disk (dmesg); a stream with copies repairs itself; restore the "+
+			f.wrong("%d messages of stream %s cannot be read from the disk", s.Lost, s.Name).todo(
+				"check the disk (dmesg); a stream with copies repairs itself; restore the " +
 					"directory with `hubcloud restore`",
 			)
 		}
@@ -160,14 +152,8 @@ func judge(limits Limits, f *findings, what, unit string, used, limit int64) {
 	case part < 0.8*limits.StorageUsed:
 		return
 	}
-	f.add(
-		verdict,
-		fmt.Sprintf("%s has %d of at most %d %s (%.0f %%)", what, used, limit, unit, part),
-		fmt.Sprintf(
-			"beyond the limit, writes are rejected: raise the limit of %s, or find out what "+
-				"fills it",
-			what,
-		),
+	f.add(verdict, "%s has %d of at most %d %s (%.0f %%)", []any{what, used, limit, unit, part}).todo(
+		"beyond the limit, writes are rejected: raise the limit of " + what + ", or find out what fills it",
 	)
 }
 
@@ -198,8 +184,7 @@ func judgeLargest(accounts []accountInfo, list hubLogList, f *findings) {
 	)
 	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart &&
 		largest.Bytes >= largeLog {
-		f.add(
-			Warning, fmt.Sprintf("the log of %s is %.0f %% of all stored bytes", hub, part),
+		f.warn("the log of %s is %.0f %% of all stored bytes", hub, part).todo(
 			fmt.Sprintf("check what the hub sends: hubcloud tap --hub %s", hub),
 		)
 	}

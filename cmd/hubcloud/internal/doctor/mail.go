@@ -22,10 +22,7 @@ func checkMail(ctx context.Context, t *target, f *findings) {
 	}
 	switch {
 	case url == "" && t.Started == nil:
-		f.add(
-			Skipped, "no mail server is known",
-			"name the mail server with --smtp-url to check it",
-		)
+		f.skip("no mail server is known").todo("name the mail server with --smtp-url to check it")
 		return
 	case url == "" && !t.Started.HasRole("api"):
 		f.note("this service sends no mails: it does not have the role api")
@@ -36,8 +33,7 @@ func checkMail(ctx context.Context, t *target, f *findings) {
 	}
 	server, err := mail.ParseServer(url)
 	if err != nil {
-		f.add(
-			Wrong, fmt.Sprintf("--smtp-url: %v", err),
+		f.wrong("--smtp-url: %v", err).todo(
 			"give the flag as for serve: smtp://USER:PASSWORD@HOST:PORT",
 		)
 		return
@@ -46,10 +42,8 @@ func checkMail(ctx context.Context, t *target, f *findings) {
 	defer cancel()
 	secured, err := mail.NewSMTP(server, nil).Greet(ctx)
 	if err != nil {
-		f.add(
-			Wrong,
-			fmt.Sprintf("the mail server cannot be used: %v", err),
-			"check the address, the certificate and the login in --smtp-url; mails wait until "+
+		f.wrong("the mail server cannot be used: %v", err).todo(
+			"check the address, the certificate and the login in --smtp-url; mails wait until " +
 				"their links expire",
 		)
 		return
@@ -74,8 +68,7 @@ func checkMail(ctx context.Context, t *target, f *findings) {
 func checkFolder(t *target, f *findings) {
 	entries, err := os.ReadDir(t.path("outbox"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.add(
-			Unknown, fmt.Sprintf("the folder with mails cannot be read: %v", err),
+		f.unclear("the folder with mails cannot be read: %v", err).todo(
 			"run the doctor as the user of the service",
 		)
 		return
@@ -91,9 +84,8 @@ func checkFolder(t *target, f *findings) {
 		written,
 	)
 	if t.live() {
-		f.add(
-			Warning, found,
-			"start the service with --smtp-url: otherwise nobody receives invitations and "+
+		f.warn("%s", found).todo(
+			"start the service with --smtp-url: otherwise nobody receives invitations and " +
 				"sign-in links",
 		)
 		return
@@ -116,9 +108,7 @@ func checkQueue(_ context.Context, v *visit, f *findings) {
 		{"expired", "not delivered before their links expired"},
 	} {
 		if n := v.sum("hubcloud_outbox_mails_total", "outcome", outcome.name); n > 0 {
-			f.add(
-				Warning,
-				fmt.Sprintf("%.0f mails were %s since the service started", n, outcome.text),
+			f.warn("%.0f mails were %s since the service started", n, outcome.text).todo(
 				"the service's log names each at level error; invite those people again",
 			)
 		}
@@ -134,9 +124,9 @@ func judgeWaiting(limits Limits, s streamInfo, f *findings) {
 	age := time.Since(s.Oldest)
 	found := fmt.Sprintf("%d mails wait, the oldest for %s", s.Messages, ago(age))
 	if age > limits.MailAge {
-		f.add(
-			Wrong, found,
-			"see the service's log (\"mail\"): the mail server may be down, or defer or greylist mails",
+		f.wrong("%s", found).todo(
+			"see the service's log (\"mail\"): the mail server may be down, or defer or greylist " +
+				"mails",
 		)
 		return
 	}

@@ -34,14 +34,10 @@ func checkOpenFiles(_ context.Context, v *visit, f *findings) {
 		v.HubConnections,
 	)
 	if own+broker.OwnFiles > v.OpenFiles {
-		f.add(
-			Warning,
-			fmt.Sprintf(
-				"connections may use %d of %d files: too few remain for hub logs and the process "+
-					"itself", own, v.OpenFiles,
-			),
-			"lower --connections and --broker-connections, or use their defaults",
-		)
+		f.warn(
+			"connections may use %d of %d files: too few remain for hub logs and the process "+
+				"itself", own, v.OpenFiles,
+		).todo("lower --connections and --broker-connections, or use their defaults")
 	}
 	judgeFiles("the service", v.OpenFiles, need, f)
 }
@@ -50,16 +46,16 @@ func checkOpenFiles(_ context.Context, v *visit, f *findings) {
 // the need of the hub logs on the disk.
 func checkOwnLimit(_ context.Context, t *target, err error, f *findings) {
 	if t.DataDir == "" {
-		f.add(Skipped, "no service is known on this machine", "")
+		f.skip("no service is known on this machine")
 		return
 	}
 	if !errors.Is(err, errNoService) {
-		f.add(Unknown, fmt.Sprintf("the limit is unknown: %v", err), "see the component service")
+		f.unclear("the limit is unknown: %v", err).todo("see the component service")
 		return
 	}
 	var own syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &own); err != nil {
-		f.add(Unknown, fmt.Sprintf("the limit is unknown: %v", err), "")
+		f.unclear("the limit is unknown: %v", err)
 		return
 	}
 	need := t.Limits.OpenFiles
@@ -79,10 +75,9 @@ func checkOwnLimit(_ context.Context, t *target, err error, f *findings) {
 func judgeFiles(who string, limit, need uint64, f *findings) {
 	found := fmt.Sprintf("%s may open %d files and needs %d", who, limit, need)
 	if limit < need {
-		f.add(
-			Wrong, found,
-			"raise the limit (LimitNOFILE of the unit, ulimit -n, the container's ulimits) and "+
-				"start the service again: otherwise hubs cannot connect and their logs cannot be "+
+		f.wrong("%s", found).todo(
+			"raise the limit (LimitNOFILE of the unit, ulimit -n, the container's ulimits) and " +
+				"start the service again: otherwise hubs cannot connect and their logs cannot be " +
 				"written",
 		)
 	} else {

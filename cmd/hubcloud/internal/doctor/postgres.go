@@ -76,45 +76,38 @@ func checkPostgres(_ context.Context, t *target, f *findings) {
 	}
 	f.note("PostgreSQL %s, database %s of %s", facts.version, facts.name, size(facts.bytes))
 	if facts.encoding != "UTF8" {
-		f.add(
-			Wrong, fmt.Sprintf("its encoding is %s", facts.encoding),
-			"create a database with ENCODING 'UTF8' and name it with --postgres-url; the service "+
+		f.wrong("its encoding is %s", facts.encoding).todo(
+			"create a database with ENCODING 'UTF8' and name it with --postgres-url; the service " +
 				"fills it",
 		)
 	}
 	if facts.pooled {
-		f.add(
-			Wrong, "it is reached through a connection pooler",
-			"give --postgres-url the address of PostgreSQL itself: the service needs sessions of "+
+		f.wrong("it is reached through a connection pooler").todo(
+			"give --postgres-url the address of PostgreSQL itself: the service needs sessions of " +
 				"its own",
 		)
 	}
 	switch {
 	case facts.standby:
-		f.add(
-			Wrong, "it is a standby, which rejects writes",
+		f.wrong("it is a standby, which rejects writes").todo(
 			"name the primary with --postgres-url (target_session_attrs=read-write finds it)",
 		)
 	case facts.readOnly:
-		f.add(
-			Wrong, "it rejects writes: its transactions are read-only",
+		f.wrong("it rejects writes: its transactions are read-only").todo(
 			"reset default_transaction_read_only",
 		)
 	}
 	if !facts.mayCreate {
-		f.add(
-			Wrong, "the user may not create schemas",
+		f.wrong("the user may not create schemas").todo(
 			fmt.Sprintf("GRANT CREATE ON DATABASE %s TO the user of --postgres-url", facts.name),
 		)
 	}
 	left := facts.limit - facts.used
 	found := fmt.Sprintf("%d of %d connections are free", left, facts.limit)
 	if left < t.Limits.Connections {
-		f.add(
-			Wrong,
-			found,
-			"raise max_connections, or find out who uses them: SELECT application_name, "+
-				"count(*) FROM pg_stat_activity GROUP BY 1",
+		f.wrong("%s", found).todo(
+			"raise max_connections, or find out who uses them: SELECT application_name, count(*) " +
+				"FROM pg_stat_activity GROUP BY 1",
 		)
 	} else {
 		f.note("%s", found)
@@ -126,32 +119,26 @@ func databaseAway(t *target, f *findings, err error) {
 	private := t.Started != nil && !t.Started.ExternalDatabase
 	switch {
 	case errors.Is(err, errNoDatabase) && t.DataDir == "":
-		f.add(Skipped, err.Error(), "name it with --postgres-url to check it")
+		f.skip("%s", err.Error()).todo("name it with --postgres-url to check it")
 	case errors.Is(err, fs.ErrPermission):
-		f.add(
-			Unknown, err.Error(),
+		f.unclear("%s", err.Error()).todo(
 			"run the doctor as the user of the service: the database's URL may contain a password",
 		)
 	case errors.Is(err, errNoDatabase):
-		f.add(
-			Unknown, err.Error(),
-			"name it with --postgres-url; the service writes it to postgres.json in its data "+
+		f.unclear("%s", err.Error()).todo(
+			"name it with --postgres-url; the service writes it to postgres.json in its data " +
 				"directory",
 		)
 	case private && !t.running():
-		f.add(Unknown, "the private database runs only while the service does", "start the service")
+		f.unclear("the private database runs only while the service does").todo("start the service")
 	case private:
-		f.add(
-			Wrong,
-			fmt.Sprintf("the private database does not answer: %v", withoutLogin(err)),
-			"see the service's log, and the database's log under postgres/ in the data "+
+		f.wrong("the private database does not answer: %v", withoutLogin(err)).todo(
+			"see the service's log, and the database's log under postgres/ in the data " +
 				"directory; a lost database is built again from the streams",
 		)
 	default:
-		f.add(
-			Wrong,
-			fmt.Sprintf("cannot be reached: %v", withoutLogin(err)),
-			"check whether it runs, whether a firewall blocks the connection, and whether user "+
+		f.wrong("cannot be reached: %v", withoutLogin(err)).todo(
+			"check whether it runs, whether a firewall blocks the connection, and whether user " +
 				"and password of --postgres-url are right",
 		)
 	}

@@ -17,24 +17,20 @@ var errNoDirectory = errors.New("the broker has no directory")
 func checkProjections(ctx context.Context, t *target, f *findings) {
 	if _, err := t.database(); err != nil {
 		if errors.Is(err, errNoDatabase) && t.DataDir == "" {
-			f.add(
-				Skipped, "unknown without the database",
-				"name it with --postgres-url to check them",
-			)
+			f.skip("unknown without the database").todo("name it with --postgres-url to check them")
 			return
 		}
-		f.add(Unknown, "unknown: the database cannot be reached", "see the component postgres")
+		f.unclear("unknown: the database cannot be reached").todo("see the component postgres")
 		return
 	}
 	all, err := t.projections(ctx)
 	switch {
 	case errors.Is(err, errNoBroker), errors.Is(err, errNoDirectory):
-		f.add(Unknown, fmt.Sprintf("unknown: %v", err), "see the components broker and logs")
+		f.unclear("unknown: %v", err).todo("see the components broker and logs")
 		return
 	case err != nil:
-		f.add(
-			Wrong, fmt.Sprintf("unknown: %v", withoutLogin(err)),
-			"if the database is the right one, start the service: it fills the database from the "+
+		f.wrong("unknown: %v", withoutLogin(err)).todo(
+			"if the database is the right one, start the service: it fills the database from the " +
 				"streams",
 		)
 		return
@@ -77,27 +73,23 @@ func judgeProjection(limits Limits, s projections.Status, f *findings) {
 				s.Stopped.Sequence,
 			)
 		}
-		f.add(Wrong, fmt.Sprintf("%s is stopped: %s", at, s.Reason), advice)
+		f.wrong("%s is stopped: %s", at, s.Reason).todo(advice)
 	case projections.StateStoppedByOperator:
-		f.add(
-			Warning, fmt.Sprintf("%s is stopped: %s", at, s.Reason),
-			"resume it: hubcloud projections resume "+s.Name,
+		f.warn("%s is stopped: %s", at, s.Reason).todo(
+			"resume it: hubcloud projections resume " + s.Name,
 		)
 	case projections.StateUnattended:
-		f.add(
-			Wrong, fmt.Sprintf("%s is %s", at, s.Reason),
+		f.wrong("%s is %s", at, s.Reason).todo(
 			"check why the service with the role projector does not reach the database",
 		)
 	case projections.StateBuilding:
-		f.add(
-			Warning, fmt.Sprintf("%s is being built", at),
+		f.warn("%s is being built", at).todo(
 			"wait until it is complete; `hubcloud projections status` shows its progress",
 		)
 	default:
 		if s.Behind > limits.Lag {
-			f.add(
-				Wrong, fmt.Sprintf("%s is too far behind", at),
-				"see the service's log and the load of the database: lists do not show recent "+
+			f.wrong("%s is too far behind", at).todo(
+				"see the service's log and the load of the database: lists do not show recent " +
 					"changes",
 			)
 			return

@@ -21,10 +21,9 @@ import (
 // answers.
 func checkService(_ context.Context, t *target, f *findings) {
 	if t.DataDir == "" && !t.running() {
-		f.add(
-			Skipped, "no data directory is known here",
-			"name that of a service on this machine with --data-dir, or the --admin address of one "+
-				"elsewhere with --admin",
+		f.skip("no data directory is known here").todo(
+			"name that of a service on this machine with --data-dir, or the --admin address of " +
+				"one elsewhere with --admin",
 		)
 		return
 	}
@@ -46,8 +45,7 @@ func checkService(_ context.Context, t *target, f *findings) {
 	}
 	checkVersion(t.Started, build.Current(), f)
 	if t.StartedErr != nil {
-		f.add(
-			Warning, fmt.Sprintf("service.json cannot be read: %v", t.StartedErr),
+		f.warn("service.json cannot be read: %v", t.StartedErr).todo(
 			"run the doctor as the user of the service; a start of the service replaces the file",
 		)
 	}
@@ -64,9 +62,7 @@ func checkVersion(running *datadir.Started, program build.Info, f *findings) {
 	if running.Version == program.Version && running.Commit == program.Commit {
 		return
 	}
-	f.add(
-		Warning,
-		fmt.Sprintf("this program is version %s (commit %s)", program.Version, program.Commit),
+	f.warn("this program is version %s (commit %s)", program.Version, program.Commit).todo(
 		"if the program was just replaced, restart the service; otherwise use the service's own",
 	)
 }
@@ -74,19 +70,16 @@ func checkVersion(running *datadir.Started, program build.Info, f *findings) {
 // notRunning reports a service without endpoints.json.
 func notRunning(t *target, f *findings) {
 	if _, err := os.Stat(t.DataDir); errors.Is(err, fs.ErrNotExist) {
-		f.add(
-			Wrong, fmt.Sprintf("there is no data directory %s", t.DataDir),
-			"name the service's with --data-dir, or the broker with --nats-url and "+
+		f.wrong("there is no data directory %s", t.DataDir).todo(
+			"name the service's with --data-dir, or the broker with --nats-url and " +
 				"--nats-credentials",
 		)
 		return
 	}
 	if lockHeld(t.path("LOCK")) {
-		f.add(
-			Warning,
-			"a service uses the data directory and is starting or stopping"+since(t.Started),
-			"try again in a minute; the service's log shows what a longer start waits for",
-		)
+		f.warn(
+			"%s", "a service uses the data directory and is starting or stopping"+since(t.Started),
+		).todo("try again in a minute; the service's log shows what a longer start waits for")
 		return
 	}
 	advice := fmt.Sprintf("start it: hubcloud serve --data-dir %s", t.DataDir)
@@ -95,7 +88,7 @@ func notRunning(t *target, f *findings) {
 	} else if t.Started != nil && t.Started.EndedAt.IsZero() {
 		advice += "; the log of the last one shows why it ended"
 	}
-	f.add(Wrong, fmt.Sprintf("no service runs on %s%s", t.DataDir, lastEnd(t.Started)), advice)
+	f.wrong("no service runs on %s%s", t.DataDir, lastEnd(t.Started)).todo(advice)
 	checkOwners(t, f)
 }
 
@@ -122,15 +115,13 @@ func checkOwners(t *target, f *findings) {
 		if !ok || int(owner.Uid) == t.Started.UID {
 			continue
 		}
-		f.add(
-			Wrong,
+		f.wrong(
+			"%s belongs to %s, and the service last ran as %s",
+			path, userName(int(owner.Uid)), userName(t.Started.UID),
+		).todo(
 			fmt.Sprintf(
-				"%s belongs to %s, and the service last ran as %s", path,
-				userName(int(owner.Uid)), userName(t.Started.UID),
-			),
-			fmt.Sprintf(
-				"start the service as the same user as before, or: chown -R %s %s, and leave "+
-					"postgres/ to its owner", userName(t.Started.UID), t.DataDir,
+				"start the service as the same user as before, or: chown -R %s %s, and leave postgres/ to "+
+					"its owner", userName(t.Started.UID), t.DataDir,
 			),
 		)
 		return
@@ -149,34 +140,27 @@ func userName(uid int) string {
 // notAnswering reports a service that has endpoints.json and does not answer.
 func notAnswering(t *target, f *findings, err error) {
 	if t.DataDir == "" {
-		f.add(
-			Wrong, fmt.Sprintf("no service answers at %s: %v", t.Bound.Admin, err),
+		f.wrong("no service answers at %s: %v", t.Bound.Admin, err).todo(
 			"check whether it runs there, and whether its --admin address can be reached from here",
 		)
 		return
 	}
 	if lockHeld(t.path("LOCK")) {
-		f.add(
-			Wrong,
-			fmt.Sprintf(
-				"the service uses the data directory and does not answer at %s: %v", t.Bound.Admin,
-				err,
-			),
-			"see its log; if the service hangs, end it with kill -QUIT, which prints its "+
+		f.wrong(
+			"the service uses the data directory and does not answer at %s: %v", t.Bound.Admin, err,
+		).todo(
+			"see its log; if the service hangs, end it with kill -QUIT, which prints its " +
 				"goroutines to the log, and start it again",
 		)
 		return
 	}
-	f.add(
-		Wrong,
+	f.wrong(
+		"the service was killed: endpoints.json exists and nothing answers at %s: %v",
+		t.Bound.Admin, err,
+	).todo(
 		fmt.Sprintf(
-			"the service was killed: endpoints.json exists and nothing answers at %s: %v",
-			t.Bound.Admin, err,
-		),
-		fmt.Sprintf(
-			"start it again: hubcloud serve --data-dir %s; the kernel's log (dmesg) shows "+
-				"whether memory ran out",
-			t.DataDir,
+			"start it again: hubcloud serve --data-dir %s; the kernel's log (dmesg) shows whether memory "+
+				"ran out", t.DataDir,
 		),
 	)
 }

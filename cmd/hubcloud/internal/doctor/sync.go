@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -20,11 +19,10 @@ func checkSync(ctx context.Context, t *target, f *findings) {
 	settings := syncSettings(t)
 	switch {
 	case len(settings) == 0 && t.DataDir == "":
-		f.add(Skipped, "neither the broker's setting nor its disk is known here", "")
+		f.skip("neither the broker's setting nor its disk is known here")
 		return
 	case len(settings) == 0:
-		f.add(
-			Unknown, "the broker's setting is unknown: it cannot be reached",
+		f.unclear("the broker's setting is unknown: it cannot be reached").todo(
 			"see the component broker",
 		)
 	}
@@ -39,21 +37,17 @@ func checkSync(ctx context.Context, t *target, f *findings) {
 	case errors.Is(err, fs.ErrNotExist):
 		f.note("there is no data directory %s", t.DataDir)
 	case errors.Is(err, fs.ErrPermission):
-		f.add(
-			Unknown, fmt.Sprintf("the disk cannot be tested: %v", err),
+		f.unclear("the disk cannot be tested: %v", err).todo(
 			"run the doctor as the user of the service",
 		)
 	case err != nil:
-		f.add(
-			Wrong, fmt.Sprintf("the data directory cannot be written to: %v", err),
+		f.wrong("the data directory cannot be written to: %v", err).todo(
 			"check whether its disk is full or mounted read-only (dmesg)",
 		)
 	case took > t.Limits.SyncTime:
-		f.add(
-			Warning,
-			fmt.Sprintf("the disk takes %s to sync a small file", ago(took)),
-			"every event and every change waits for a sync: use a disk with a cache that survives "+
-				"a power cut, or --sync 2m if you can lose the events of that time",
+		f.warn("the disk takes %s to sync a small file", ago(took)).todo(
+			"every event and every change waits for a sync: use a disk with a cache that " +
+				"survives a power cut, or --sync 2m if you can lose the events of that time",
 		)
 	default:
 		f.note("the disk syncs a small file in %s", took.Round(10*time.Microsecond))
@@ -133,12 +127,8 @@ func judgeSync(t *target, s syncSetting, f *findings) {
 			s.who, every,
 		)
 	case t.live():
-		f.add(
-			Warning,
-			fmt.Sprintf(
-				"%s syncs every %s: a power cut can lose acknowledged writes", s.who, every,
-			),
-			"start with --sync always (sync_interval: always in an external broker), unless "+
+		f.warn("%s syncs every %s: a power cut can lose acknowledged writes", s.who, every).todo(
+			"start with --sync always (sync_interval: always in an external broker), unless " +
 				"speed matters more",
 		)
 	default:

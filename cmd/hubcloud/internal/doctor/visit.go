@@ -127,9 +127,9 @@ func checkReadiness(_ context.Context, v *visit, f *findings) {
 	for _, c := range v.components {
 		switch {
 		case c.Degraded:
-			f.add(Warning, "it serves, but "+c.Name+": "+c.Detail, c.Action)
+			f.warn("%s", "it serves, but "+c.Name+": "+c.Detail).todo(c.Action)
 		case !c.OK:
-			f.add(Wrong, "it is not ready: "+c.Name+": "+c.Detail, c.Action)
+			f.wrong("%s", "it is not ready: "+c.Name+": "+c.Detail).todo(c.Action)
 		}
 	}
 	if f.Verdict == OK {
@@ -144,6 +144,6 @@ func checkReserve(_ context.Context, v *visit, f *findings) {
 	case c.OK:
 		f.note("%s", c.Detail)
 	default:
-		f.add(Wrong, c.Detail, c.Action)
+		f.wrong("%s", c.Detail).todo(c.Action)
 	}
 }
