@@ -16,5 +16,5 @@
 // continues the trace that queued it. Live calls to hubs, the steps of a command and appends to
 // logs are spans below the request's.
 //
-// Package cmd/hubcloud/otlp exports spans to a collector. Only the program imports it.
+// The program exports spans to a collector: cmd/hubcloud/internal/server/otlp.go.
 package telemetry

@@ -209,10 +209,6 @@ var importRules = []importRule{
 		reason:    "package main calls the command line and does nothing else",
 	},
 	{
-		packages: "cmd/hubcloud/otlp", allowed: []string{"streams/telemetry"},
-		reason: "exporters depend on telemetry only",
-	},
-	{
 		packages: "deploy/...",
 		reason:   "programs of the documentation use only what is public",
 	},
@@ -240,10 +236,6 @@ var importerRules = []importerRule{
 		"only commands start the server",
 	},
 	{
-		"cmd/hubcloud/otlp", []string{"cmd/hubcloud/internal/server"},
-		"no package depends on a collector of traces",
-	},
-	{
 		"hubbridge/kit/virtualhub/...",
 		[]string{
 			"hubbridge/kit/virtualhub/...", "cmd/hubcloud/internal/cli", "cmd/hubcloud/internal/demo",
@@ -257,9 +249,9 @@ var importerRules = []importerRule{
 	{
 		"streams/hubviews",
 		[]string{
-			"streams/logwriter", "cmd/hubcloud/internal/doctor", "cmd/hubcloud/internal/server",
+			"streams/logwriter", "cmd/hubcloud/internal/server",
 		},
-		"the views have one writer; the doctor reads their positions, the server recovers streams",
+		"the views have one writer; the server recovers streams",
 	},
 	{
 		"streams/logwriter", []string{"cmd/hubcloud/internal/..."},
@@ -271,7 +263,7 @@ var importerRules = []importerRule{
 			"streams/logwriter", "streams/hubviews", "streams/feed", "hubbridge/ingest",
 			"hubbridge/statelog", "projections/statemodel", "streams/feed/orgfeed",
 			"projections/control", "projections/rebuild", "cmd/hubcloud/internal/operator",
-			"cmd/hubcloud/internal/doctor", "cmd/hubcloud/internal/server",
+			"cmd/hubcloud/internal/server",
 		},
 		"others append to hub logs and read them; a rebuild reads the states from the journals",
 	},
@@ -321,11 +313,11 @@ var importerRules = []importerRule{
 		"untrusted messages are decoded in one place, and their stored form where each event is folded",
 	},
 	{
-		"go.opentelemetry.io/otel/sdk/...", []string{"cmd/hubcloud/otlp"},
+		"go.opentelemetry.io/otel/sdk/...", []string{"cmd/hubcloud/internal/server"},
 		"no package depends on a collector of traces",
 	},
 	{
-		"go.opentelemetry.io/otel/exporters/...", []string{"cmd/hubcloud/otlp"},
+		"go.opentelemetry.io/otel/exporters/...", []string{"cmd/hubcloud/internal/server"},
 		"no package depends on a collector of traces",
 	},
 }

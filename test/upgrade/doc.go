@@ -5,7 +5,7 @@
 // models in postgres/) and without what belongs to a process (LOCK, endpoints.json, service.json,
 // postgres.json). format-N.json is what clients saw in it.
 //
-// Before a change of the format (datadir.Format), keep a directory of the current one:
+// Before a change of the format (installation.Format), keep a directory of the current one:
 //
 //	HUBCLOUD_TEST_BINARY=bin/hubcloud go test ./test/upgrade -run TestMake -upgrade.make N
 package upgrade

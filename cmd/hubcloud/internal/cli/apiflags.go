@@ -11,12 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/address"
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/demo"
-	"hubcloud/cmd/hubcloud/internal/profile"
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi/client"
 )
 
@@ -43,7 +40,7 @@ func (c *apiFlags) Validate() error {
 		return errors.New("--profile and --data-dir: give only one of them")
 	}
 	if c.Profile != "" {
-		if err := profile.CheckName(c.Profile); err != nil {
+		if err := checkProfileName(c.Profile); err != nil {
 			return err
 		}
 	}
@@ -85,7 +82,7 @@ func (c *apiFlags) open(base, key string, out Output) (*client.Client, error) {
 		Logger: textLogger(out, slog.LevelWarn),
 	})
 	if err != nil {
-		return nil, usage.Wrap(err)
+		return nil, installation.AsUsage(err)
 	}
 	return api, nil
 }
@@ -103,7 +100,7 @@ func (c *apiFlags) baseAndKey() (base, key string, err error) {
 		key = cmp.Or(key, ownKey)
 	}
 	if key == "" {
-		return "", "", usage.Errorf(
+		return "", "", installation.Usagef(
 			"no API key: set HUBCLOUD_API_KEY, or give --key, which other users of this machine " +
 				"can see, or store it with `hubcloud login`. `hubcloud key create` creates a key",
 		)
@@ -115,15 +112,15 @@ func (c *apiFlags) baseAndKey() (base, key string, err error) {
 // data directory, whose key is empty unless it runs the demo.
 func (c *apiFlags) profileOrService() (base, key string, err error) {
 	if c.DataDir == "" {
-		found, err := profile.Load(cmp.Or(c.Profile, profile.Default))
+		found, err := loadProfile(cmp.Or(c.Profile, defaultProfile))
 		if err == nil {
 			return found.URL, found.Key, nil
 		}
-		if c.Profile != "" || !errors.Is(err, profile.ErrNone) {
-			return "", "", usage.Wrap(err)
+		if c.Profile != "" || !errors.Is(err, errNoProfile) {
+			return "", "", installation.AsUsage(err)
 		}
 	}
-	dir := datadir.Dir(cmp.Or(c.DataDir, "./data"))
+	dir := installation.Dir(cmp.Or(c.DataDir, "./data"))
 	bound, err := dir.Endpoints()
 	if err != nil {
 		return "", "", fmt.Errorf(
@@ -131,7 +128,7 @@ func (c *apiFlags) profileOrService() (base, key string, err error) {
 		)
 	}
 	state, err := demo.Load(dir)
-	base = address.LocalURL(bound.HTTP) + "/v1"
+	base = installation.LocalURL(bound.HTTP) + "/v1"
 	if bound.TLS { // the certificate is for the public name
 		base = bound.PublicURL + "/v1"
 	}
@@ -162,7 +159,7 @@ func (c *apiFlags) withClient(
 		)
 	}
 	if errors.Is(err, client.ErrInvalidRequest) || errors.Is(err, client.ErrNotFound) {
-		return usage.Wrap(err)
+		return installation.AsUsage(err)
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/demo"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // A usage error is one line that names the mistake, and exit code 2.
@@ -125,7 +125,7 @@ func TestAPIAddressAndKey(t *testing.T) {
 	}
 	keep(
 		"endpoints.json",
-		datadir.Endpoints{
+		installation.Endpoints{
 			HTTP:      strings.TrimPrefix(server.URL, "http://"),
 			PublicURL: "https://elsewhere.example.com",
 		},

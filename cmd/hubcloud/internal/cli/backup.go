@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/streams/backup"
 	"hubcloud/streams/logwriter"
@@ -83,7 +83,7 @@ func (c *backupCommand) Run(ctx context.Context, out Output) error {
 	bar := newTransfer(out.Err, "backup", c.JSON)
 	defer bar.end()
 	m, err := backup.Write(ctx, s.Conns, backup.Config{
-		Dir: c.Dir, Format: datadir.Format, HubLogs: c.HubLogs, Installation: s.Settings.ID,
+		Dir: c.Dir, Format: installation.Format, HubLogs: c.HubLogs, Installation: s.Settings.ID,
 		Files: files, Progress: bar.show,
 		CompleteLogs: func(ctx context.Context) error {
 			return logwriter.FlushViews(ctx, s.Conns.Cloud, s.Settings.Journals)
@@ -117,7 +117,7 @@ func (c *backupCommand) Run(ctx context.Context, out Output) error {
 
 // files reads the files of the backup that are not in the broker, by their names in the backup.
 func (c *backupCommand) files(out Output) (map[string][]byte, error) {
-	dir := datadir.Dir(c.DataDir)
+	dir := installation.Dir(c.DataDir)
 	from := map[string]string{}
 	started, err := dir.Started()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -8,10 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/address"
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/server"
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams/broker"
@@ -79,7 +77,7 @@ func (c *brokerConfigCommand) Validate() error {
 			return fmt.Errorf("--%s %d: must be 1 to 65535", f.name, f.port)
 		}
 	}
-	if c.Monitor != "" && address.Check(c.Monitor) != nil {
+	if c.Monitor != "" && installation.CheckAddress(c.Monitor) != nil {
 		return fmt.Errorf("--monitor %q: must be HOST:PORT", c.Monitor)
 	}
 	if err := server.ValidateShards(c.Shards); err != nil {
@@ -121,7 +119,7 @@ func (c *brokerConfigCommand) Run(out Output) error {
 	file := c.file()
 	credentials, err := file.Credentials(c.Out, c.Shards, authority.CAPEM())
 	if errors.Is(err, broker.ErrShards) {
-		return usage.Errorf("--shards: %w", err)
+		return installation.Usagef("--shards: %w", err)
 	}
 	if err != nil {
 		return err
@@ -134,7 +132,7 @@ func (c *brokerConfigCommand) Run(out Output) error {
 	if err != nil {
 		return err
 	}
-	if err := credentials.Write(c.path(datadir.CredentialsFile)); err != nil {
+	if err := credentials.Write(c.path(installation.CredentialsFile)); err != nil {
 		return err
 	}
 	if err := c.write(text, authority.CAPEM(), node); err != nil {
@@ -171,7 +169,7 @@ func (c *brokerConfigCommand) report(out Output, text string, expires time.Time)
 	if c.JSON {
 		return c.print(
 			out.Out, field{"config", c.path(broker.ServerFileName)},
-			field{"credentials", c.path(datadir.CredentialsFile)},
+			field{"credentials", c.path(installation.CredentialsFile)},
 			field{"nats_url", c.file().URL()},
 			field{"certificate_expires_at", domain.FormatTime(expires)},
 		)
@@ -186,7 +184,7 @@ func (c *brokerConfigCommand) report(out Output, text string, expires time.Time)
 		c.Out,
 		expires.Format(time.DateOnly),
 		c.file().URL(),
-		c.path(datadir.CredentialsFile),
+		c.path(installation.CredentialsFile),
 	)
 	return err
 }

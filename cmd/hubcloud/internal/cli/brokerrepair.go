@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams/broker"
 )
 
@@ -41,7 +41,7 @@ The embedded broker does not need this command: the service repairs its store at
 // Run repairs the store.
 func (c *brokerRepairCommand) Run(_ context.Context, out Output) error {
 	if _, err := os.Stat(filepath.Join(c.Store, "jetstream")); errors.Is(err, fs.ErrNotExist) {
-		return usage.Errorf(
+		return installation.Usagef(
 			"%s is not the store of a nats-server: it has no folder jetstream", c.Store,
 		)
 	} else if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/httpapi/webhook"
 )
@@ -135,7 +135,7 @@ func exitCode(err error, out Output) int {
 	if err == nil {
 		return exitOK
 	}
-	var usageErr usage.Error
+	var usageErr installation.UsageError
 	var domainErr *domain.Error
 	switch {
 	case errors.Is(err, errUnhealthy):

@@ -9,11 +9,9 @@ import (
 	"os"
 	"strings"
 
-	"hubcloud/cmd/hubcloud/internal/address"
-	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/doctor"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
 	"hubcloud/projections"
 	"hubcloud/streams"
@@ -47,7 +45,7 @@ wrong or unknown, and 0 otherwise. With --json it prints one object per line: na
 
 // Validate checks the flags. The flag parser calls it.
 func (c *doctorCommand) Validate() error {
-	if c.Admin != "" && address.Check(c.Admin) != nil {
+	if c.Admin != "" && installation.CheckAddress(c.Admin) != nil {
 		return fmt.Errorf("--admin %q: must be HOST:PORT", c.Admin)
 	}
 	return c.Limits.Validate()
@@ -82,7 +80,7 @@ func (c *doctorCommand) config() doctor.Config {
 		CACert: c.CACert, Certificates: c.Certificate,
 		Limits: c.Limits,
 	}
-	dir := datadir.Dir(c.DataDir)
+	dir := installation.Dir(c.DataDir)
 	if _, err := os.Stat(c.DataDir); err == nil || !cfg.Elsewhere {
 		cfg.DataDir = c.DataDir
 	}
@@ -97,7 +95,7 @@ func (c *doctorCommand) config() doctor.Config {
 	}
 	cfg.PostgresURL, err = c.databaseURL(c.PostgresURL)
 	// A usage error means that the file does not exist; the doctor reports other errors.
-	if _, none := errors.AsType[usage.Error](err); !none {
+	if _, none := errors.AsType[installation.UsageError](err); !none {
 		cfg.PostgresErr = err
 	}
 	cfg.Credentials, cfg.CredentialsErr = c.service().Credentials()

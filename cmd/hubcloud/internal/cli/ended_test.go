@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // The doctor knew no more than "no service runs" of a service that had ended because its port was
@@ -36,7 +36,7 @@ func TestDoctorKnowsWhyTheServiceEnded(t *testing.T) {
 				t.Errorf("%s: the start has made %s", flag, name)
 			}
 		}
-		started, err := datadir.Dir(dir).Started()
+		started, err := installation.Dir(dir).Started()
 		if err != nil || started.EndedAt.IsZero() || !strings.Contains(started.Error, flag) {
 			t.Errorf("%s: service.json has %+v, %v, want the error", flag, started, err)
 		}

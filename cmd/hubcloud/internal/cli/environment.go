@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 )
 
@@ -47,13 +47,13 @@ func checkEnvironment(model *kong.Application, command string, environment []str
 			continue
 		}
 		if meant := domain.Closest(short, known); meant != "" {
-			return usage.Errorf(
+			return installation.Usagef(
 				"environment variable %s: there is no such flag; the name is %s%s", name,
 				variablePrefix, meant,
 			)
 		}
 		if isService(command) {
-			return usage.Errorf("environment variable %s: there is no such flag", name)
+			return installation.Usagef("environment variable %s: there is no such flag", name)
 		}
 	}
 	return nil

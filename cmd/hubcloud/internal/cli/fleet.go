@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/hubbridge/kit/fleet"
 )
 
@@ -35,7 +35,7 @@ func (c *virtualhubFleetCommand) Run(ctx context.Context, out Output) error {
 	}
 	hubs, err := c.hubs()
 	if err != nil {
-		return usage.Wrap(err)
+		return installation.AsUsage(err)
 	}
 	hubFleet, err := fleet.New(fleet.Config{
 		EnrollURL: c.Enroll, Hubs: hubs, Rate: c.Rate, Saturate: c.Rate == 0, Batch: c.Batch,
@@ -43,7 +43,7 @@ func (c *virtualhubFleetCommand) Run(ctx context.Context, out Output) error {
 		Logger:     slog.New(slog.DiscardHandler), // the lines of report say enough
 	})
 	if err != nil {
-		return usage.Wrap(err)
+		return installation.AsUsage(err)
 	}
 	if c.For > 0 {
 		var cancel context.CancelFunc

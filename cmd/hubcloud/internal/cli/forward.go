@@ -10,7 +10,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/forward"
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi/client"
 	"hubcloud/httpapi/webhook"
 )
@@ -93,7 +93,7 @@ func (c *forwardCommand) Run(ctx context.Context, out Output) (err error) {
 	checkpoint := &forward.Checkpoint{}
 	if c.Checkpoint != "" {
 		if checkpoint, err = forward.OpenCheckpoint(c.Checkpoint, c.Part); err != nil {
-			return usage.Errorf("--checkpoint %w", err)
+			return installation.Usagef("--checkpoint %w", err)
 		}
 		defer func() { err = errors.Join(err, checkpoint.Close()) }()
 	}
@@ -142,7 +142,7 @@ func (c *forwardCommand) forward(
 	}
 	f, err := forward.New(cfg)
 	if err != nil {
-		return usage.Wrap(err)
+		return installation.AsUsage(err)
 	}
 	return f.Run(ctx)
 }

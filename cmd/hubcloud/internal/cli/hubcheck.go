@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/term"
 
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/hubbridge/kit/check"
 )
 
@@ -68,14 +68,14 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 		return c.printLines(out.Out)
 	}
 	if c.Listen == "" {
-		return usage.Errorf("--listen: must not be empty")
+		return installation.Usagef("--listen: must not be empty")
 	}
 	var timeout time.Duration // 0 is the default
 	if c.Timeout != nil {
 		timeout = *c.Timeout
 	}
 	if c.Timeout != nil && timeout < time.Second {
-		return usage.Errorf("--timeout: is %v, must be at least 1s", timeout)
+		return installation.Usagef("--timeout: is %v, must be at least 1s", timeout)
 	}
 	certificate, err := c.certificate()
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 		Timeout: timeout, OnLine: printer.line, OnStep: printer.step, OnNote: printer.note,
 	})
 	if invalid := new(check.ConfigError); errors.As(err, &invalid) {
-		return usage.Errorf(
+		return installation.Usagef(
 			"--%s: %s",
 			strings.ReplaceAll(invalid.Field, " ", "-"),
 			invalid.Problem,
@@ -104,7 +104,7 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 	if c.JUnit != "" { // before the check, which takes a while
 		if junit, err = os.Create(c.JUnit); err != nil {
 			hub.Close()
-			return usage.Errorf("--junit: %v", err)
+			return installation.Usagef("--junit: %v", err)
 		}
 		defer junit.Close()
 	}
@@ -135,11 +135,11 @@ func (c *hubCheckCommand) certificate() (*tls.Certificate, error) {
 	case c.TLSCert == "" && c.TLSKey == "":
 		return nil, nil
 	case c.TLSCert == "" || c.TLSKey == "":
-		return nil, usage.Errorf("--tls-cert and --tls-key: give both or none")
+		return nil, installation.Usagef("--tls-cert and --tls-key: give both or none")
 	}
 	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
 	if err != nil {
-		return nil, usage.Errorf("--tls-cert, --tls-key: %v", err)
+		return nil, installation.Usagef("--tls-cert, --tls-key: %v", err)
 	}
 	return &pair, nil
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"regexp"
 
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
 	"hubcloud/streams/directory"
 )
@@ -46,11 +46,11 @@ func (c *inventoryAddCommand) Run(ctx context.Context, out Output) error {
 	})
 }
 
-// parseSerial parses a serial. The error is a usage.Error with the argument's name.
+// parseSerial parses a serial. The error is a installation.UsageError with the argument's name.
 func parseSerial(argument, text string) (domain.HubID, error) {
 	hub, ok := domain.ParseSerial(text)
 	if !ok {
-		return "", usage.Errorf(
+		return "", installation.Usagef(
 			"%s %q is not a serial: a serial is a prefix of 2 to 12 letters and digits that "+
 				"starts with a letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA",
 			argument,
@@ -72,10 +72,10 @@ var prefixPattern = regexp.MustCompile(`^[a-z][a-z0-9]{1,11}$`)
 // Run registers the hubs, and prints each as soon as it is registered.
 func (c *inventoryGenerateCommand) Run(ctx context.Context, out Output) error {
 	if c.Count < 1 {
-		return usage.Errorf("--count %d: must be at least 1", c.Count)
+		return installation.Usagef("--count %d: must be at least 1", c.Count)
 	}
 	if !prefixPattern.MatchString(c.Prefix) {
-		return usage.Errorf(
+		return installation.Usagef(
 			"--prefix %q: must be 2 to 12 lower-case letters and digits, starting with a letter",
 			c.Prefix,
 		)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
 )
 
@@ -60,11 +60,11 @@ func (*keyCreateCommand) Help() string {
 func (c *keyCreateCommand) scopes() ([]domain.Scope, error) {
 	switch {
 	case c.AllScopes && len(c.Scope) > 0:
-		return nil, usage.Errorf("give --scope or --all-scopes, not both")
+		return nil, installation.Usagef("give --scope or --all-scopes, not both")
 	case c.AllScopes:
 		return domain.AllScopes(), nil
 	case len(c.Scope) == 0:
-		return nil, usage.Errorf("a key needs a scope: give --scope, or --all-scopes")
+		return nil, installation.Usagef("a key needs a scope: give --scope, or --all-scopes")
 	}
 	scopes := make([]domain.Scope, 0, len(c.Scope))
 	for _, name := range c.Scope {
@@ -157,7 +157,9 @@ func (c *keyListCommand) checkOrg(ctx context.Context, s *operator.Session) erro
 			return nil
 		}
 	}
-	return usage.Errorf("--org %q: no such organization; `hubcloud org list` lists them", c.Org)
+	return installation.Usagef(
+		"--org %q: no such organization; `hubcloud org list` lists them", c.Org,
+	)
 }
 
 // scopesText returns the scopes as text, "all" for every scope.

@@ -11,8 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"hubcloud/cmd/hubcloud/internal/profile"
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/httpapi/client"
 )
@@ -45,7 +44,7 @@ func (c *loginCommand) Validate() error {
 	if err := checkURL(c.URL); err != nil {
 		return err
 	}
-	return profile.CheckName(c.Profile)
+	return checkProfileName(c.Profile)
 }
 
 // Run reads the key, tries it, and stores it.
@@ -56,7 +55,7 @@ func (c *loginCommand) Run(ctx context.Context, out Output) error {
 	}
 	key, err := domain.ParseKey(text)
 	if err != nil {
-		return usage.Errorf(
+		return installation.Usagef(
 			"this is not an API key: it must be hc_<environment>_<key>, exactly as it was shown",
 		)
 	}
@@ -71,7 +70,7 @@ func (c *loginCommand) Run(ctx context.Context, out Output) error {
 	if err != nil {
 		return err
 	}
-	path, err := profile.Save(profile.Profile{
+	path, err := saveProfile(apiProfile{
 		Name: c.Profile, URL: withVersion(c.URL), Key: text,
 	})
 	if err != nil {
@@ -91,7 +90,7 @@ func readKey(in *os.File, prompt io.Writer) (string, error) {
 			return "", fmt.Errorf("read the key from standard input: %w", err)
 		}
 		if line = strings.TrimSpace(line); line == "" {
-			return "", usage.Errorf("no API key on standard input")
+			return "", installation.Usagef("no API key on standard input")
 		}
 		return line, nil
 	}
@@ -111,16 +110,16 @@ type logoutCommand struct {
 }
 
 // Validate checks the flags. The flag parser calls it.
-func (c *logoutCommand) Validate() error { return profile.CheckName(c.Profile) }
+func (c *logoutCommand) Validate() error { return checkProfileName(c.Profile) }
 
 // Run removes the profile. The key stays valid.
 func (c *logoutCommand) Run(out Output) error {
-	found, err := profile.Load(c.Profile)
-	if errors.Is(err, profile.ErrNone) {
-		return usage.Wrap(err)
+	found, err := loadProfile(c.Profile)
+	if errors.Is(err, errNoProfile) {
+		return installation.AsUsage(err)
 	}
 	if err == nil {
-		err = profile.Remove(c.Profile)
+		err = removeProfile(c.Profile)
 	}
 	if err != nil {
 		return err
@@ -150,7 +149,7 @@ type profileJSON struct {
 
 // Run prints the profiles, without their keys.
 func (c *profilesCommand) Run(out Output) error {
-	all, err := profile.List()
+	all, err := listProfiles()
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/projections"
 )
 
@@ -30,10 +30,10 @@ Example: hubcloud projections skip 4711 --why "written by a test tool, ticket 12
 func (c *projectionsSkipCommand) Run(ctx context.Context, out Output) error {
 	if c.Projection != "" && c.Projection != projections.Directory &&
 		c.Projection != projections.Presence {
-		return usage.Errorf("--projection %q: must be directory or presence", c.Projection)
+		return installation.Usagef("--projection %q: must be directory or presence", c.Projection)
 	}
 	if strings.TrimSpace(c.Why) == "" {
-		return usage.Errorf("--why: must not be empty")
+		return installation.Usagef("--why: must not be empty")
 	}
 	return c.withReadModels(ctx, func(ctx context.Context, models *readModels) error {
 		now, err := models.Skip(

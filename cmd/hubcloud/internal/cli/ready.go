@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/address"
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi"
 )
 
@@ -36,14 +35,14 @@ Example: hubcloud ready --data-dir /var/lib/hubcloud`
 
 // Run requests /readyz and prints the unhealthy components.
 func (c *readyCommand) Run(ctx context.Context, out Output) error {
-	bound, err := datadir.Dir(c.DataDir).Endpoints()
+	bound, err := installation.Dir(c.DataDir).Endpoints()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(
-		ctx, http.MethodGet, "http://"+address.Dialable(bound.Admin)+"/readyz", nil,
+		ctx, http.MethodGet, "http://"+installation.Dialable(bound.Admin)+"/readyz", nil,
 	)
 	if err != nil {
 		return err

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 func TestReady(t *testing.T) {
 	t.Parallel()
-	dir := datadir.Dir(t.TempDir())
+	dir := installation.Dir(t.TempDir())
 	ready := func() (string, int) {
 		var out bytes.Buffer
 		code := Run(
@@ -39,7 +39,7 @@ func TestReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The command must replace the wildcard address.
-	if err := dir.WriteEndpoints(datadir.Endpoints{Admin: "[::]:" + port}); err != nil {
+	if err := dir.WriteEndpoints(installation.Endpoints{Admin: "[::]:" + port}); err != nil {
 		t.Fatal(err)
 	}
 	if said, code := ready(); code != exitFailed || !strings.Contains(said, "broker: gone") ||

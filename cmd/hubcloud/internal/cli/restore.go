@@ -7,9 +7,8 @@ import (
 	"log/slog"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/streams"
 	"hubcloud/streams/backup"
 )
@@ -82,7 +81,7 @@ func (c *restoreCommand) Run(ctx context.Context, out Output) error {
 	}
 	bar := newTransfer(out.Err, "check", c.JSON)
 	defer bar.end()
-	m, err := backup.Check(ctx, c.Dir, datadir.Format, bar.show)
+	m, err := backup.Check(ctx, c.Dir, installation.Format, bar.show)
 	bar.end()
 	if err != nil && c.Check {
 		return err
@@ -187,11 +186,11 @@ func (c *restoreCommand) restore(
 	}
 	if c.NATSURL == "" {
 		if c.LogReplicas != 1 {
-			return "", usage.Errorf(
+			return "", installation.Usagef(
 				"--log-replicas %d: a data directory holds one copy of each stream", c.LogReplicas,
 			)
 		}
-		return c.DataDir, r.IntoDataDir(ctx, datadir.Dir(c.DataDir))
+		return c.DataDir, r.IntoDataDir(ctx, installation.Dir(c.DataDir))
 	}
 	credentials, err := streams.ReadCredentials(c.NATSCredentials)
 	if err != nil {

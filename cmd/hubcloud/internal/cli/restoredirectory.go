@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
 )
 
@@ -13,7 +13,7 @@ import (
 func (c *restoreCommand) fillDirectory(ctx context.Context, out Output) error {
 	store := c.Store
 	if store == "" {
-		dir := datadir.Dir(c.DataDir)
+		dir := installation.Dir(c.DataDir)
 		lock, err := dir.Lock()
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/kit/virtualhub/control"
 )
@@ -139,15 +139,17 @@ func (f simFlags) findHub(
 	slices.Sort(all)
 	switch {
 	case len(found) == 0:
-		return process, hub, usage.Errorf(
+		return process, hub, installation.Usagef(
 			"no virtual hub %q runs; running: %s", name, strings.Join(all, ", "),
 		)
 	case len(found) > 1 && len(slices.Compact(slices.Clone(found))) == 1:
-		return process, hub, usage.Errorf(
+		return process, hub, installation.Usagef(
 			"several processes run the hub %q: name one with --data-dir", name,
 		)
 	case len(found) > 1:
-		return process, hub, usage.Errorf("hub %q is ambiguous: %s", name, strings.Join(found, ", "))
+		return process, hub, installation.Usagef(
+			"hub %q is ambiguous: %s", name, strings.Join(found, ", "),
+		)
 	}
 	return process, hub, nil
 }
@@ -224,7 +226,7 @@ func (f simFlags) do(ctx context.Context, out Output, name string, a control.Act
 	}
 	message, err := process.Do(ctx, hub.ID, a)
 	if wrong := new(control.ActionError); errors.As(err, &wrong) {
-		return usage.Errorf("%s: %s", hub.ID, wrong.Message)
+		return installation.Usagef("%s: %s", hub.ID, wrong.Message)
 	}
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/hubbridge/kit/virtualhub/control"
 )
 
@@ -147,7 +147,7 @@ type simReportCommand struct {
 func (c *simReportCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
 	value, err := json.Marshal(valueOf(c.Value))
 	if err != nil {
-		return usage.Wrap(err)
+		return installation.AsUsage(err)
 	}
 	return c.act(ctx, out, selected, control.Action{
 		Device: c.Device, Channel: c.Channel, Endpoint: c.Endpoint, Value: value,

@@ -14,8 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/tap"
@@ -206,7 +205,7 @@ func (c *tapRunCommand) connect(
 	}
 	credentials, err := tap.ReadCredentials(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, 0, usage.Errorf(
+		return nil, 0, installation.Usagef(
 			"no credentials at %s: name a file of `hubcloud tap credentials` with "+
 				"--nats-credentials, or the service's --data-dir",
 			path,
@@ -226,7 +225,7 @@ func (c *tapRunCommand) connect(
 
 // endpointsDialer dials the broker of the service on a data directory at its current address, which
 // may change with a restart.
-type endpointsDialer struct{ dir datadir.Dir }
+type endpointsDialer struct{ dir installation.Dir }
 
 // Dial implements nats.CustomDialer. It uses address while endpoints.json does not exist.
 func (d endpointsDialer) Dial(network, address string) (net.Conn, error) {

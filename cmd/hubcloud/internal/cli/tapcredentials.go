@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
 	"hubcloud/streams/durablefile"
@@ -49,7 +49,7 @@ The file works with "hubcloud tap --nats-credentials FILE" and as a context of t
 // Validate checks the flags. The flag parser calls it.
 func (c *tapCredentialsCommand) Validate() error {
 	if (c.Out != "" || c.URL != "") && (c.List || c.Revoke != "") {
-		return usage.Errorf("--out and --url have no effect with --list and --revoke")
+		return installation.Usagef("--out and --url have no effect with --list and --revoke")
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (c *tapCredentialsCommand) Run(ctx context.Context, out Output) error {
 	})
 	if errors.Is(err, tapuser.ErrName) || errors.Is(err, tapuser.ErrExists) ||
 		errors.Is(err, tapuser.ErrFull) || errors.Is(err, tapuser.ErrUnknown) {
-		return usage.Wrap(err)
+		return installation.AsUsage(err)
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/hubbridge/kit/virtualhub/control"
@@ -42,10 +42,12 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 		return err
 	}
 	if _, ok := domain.ParseSerial(c.Serial); !ok {
-		return usage.Errorf("--serial: %q must be a serial, such as HUB-7K2M-Q4XD-93TA", c.Serial)
+		return installation.Usagef(
+			"--serial: %q must be a serial, such as HUB-7K2M-Q4XD-93TA", c.Serial,
+		)
 	}
 	if !domain.ValidEnrolmentSecret(c.Secret) {
-		return usage.Errorf(
+		return installation.Usagef(
 			"--secret: must be 32 bytes in base64url without padding, 43 characters",
 		)
 	}
@@ -57,13 +59,13 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 	if c.Devices != "" {
 		file, err := virtualhub.ReadDevicesFile(c.Devices)
 		if err != nil {
-			return usage.Errorf("--devices: %w", err)
+			return installation.Usagef("--devices: %w", err)
 		}
 		cfg.Devices, cfg.Joinable, cfg.Faults = file.Devices, file.Joinable, file.Faults
 	}
 	for _, fault := range c.Fault {
 		if err := cfg.Faults.Set(fault); err != nil {
-			return usage.Errorf("--fault: %w", err)
+			return installation.Usagef("--fault: %w", err)
 		}
 	}
 	hub, err := virtualhub.New(cfg)
@@ -71,7 +73,7 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 		if os.IsPermission(err) {
 			return err
 		}
-		return usage.Wrap(err)
+		return installation.AsUsage(err)
 	}
 	defer func() {
 		if err := hub.Close(); err != nil {
@@ -98,7 +100,7 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 func checkEnroll(address string) error {
 	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" ||
 		u.Host == "" {
-		return usage.Errorf("--enroll %q: must be http://… or https://…", address)
+		return installation.Usagef("--enroll %q: must be http://… or https://…", address)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/kit/virtualhub"
@@ -48,9 +48,9 @@ var hubs = []struct {
 // Config is what a demo needs of the server that it runs on. All fields but Logger are required.
 type Config struct {
 	// Dir is the server's data directory. The demo keeps dev.json and its hubs there.
-	Dir datadir.Dir
+	Dir installation.Dir
 	// Endpoints are the server's addresses.
-	Endpoints datadir.Endpoints
+	Endpoints installation.Endpoints
 	// Directory creates the organization, the site, the key and the hubs.
 	Directory *directory.Service
 	// Presence shows when the hubs are online.
@@ -97,7 +97,7 @@ type State struct {
 }
 
 // Load reads dev.json. It returns an empty state when the file does not exist.
-func Load(dir datadir.Dir) (State, error) {
+func Load(dir installation.Dir) (State, error) {
 	state := State{Secrets: map[domain.HubID]string{}}
 	text, err := os.ReadFile(dir.Path(fileName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +113,7 @@ func Load(dir datadir.Dir) (State, error) {
 }
 
 // save writes dev.json, readable by its owner only.
-func (s State) save(dir datadir.Dir) error {
+func (s State) save(dir installation.Dir) error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	addresses "hubcloud/cmd/hubcloud/internal/address"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // authorityWarning is how long before its expiry the authority gets a warning. The certificates
@@ -160,7 +160,7 @@ func (t *target) listener() (address, name string) {
 			address = public
 		}
 	}
-	address = addresses.Dialable(address)
+	address = installation.Dialable(address)
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", ""
@@ -175,7 +175,7 @@ func checkPublicCertificate(ctx context.Context, t *target, f *findings) {
 	if !t.Bound.TLS || err != nil {
 		return
 	}
-	shown, _, err := handshake(ctx, addresses.Dialable(t.Bound.HTTP), public.Hostname())
+	shown, _, err := handshake(ctx, installation.Dialable(t.Bound.HTTP), public.Hostname())
 	if err != nil {
 		f.wrong("the public port sends no certificate for %s: %v", public.Host, err).todo(
 			"the service's log has the reason (component certificate); with --acme-domain the " +

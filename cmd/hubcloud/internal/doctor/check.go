@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/projections"
 	"hubcloud/streams"
 )
@@ -31,10 +31,10 @@ type Config struct {
 	// this machine.
 	Elsewhere bool
 	// Bound has the addresses of the running service; zero when none runs.
-	Bound datadir.Endpoints
+	Bound installation.Endpoints
 	// Started describes how the service was started. It is nil when the file does not exist, or
 	// when StartedErr is set.
-	Started    *datadir.Started
+	Started    *installation.Started
 	StartedErr error
 	// Credentials are the broker's, unless CredentialsErr is set.
 	Credentials    streams.Credentials

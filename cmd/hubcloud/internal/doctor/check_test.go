@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
 )
 
@@ -44,8 +44,8 @@ func TestHangingServers(t *testing.T) {
 	credentials.Users[streams.AccountCloud] = streams.User{User: "cloud"}
 	began := time.Now()
 	all := Check(t.Context(), Config{
-		DataDir: dir, Bound: datadir.Endpoints{HTTP: peer, Admin: peer, MQTT: peer},
-		Started:     &datadir.Started{Roles: []string{"api"}, Environment: "live", Sync: "always"},
+		DataDir: dir, Bound: installation.Endpoints{HTTP: peer, Admin: peer, MQTT: peer},
+		Started:     &installation.Started{Roles: []string{"api"}, Environment: "live", Sync: "always"},
 		Credentials: credentials, PostgresURL: "postgres://" + peer + "/x?sslmode=disable",
 		SMTPURL: "smtp://" + peer, Limits: limits(),
 	})

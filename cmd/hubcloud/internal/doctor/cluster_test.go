@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
@@ -121,7 +121,7 @@ func TestMissingServers(t *testing.T) {
 	check := func() Component {
 		return componentOf(t, Check(t.Context(), Config{
 			Elsewhere: true, Credentials: cluster.credentials, Limits: limits(),
-			Started: &datadir.Started{LogReplicas: 3, ExternalBroker: true, Sync: "always"},
+			Started: &installation.Started{LogReplicas: 3, ExternalBroker: true, Sync: "always"},
 		}), "broker")
 	}
 	streamstest.Eventually(

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // TestOwners looks for files of another user while another check tests the disk. The doctor of root
@@ -24,7 +24,7 @@ func TestOwners(t *testing.T) {
 	check := func(uid int) string {
 		f := newFindings()
 		target := &target{Config: Config{DataDir: dir}}
-		target.Started = &datadir.Started{UID: uid}
+		target.Started = &installation.Started{UID: uid}
 		checkOwners(target, f)
 		return f.component("service").Detail
 	}

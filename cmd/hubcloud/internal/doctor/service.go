@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // checkService checks whether a service runs on the data directory, or at the admin address, and
@@ -52,7 +52,7 @@ func checkService(_ context.Context, t *target, f *findings) {
 }
 
 // checkVersion compares the version of the running service with that of this program.
-func checkVersion(running *datadir.Started, program build.Info, f *findings) {
+func checkVersion(running *installation.Started, program build.Info, f *findings) {
 	if running == nil || running.Version == "" {
 		return
 	}
@@ -166,7 +166,7 @@ func notAnswering(t *target, f *findings, err error) {
 }
 
 // since describes the running process, "" if unknown.
-func since(s *datadir.Started) string {
+func since(s *installation.Started) string {
 	if s == nil {
 		return ""
 	}
@@ -176,7 +176,7 @@ func since(s *datadir.Started) string {
 }
 
 // lastEnd describes the end of the last process, or its start if it was killed; "" if unknown.
-func lastEnd(s *datadir.Started) string {
+func lastEnd(s *installation.Started) string {
 	switch {
 	case s == nil:
 		return ""

@@ -13,8 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"hubcloud/cmd/hubcloud/internal/address"
 	"hubcloud/cmd/hubcloud/internal/build"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
 )
 
@@ -71,7 +71,7 @@ func askService(
 	}
 	request, err := http.NewRequestWithContext(
 		ctx, http.MethodGet,
-		address.LocalURL(admin)+Path+"?limits="+url.QueryEscape(string(text)), nil,
+		installation.LocalURL(admin)+Path+"?limits="+url.QueryEscape(string(text)), nil,
 	)
 	if err != nil {
 		return nil, err

@@ -17,29 +17,31 @@ const formatKey = "format"
 // ErrNewerFormat reports a broker whose streams have a newer format than the program reads.
 var ErrNewerFormat = errors.New("the broker's streams have a newer format")
 
-// Format is the format of the streams on an external broker, which no data directory records. The
-// numbers are those of datadir.Format.
-type Format struct {
+// formatRecord is the content of format.json in a data directory, and the record of an external
+// broker, which no data directory describes.
+type formatRecord struct {
 	Format int `json:"format"`
-	// Version is the version of the program that first wrote this format.
+	// Version is the version of the program that wrote the directory last, or was the first to write
+	// this format to the broker.
 	Version string `json:"version"`
 }
 
-// CheckFormat returns ErrNewerFormat if the broker has a newer format than own, which is the newest
-// that this program reads. A broker that no replica has used has no record. CheckFormat writes
+// CheckFormat returns ErrNewerFormat if the broker has a newer format than this program, of a version,
+// reads. A broker that no replica has used has no record. CheckFormat writes
 // nothing.
-func CheckFormat(ctx context.Context, cloud *nats.Conn, own Format) error {
+func CheckFormat(ctx context.Context, cloud *nats.Conn, version string) error {
 	found, _, err := readFormat(ctx, cloud)
 	if errors.Is(err, jsapi.ErrNoStream) {
 		return nil
 	}
-	return errors.Join(err, found.readableBy(own))
+	return errors.Join(err, found.readableBy(formatRecord{Format, version}))
 }
 
-// RecordFormat records own as the broker's format, unless the broker has that format already. The
+// RecordFormat records the format of this program as the broker's, unless the broker has that format already. The
 // error is ErrNewerFormat if a newer program was faster. RecordFormat must follow CheckFormat, and
 // come before anything that an earlier program could misread.
-func RecordFormat(ctx context.Context, cloud *nats.Conn, own Format) error {
+func RecordFormat(ctx context.Context, cloud *nats.Conn, version string) error {
+	own := formatRecord{Format, version}
 	for {
 		found, revision, err := readFormat(ctx, cloud)
 		if err := errors.Join(err, found.readableBy(own)); err != nil {
@@ -57,18 +59,18 @@ func RecordFormat(ctx context.Context, cloud *nats.Conn, own Format) error {
 }
 
 // readFormat returns the recorded format and its revision, 0 without a record.
-func readFormat(ctx context.Context, cloud *nats.Conn) (Format, uint64, error) {
-	var found Format
+func readFormat(ctx context.Context, cloud *nats.Conn) (formatRecord, uint64, error) {
+	var found formatRecord
 	entry, err := jsapi.NewBucket(cloud, streams.InstallationBucket).
 		GetJSON(ctx, formatKey, &found)
 	if err != nil {
-		return Format{}, 0, fmt.Errorf("read the format: %w", err)
+		return formatRecord{}, 0, fmt.Errorf("read the format: %w", err)
 	}
 	return found, entry.Revision, nil
 }
 
 // readableBy returns ErrNewerFormat if a program that reads up to own cannot read f.
-func (f Format) readableBy(own Format) error {
+func (f formatRecord) readableBy(own formatRecord) error {
 	if f.Format <= own.Format {
 		return nil
 	}

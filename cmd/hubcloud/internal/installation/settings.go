@@ -1,5 +1,3 @@
-// Package installation keeps the settings of an installation in the broker: its id and its
-// environment. Every replica and every operator's command reads them from there.
 package installation
 
 import (
@@ -13,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/streams/jsapi"
 )
 
@@ -49,7 +46,7 @@ func Read(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) (Setting
 }
 
 // Open returns the settings, and creates them at the installation's first start, with that many
-// journals. The error is a usage.Error when the installation has another environment.
+// journals. The error is a UsageError when the installation has another environment.
 func Open(
 	ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue, environment string, journals int,
 ) (Settings, error) {
@@ -64,7 +61,7 @@ func Open(
 		return s, err
 	}
 	if s.Environment != environment {
-		return s, usage.Errorf(
+		return s, Usagef(
 			"this installation has the environment %q: with --environment %s it would reject all "+
 				"of its API keys. Start it with --environment %s, or use another --data-dir",
 			s.Environment, environment, s.Environment,

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
@@ -26,8 +25,8 @@ func TestSettings(t *testing.T) {
 		t.Errorf("Open with 5 journals: got %+v, %v, want %+v", got, err, first)
 	}
 	_, err = Open(t.Context(), conns.Cloud, buckets.Installation, "dev", 3)
-	if !errors.As(err, new(usage.Error)) {
-		t.Errorf("Open with another environment: got %v, want a usage.Error", err)
+	if !errors.As(err, new(UsageError)) {
+		t.Errorf("Open with another environment: got %v, want a UsageError", err)
 	}
 	if err := ReplaceID(t.Context(), conns.Cloud, buckets.Installation); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
 	"hubcloud/streams/backup"
 	"hubcloud/streams/broker"
@@ -147,7 +147,7 @@ func (f FillDirectory) readSource(ctx context.Context, found func(broker.StoredM
 			return err
 		}
 	}
-	manifest, err := backup.Check(ctx, f.Source, datadir.Format, nil)
+	manifest, err := backup.Check(ctx, f.Source, installation.Format, nil)
 	if err != nil {
 		return fmt.Errorf("%s is neither a backup nor a copy of a broker's store: %w", f.Source, err)
 	}

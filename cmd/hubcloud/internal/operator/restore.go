@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
@@ -27,7 +26,7 @@ import (
 const (
 	AuthorityCertificate = "ca/ca.pem"
 	AuthorityKey         = "ca/ca-key.pem"
-	BrokerCredentials    = datadir.CredentialsFile
+	BrokerCredentials    = installation.CredentialsFile
 )
 
 const (
@@ -64,14 +63,12 @@ func (r Restore) IntoBroker(ctx context.Context, credentials streams.Credentials
 	if err := r.restore(ctx, conns); err != nil {
 		return err
 	}
-	return installation.RecordFormat(ctx, conns.Cloud, installation.Format{
-		Format: datadir.Format, Version: build.Current().Version,
-	})
+	return installation.RecordFormat(ctx, conns.Cloud, build.Current().Version)
 }
 
 // IntoDataDir restores into an empty data directory. A broker runs for that time; it accepts no
 // hubs. Until the restore is complete, no service starts on the directory.
-func (r Restore) IntoDataDir(ctx context.Context, dir datadir.Dir) error {
+func (r Restore) IntoDataDir(ctx context.Context, dir installation.Dir) error {
 	lock, err := dir.BeginRestore()
 	if err != nil {
 		return err
@@ -128,7 +125,7 @@ func (r Restore) restore(ctx context.Context, conns *streams.Conns) error {
 }
 
 // copyFiles restores the authority and the broker's credentials, as far as the backup has them.
-func (r Restore) copyFiles(dir datadir.Dir) error {
+func (r Restore) copyFiles(dir installation.Dir) error {
 	for _, name := range []string{AuthorityCertificate, AuthorityKey, BrokerCredentials} {
 		if !r.Manifest.Has(name) {
 			continue
@@ -150,7 +147,7 @@ func (r Restore) copyFiles(dir datadir.Dir) error {
 
 // brokerTLS returns the configuration that the broker's MQTT listener needs to start. It uses the
 // restored authority, or a temporary one that remove deletes.
-func (r Restore) brokerTLS(dir datadir.Dir) (config *tls.Config, remove func(), err error) {
+func (r Restore) brokerTLS(dir installation.Dir) (config *tls.Config, remove func(), err error) {
 	home, remove := dir.Path("ca"), func() {}
 	if !r.Manifest.Has(AuthorityKey) {
 		if home, err = os.MkdirTemp("", "hubcloud-restore-"); err != nil {

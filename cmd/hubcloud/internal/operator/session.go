@@ -10,9 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/projections/control"
@@ -54,7 +52,7 @@ type Session struct {
 }
 
 // Connect connects to the broker of a running service. The caller closes the session. The error is
-// datadir.ErrNotRunning when the broker cannot be reached.
+// installation.ErrNotRunning when the broker cannot be reached.
 func Connect(ctx context.Context, service Service) (*Session, error) {
 	credentials, err := service.Credentials()
 	if err != nil {
@@ -64,7 +62,7 @@ func Connect(ctx context.Context, service Service) (*Session, error) {
 		ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(dialTimeout),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("%w at %s: %w", datadir.ErrNotRunning, credentials.URL, err)
+		return nil, fmt.Errorf("%w at %s: %w", installation.ErrNotRunning, credentials.URL, err)
 	}
 	s, err := NewSession(ctx, conns)
 	if err != nil {
@@ -129,12 +127,12 @@ func Origin() domain.Origin {
 }
 
 // Dir returns the data directory.
-func (s Service) Dir() datadir.Dir { return datadir.Dir(s.DataDir) }
+func (s Service) Dir() installation.Dir { return installation.Dir(s.DataDir) }
 
 // Broker returns the broker's URL and the path of its credentials. embedded reports whether the
 // broker runs in the process of a service on the data directory.
 func (s Service) Broker() (url, credentials string, embedded bool, err error) {
-	url, credentials = s.NATSURL, s.Dir().Path(datadir.CredentialsFile)
+	url, credentials = s.NATSURL, s.Dir().Path(installation.CredentialsFile)
 	if url == "" {
 		bound, err := s.Dir().Endpoints()
 		if err != nil {
@@ -159,7 +157,7 @@ func (s Service) Credentials() (streams.Credentials, error) {
 	}
 	credentials, err := streams.ReadCredentials(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return credentials, usage.Errorf(
+		return credentials, installation.Usagef(
 			"no broker credentials at %s: name the file with --nats-credentials, or the "+
 				"service's --data-dir",
 			path,

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"hubcloud/cmd/hubcloud/internal/address"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // brokerAddresses returns the HOST:PORT parts of the broker's URLs. URLs and result are separated
@@ -45,7 +45,7 @@ func (s *web) brokerURL() string {
 	if err != nil {
 		return "mqtts://" + s.bound.MQTT
 	}
-	if public, err := url.Parse(s.bound.PublicURL); err == nil && address.IsWildcard(host) {
+	if public, err := url.Parse(s.bound.PublicURL); err == nil && installation.IsWildcard(host) {
 		host = public.Hostname()
 	}
 	return "mqtts://" + net.JoinHostPort(host, port)
@@ -61,9 +61,9 @@ func (c Config) publicURL(bound string) string {
 		_, port, _ := net.SplitHostPort(bound)
 		return httpsURL(net.JoinHostPort(c.ACMEDomains[0], port))
 	case c.https():
-		return httpsURL(address.Dialable(bound))
+		return httpsURL(installation.Dialable(bound))
 	default:
-		return address.LocalURL(bound)
+		return installation.LocalURL(bound)
 	}
 }
 

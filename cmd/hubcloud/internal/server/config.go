@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // Config configures a replica. Package cli makes a flag and an environment variable of each field.
@@ -90,6 +90,6 @@ var allRoles = []string{roleAPI, roleBridge, roleProjector}
 func (c Config) https() bool { return c.TLSCert != "" || len(c.ACMEDomains) > 0 }
 
 // Dir returns the data directory.
-func (c Config) Dir() datadir.Dir { return datadir.Dir(c.DataDir) }
+func (c Config) Dir() installation.Dir { return installation.Dir(c.DataDir) }
 
 func (c Config) has(role string) bool { return slices.Contains(c.Roles, role) }

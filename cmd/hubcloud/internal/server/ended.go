@@ -5,14 +5,14 @@ import (
 	"os"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // recordEnd writes to service.json that this process has ended and why, for the doctor. cause is nil
 // when the process was told to stop. It writes nothing while another process uses the directory,
 // and when it cannot write there, which may be the cause.
 func recordEnd(cfg Config, cause error, logger *slog.Logger) {
-	dir := datadir.Dir(cfg.DataDir)
+	dir := installation.Dir(cfg.DataDir)
 	if _, err := os.Stat(cfg.DataDir); err != nil {
 		return
 	}
@@ -39,6 +39,6 @@ func recordEnd(cfg Config, cause error, logger *slog.Logger) {
 		started.Error = cause.Error()
 	}
 	if err := dir.WriteStarted(*started); err != nil {
-		logger.Warn("end not recorded", "file", datadir.StartedFile, "error", err)
+		logger.Warn("end not recorded", "file", installation.StartedFile, "error", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
 	"hubcloud/streams/durablefile"
 )
@@ -25,7 +25,7 @@ func (s *process) finishStart(ctx context.Context) error {
 	}
 	err := s.writeWhenSpace(ctx, func() error { return s.dir.WriteEndpoints(s.bound) })
 	if err != nil {
-		return fmt.Errorf("write %s: %w", datadir.EndpointsFile, err)
+		return fmt.Errorf("write %s: %w", installation.EndpointsFile, err)
 	}
 	s.health.started.Store(true)
 	return nil

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // /readyz answered 200 before endpoints.json existed: a program that waited for the former did not
@@ -20,7 +20,7 @@ func TestReadyOnlyWithEndpoints(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
 	healthy := component{"part", func(context.Context) (string, *problem) { return "fine", nil }}
 	s := &process{
-		dir: datadir.Dir(dir), logger: logger,
+		dir: installation.Dir(dir), logger: logger,
 		health: &health{
 			logger: logger, conditions: map[string]*condition{}, components: []component{healthy},
 		},

@@ -15,9 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/crypto/acme"
 
-	"hubcloud/cmd/hubcloud/internal/address"
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/certificate"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi"
 )
 
@@ -46,7 +46,7 @@ func (c Config) validateHTTPS() error {
 		)
 	case c.HTTPRedirect != "" && !c.https():
 		return errors.New("--http-redirect needs --tls-cert or --acme-domain")
-	case c.HTTPRedirect != "" && address.Check(c.HTTPRedirect) != nil:
+	case c.HTTPRedirect != "" && installation.CheckAddress(c.HTTPRedirect) != nil:
 		return fmt.Errorf(
 			"--http-redirect %q: must be HOST:PORT or :PORT, where port 0 picks a free one",
 			c.HTTPRedirect,

@@ -11,9 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/httpapi/mail"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/projections/cluster"
@@ -106,12 +104,12 @@ func (s *infrastructure) openDirectory() error {
 	}
 	record := func() error { return s.dir.RecordFormat(version) }
 	if s.dir.Recorded() {
-		err = s.writeOrPostpone(datadir.FormatFile, record)
+		err = s.writeOrPostpone(installation.FormatFile, record)
 	} else {
 		err = record() // before anything else: a directory without a format is not started again
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", datadir.FormatFile, err)
+		return fmt.Errorf("write %s: %w", installation.FormatFile, err)
 	}
 	// After a kill, the file of the former process would report a server that is not ready.
 	if err := s.dir.RemoveEndpoints(); err != nil {
@@ -120,8 +118,8 @@ func (s *infrastructure) openDirectory() error {
 	if s.files, err = s.cfg.shareFiles(); err != nil {
 		return err
 	}
-	if err := s.writeOrPostpone(datadir.StartedFile, s.writeServiceFile); err != nil {
-		return fmt.Errorf("write %s: %w", datadir.StartedFile, err)
+	if err := s.writeOrPostpone(installation.StartedFile, s.writeServiceFile); err != nil {
+		return fmt.Errorf("write %s: %w", installation.StartedFile, err)
 	}
 	return nil
 }
@@ -136,9 +134,9 @@ func (s *infrastructure) writeServiceFile() error {
 }
 
 // describe returns the content of service.json for a process that has just started.
-func describe(cfg Config, files fileShares) (datadir.Started, error) {
+func describe(cfg Config, files fileShares) (installation.Started, error) {
 	program := build.Current()
-	started := datadir.Started{
+	started := installation.Started{
 		Version: program.Version, Commit: program.Commit,
 		PID: os.Getpid(), UID: os.Geteuid(), At: time.Now().UTC(),
 		Roles: cfg.Roles, Environment: cfg.Environment,
@@ -178,12 +176,12 @@ func (s *infrastructure) openDatabase(ctx context.Context) (err error) {
 		})
 		s.postgresURL = s.postgres.URL()
 	}
-	database := datadir.Database{URL: s.postgresURL}
-	err = s.writeOrPostpone(datadir.DatabaseFile, func() error {
+	database := installation.Database{URL: s.postgresURL}
+	err = s.writeOrPostpone(installation.DatabaseFile, func() error {
 		return s.dir.WriteDatabase(database)
 	})
 	if err != nil {
-		return fmt.Errorf("write %s: %w", datadir.DatabaseFile, err)
+		return fmt.Errorf("write %s: %w", installation.DatabaseFile, err)
 	}
 	return nil
 }
@@ -213,8 +211,8 @@ func (s *infrastructure) openBroker(ctx context.Context) (err error) {
 		if err := backup.Unfinished(ctx, s.conns); err != nil {
 			return err
 		}
-		format := installation.Format{Format: datadir.Format, Version: build.Current().Version}
-		if err := installation.CheckFormat(ctx, s.conns.Cloud, format); err != nil {
+		version := build.Current().Version
+		if err := installation.CheckFormat(ctx, s.conns.Cloud, version); err != nil {
 			return err
 		}
 		if s.buckets, err = streams.OpenBuckets(ctx, s.conns, s.cfg.LogReplicas); err != nil {
@@ -222,7 +220,7 @@ func (s *infrastructure) openBroker(ctx context.Context) (err error) {
 		}
 		// An embedded broker's streams have the format of the data directory.
 		if s.cfg.NATSURL != "" {
-			if err := installation.RecordFormat(ctx, s.conns.Cloud, format); err != nil {
+			if err := installation.RecordFormat(ctx, s.conns.Cloud, version); err != nil {
 				return err
 			}
 		}
@@ -263,7 +261,7 @@ func (s *infrastructure) embedBroker(ctx context.Context) (err error) {
 		Space:            s.space, Logger: s.logger, Metrics: s.registry,
 	})
 	if errors.Is(err, broker.ErrShards) {
-		return usage.Errorf("--shards: %w", err)
+		return installation.Usagef("--shards: %w", err)
 	}
 	if err != nil {
 		return err

@@ -9,9 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/datadir"
-	"hubcloud/cmd/hubcloud/internal/usage"
-	"hubcloud/cmd/hubcloud/otlp"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams/telemetry"
 )
 
@@ -55,13 +53,13 @@ const (
 // loops that run, and what the stop has to do.
 type process struct {
 	cfg      Config
-	dir      datadir.Dir
+	dir      installation.Dir
 	logger   *slog.Logger
 	registry *prometheus.Registry
-	traces   otlp.Sender
+	traces   traceSender
 	health   *health
 	// bound has the addresses at which the replica listens already.
-	bound datadir.Endpoints
+	bound installation.Endpoints
 	// certificate is that of the public port; nil without HTTPS.
 	certificate certificateSource
 	// failed has the first failure of a loop.
@@ -79,7 +77,7 @@ type process struct {
 
 func newProcess(ctx context.Context, cfg Config, logger *slog.Logger) (p *process, err error) {
 	p = &process{
-		cfg: cfg, dir: datadir.Dir(cfg.DataDir), logger: logger,
+		cfg: cfg, dir: installation.Dir(cfg.DataDir), logger: logger,
 		registry: prometheus.NewRegistry(), failed: make(chan error, 1),
 		draining: make(chan struct{}),
 	}
@@ -87,10 +85,10 @@ func newProcess(ctx context.Context, cfg Config, logger *slog.Logger) (p *proces
 		p.loops[i] = newGroup(p.failed)
 	}
 	if p.certificate, err = p.openCertificate(); err != nil {
-		return nil, usage.Wrap(err)
+		return nil, installation.AsUsage(err)
 	}
-	if p.traces, err = otlp.Start(ctx, build.Current().Version, logger); err != nil {
-		return nil, usage.Wrap(err)
+	if p.traces, err = startTraces(ctx, build.Current().Version, logger); err != nil {
+		return nil, installation.AsUsage(err)
 	}
 	if p.traces.Tracer().On() {
 		p.logger = slog.New(telemetry.LogHandler(logger.Handler()))

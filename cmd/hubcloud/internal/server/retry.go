@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/projections/database"
 	"hubcloud/projections/schema"
 	"hubcloud/streams"
@@ -149,7 +148,7 @@ func lasting(err error) bool {
 		}
 	}
 	var (
-		usageErr    usage.Error
+		usageErr    installation.UsageError
 		final       finalError
 		api         *jetstream.APIError
 		authority   x509.UnknownAuthorityError

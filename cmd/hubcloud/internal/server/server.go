@@ -6,8 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
-	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/signin"
@@ -37,13 +36,13 @@ func (s *Server) Presence() *presence.View { return s.presence }
 func (s *Server) SignIn() *signin.Store { return s.signIn }
 
 // Endpoints returns the addresses at which the server listens.
-func (s *Server) Endpoints() datadir.Endpoints { return s.bound }
+func (s *Server) Endpoints() installation.Endpoints { return s.bound }
 
 // Start starts a replica and returns once it is ready. The caller must then call Stop. If Start
 // fails, it has already stopped the parts that it had started.
 func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, usage.Wrap(err)
+		return nil, installation.AsUsage(err)
 	}
 	if cfg.EventRetention < shortRetention {
 		logger.Warn(

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/cmd/hubcloud/internal/address"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
 	"hubcloud/streams/diskspace"
 )
@@ -32,7 +32,7 @@ func (c Config) validateAddresses() error {
 	for _, f := range []struct{ name, address string }{
 		{"http", c.HTTP}, {"admin", c.Admin}, {"mqtt", c.MQTT}, {"nats", c.NATS},
 	} {
-		if address.Check(f.address) != nil {
+		if installation.CheckAddress(f.address) != nil {
 			return fmt.Errorf(
 				"--%s %q: must be HOST:PORT or :PORT, where port 0 picks a free one",
 				f.name, f.address,
@@ -45,7 +45,7 @@ func (c Config) validateAddresses() error {
 			return fmt.Errorf("--public-url %q: must be http://… or https://…", c.PublicURL)
 		}
 	}
-	if c.PublicMQTT != "" && address.Check(c.PublicMQTT) != nil {
+	if c.PublicMQTT != "" && installation.CheckAddress(c.PublicMQTT) != nil {
 		return fmt.Errorf("--public-mqtt %q: must be HOST:PORT", c.PublicMQTT)
 	}
 	_, err := c.trustedProxies()

@@ -1,4 +1,6 @@
-// Package datadir reads and writes the files that an installation keeps in its data directory.
+// Package installation has what an installation is, and the files that it keeps in its data
+// directory. Its id and its environment are in the broker, where every replica and every operator's
+// command reads them. The files are:
 //
 //	LOCK                     locked while a service or a restore uses the directory
 //	RESTORING                present from the begin of a restore to its end
@@ -15,4 +17,4 @@
 //
 // Every file is replaced atomically and synced, so that a reader sees the former or the new
 // content also after a crash.
-package datadir
+package installation

@@ -1,4 +1,4 @@
-package datadir
+package installation
 
 import (
 	"os"
@@ -44,7 +44,7 @@ func TestFormat(t *testing.T) {
 	if err := d.RecordFormat("2.0.0"); err != nil {
 		t.Fatal(err)
 	}
-	if got, recorded, err := d.format(); !recorded || err != nil || got != (formatFile{Format, "2.0.0"}) {
+	if got, recorded, err := d.format(); !recorded || err != nil || got != (formatRecord{Format, "2.0.0"}) {
 		t.Errorf("recorded: got %+v, %v, want format %d of 2.0.0", got, err, Format)
 	}
 }

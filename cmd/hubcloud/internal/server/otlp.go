@@ -1,16 +1,4 @@
-// Package otlp exports spans to a collector by OTLP, the OpenTelemetry protocol. It is configured
-// by OpenTelemetry's standard environment variables and is on only if one of them names a
-// collector: OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT for traces alone.
-//
-// OTEL_EXPORTER_OTLP_PROTOCOL (…_TRACES_PROTOCOL) is http/protobuf, the default, or grpc.
-// OTEL_EXPORTER_OTLP_HEADERS, _TIMEOUT, _COMPRESSION, _INSECURE and _CERTIFICATE,
-// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and its _ARG, OTEL_BSP_… and the
-// limits of spans are read by the SDK. OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none switch
-// the exporter off.
-//
-// Spans wait in a bounded queue (2,048 spans; OTEL_BSP_MAX_QUEUE_SIZE). While the collector cannot
-// be reached, spans that do not fit are dropped. Failed exports are logged at most once a minute.
-package otlp
+package server
 
 import (
 	"context"
@@ -44,22 +32,35 @@ const (
 	failureLogInterval = time.Minute
 )
 
-// ErrProtocol reports an unsupported value of OTEL_EXPORTER_OTLP_PROTOCOL.
-var ErrProtocol = errors.New("must be http/protobuf or grpc")
+// errProtocol reports an unsupported value of OTEL_EXPORTER_OTLP_PROTOCOL.
+var errProtocol = errors.New("must be http/protobuf or grpc")
 
-// Sender exports spans. Its zero value exports none.
-type Sender struct{ provider *sdktrace.TracerProvider }
+// traceSender exports spans to a collector by OTLP, the OpenTelemetry protocol. It is configured
+// by OpenTelemetry's standard environment variables and is on only if one of them names a
+// collector: OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT for traces alone.
+//
+// OTEL_EXPORTER_OTLP_PROTOCOL (…_TRACES_PROTOCOL) is http/protobuf, the default, or grpc.
+// OTEL_EXPORTER_OTLP_HEADERS, _TIMEOUT, _COMPRESSION, _INSECURE and _CERTIFICATE,
+// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and its _ARG, OTEL_BSP_… and the
+// limits of spans are read by the SDK. OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none switch
+// the exporter off.
+//
+// Spans wait in a bounded queue (2,048 spans; OTEL_BSP_MAX_QUEUE_SIZE). While the collector cannot
+// be reached, spans that do not fit are dropped. Failed exports are logged at most once a minute.
+//
+// Its zero value exports none.
+type traceSender struct{ provider *sdktrace.TracerProvider }
 
-// Start returns a Sender as configured by the environment, for a program of the given version. It
-// does not connect to the collector, which may start later. Errors name the variable whose value is
-// not allowed; ErrProtocol is one.
-func Start(ctx context.Context, version string, logger *slog.Logger) (Sender, error) {
-	if !Wanted() {
-		return Sender{}, nil
+// startTraces returns a traceSender as configured by the environment, for a program of the given
+// version. It does not connect to the collector, which may start later. Errors name the variable
+// whose value is not allowed; errProtocol is one.
+func startTraces(ctx context.Context, version string, logger *slog.Logger) (traceSender, error) {
+	if !tracesWanted() {
+		return traceSender{}, nil
 	}
-	exporter, err := newExporter(ctx, serviceName+"/"+version)
+	exporter, err := newTraceExporter(ctx, serviceName+"/"+version)
 	if err != nil {
-		return Sender{}, err
+		return traceSender{}, err
 	}
 	about, err := resource.New(
 		ctx,
@@ -72,30 +73,30 @@ func Start(ctx context.Context, version string, logger *slog.Logger) (Sender, er
 		resource.WithFromEnv(), // last, so that the environment wins
 	)
 	if err != nil {
-		return Sender{}, fmt.Errorf("OpenTelemetry: OTEL_RESOURCE_ATTRIBUTES: %w", err)
+		return traceSender{}, fmt.Errorf("OpenTelemetry: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	// The SDK has one error handler for the process.
 	failures := rate.Sometimes{First: 1, Interval: failureLogInterval}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		failures.Do(func() { logger.Warn("trace export failed", "error", err) })
 	}))
-	return Sender{
+	return traceSender{
 		sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about)),
 	}, nil
 }
 
-// Wanted reports whether the environment names a collector and does not switch the exporter off.
-func Wanted() bool {
-	return first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "" &&
+// tracesWanted reports whether the environment names a collector and does not switch the exporter off.
+func tracesWanted() bool {
+	return firstVariable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "" &&
 		!strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") &&
 		os.Getenv("OTEL_TRACES_EXPORTER") != "none"
 }
 
-// newExporter returns an exporter whose requests have a User-Agent, unless the environment sets
+// newTraceExporter returns an exporter whose requests have a User-Agent, unless the environment sets
 // another one.
-func newExporter(ctx context.Context, userAgent string) (*otlptrace.Exporter, error) {
+func newTraceExporter(ctx context.Context, userAgent string) (*otlptrace.Exporter, error) {
 	var client otlptrace.Client
-	protocol := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+	protocol := firstVariable("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 	switch protocol {
 	case "", "http/protobuf":
 		client = otlptracehttp.NewClient(
@@ -106,7 +107,7 @@ func newExporter(ctx context.Context, userAgent string) (*otlptrace.Exporter, er
 			otlptracegrpc.WithDialOption(grpc.WithUserAgent(userAgent)),
 		)
 	default:
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: %w, got %q", ErrProtocol, protocol)
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: %w, got %q", errProtocol, protocol)
 	}
 	exporter, err := otlptrace.New(ctx, client)
 	if err != nil {
@@ -119,7 +120,7 @@ func newExporter(ctx context.Context, userAgent string) (*otlptrace.Exporter, er
 // replaces those that the SDK has read. The SDK has already logged entries that it cannot parse.
 func withUserAgent(userAgent string) map[string]string {
 	headers := map[string]string{"User-Agent": userAgent}
-	all := first("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
+	all := firstVariable("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 	for entry := range strings.SplitSeq(all, ",") {
 		name, value, ok := strings.Cut(entry, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(value))
@@ -130,8 +131,8 @@ func withUserAgent(userAgent string) map[string]string {
 	return headers
 }
 
-// first returns the value of the first of the named variables that is set and not empty.
-func first(names ...string) string {
+// firstVariable returns the value of the first of the named variables that is set and not empty.
+func firstVariable(names ...string) string {
 	for _, name := range names {
 		if value := os.Getenv(name); value != "" {
 			return value
@@ -141,7 +142,7 @@ func first(names ...string) string {
 }
 
 // Tracer returns a tracer whose spans are exported.
-func (s Sender) Tracer() telemetry.Tracer {
+func (s traceSender) Tracer() telemetry.Tracer {
 	if s.provider == nil {
 		return telemetry.Tracer{}
 	}
@@ -149,7 +150,7 @@ func (s Sender) Tracer() telemetry.Tracer {
 }
 
 // Stop exports the queued spans until ctx ends, then drops the rest.
-func (s Sender) Stop(ctx context.Context) error {
+func (s traceSender) Stop(ctx context.Context) error {
 	if s.provider == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package datadir
+package installation
 
 import (
 	"crypto/rand"
@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/streams/durablefile"
 	"hubcloud/streams/filelock"
 )
@@ -140,12 +139,12 @@ func (d Dir) WriteDatabase(db Database) error {
 	return d.write(DatabaseFile, db, 0o600)
 }
 
-// Database reads postgres.json. The error is a usage.Error when the file does not exist.
+// Database reads postgres.json. The error is a UsageError when the file does not exist.
 func (d Dir) Database() (Database, error) {
 	var db Database
 	err := d.read(DatabaseFile, &db)
 	if errors.Is(err, fs.ErrNotExist) {
-		return db, usage.Errorf(
+		return db, Usagef(
 			"no database is named in %s: give its --postgres-url, or the service's --data-dir",
 			d.Path(DatabaseFile),
 		)

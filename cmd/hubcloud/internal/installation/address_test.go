@@ -1,10 +1,6 @@
-package address_test
+package installation
 
-import (
-	"testing"
-
-	"hubcloud/cmd/hubcloud/internal/address"
-)
+import "testing"
 
 func TestLocalURL(t *testing.T) {
 	t.Parallel()
@@ -15,22 +11,22 @@ func TestLocalURL(t *testing.T) {
 		"127.0.0.1:8080": "http://127.0.0.1:8080",
 		"[::1]:8080":     "http://[::1]:8080",
 	} {
-		if got := address.LocalURL(bound); got != want {
+		if got := LocalURL(bound); got != want {
 			t.Errorf("LocalURL(%q) is %q, want %q", bound, got, want)
 		}
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckAddress(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{":0", "localhost:65535", "[::1]:80"} {
-		if err := address.Check(good); err != nil {
-			t.Errorf("Check(%q): %v", good, err)
+		if err := CheckAddress(good); err != nil {
+			t.Errorf("CheckAddress(%q): %v", good, err)
 		}
 	}
 	for _, bad := range []string{"", "localhost", "localhost:", "localhost:65536", "::1:mqtt"} {
-		if address.Check(bad) == nil {
-			t.Errorf("Check(%q) returned no error", bad)
+		if CheckAddress(bad) == nil {
+			t.Errorf("CheckAddress(%q) returned no error", bad)
 		}
 	}
 }

@@ -1,6 +1,4 @@
-// Package address checks and converts network addresses of the form HOST:PORT, in which the host
-// may be missing.
-package address
+package installation
 
 import (
 	"net"
@@ -8,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Check returns an error unless address is HOST:PORT or :PORT with a port from 0 to 65535.
-func Check(address string) error {
+// CheckAddress returns an error unless address is HOST:PORT or :PORT with a port from 0 to 65535.
+func CheckAddress(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)

@@ -1,4 +1,4 @@
-package datadir
+package installation
 
 import (
 	"errors"
@@ -11,13 +11,6 @@ import (
 // it with a change of the stored streams or files that an earlier program would misread, and
 // describe the change in deploy/README.md.
 const Format = 1
-
-// formatFile is the content of format.json.
-type formatFile struct {
-	Format int `json:"format"`
-	// Version is the version of the program that wrote the directory last.
-	Version string `json:"version"`
-}
 
 // CheckFormat returns an error if this program does not read the directory. version is the
 // program's version.
@@ -57,7 +50,7 @@ func (d Dir) Recorded() bool {
 // RecordFormat records that this program, of a version, writes the directory. It must follow
 // CheckFormat, and come before anything that an earlier program could misread.
 func (d Dir) RecordFormat(version string) error {
-	wanted := formatFile{Format, version}
+	wanted := formatRecord{Format, version}
 	if found, _, err := d.format(); err == nil && found == wanted {
 		return nil
 	}
@@ -65,10 +58,10 @@ func (d Dir) RecordFormat(version string) error {
 }
 
 // format reads format.json, and reports whether the file exists.
-func (d Dir) format() (found formatFile, recorded bool, err error) {
+func (d Dir) format() (found formatRecord, recorded bool, err error) {
 	err = d.read(FormatFile, &found)
 	if errors.Is(err, fs.ErrNotExist) {
-		return formatFile{}, false, nil
+		return formatRecord{}, false, nil
 	}
 	if err == nil && found.Format < 1 {
 		err = fmt.Errorf("%s: format must be at least 1", d.Path(FormatFile))
