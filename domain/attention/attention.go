@@ -205,6 +205,13 @@ func (d DeviceState) conditions() (found []Condition) {
 			found = append(found, c)
 		}
 	}
+	all := slices.Clone(found)
+	found = slices.DeleteFunc(found, func(c Condition) bool {
+		// Many devices report the same in a channel of its own and in words.
+		return c.Key == AlarmChannel && slices.ContainsFunc(all, func(other Condition) bool {
+			return other.Kind == c.Kind && other.Key != AlarmChannel
+		})
+	})
 	if slices.ContainsFunc(found, func(c Condition) bool {
 		return c.Kind == Jammed || c.Kind == NotLocked
 	}) {

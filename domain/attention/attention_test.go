@@ -169,6 +169,15 @@ func TestWhatNeedsAttention(t *testing.T) {
 			one(command("lock", "true", domain.ChannelSynchronized, 2*later), alarm("jammed", true)),
 			"",
 		},
+		// Many detectors report an alarm in a channel of its own and in words: it was listed twice.
+		"smoke told twice":    {one(value("smoke", "true"), alarm("smoke", true)), "alarm smoke"},
+		"smoke in words only": {one(value("smoke", "false"), alarm("smoke", true)), "alarm smoke"},
+		"a battery told twice": {
+			one(alarm("low_battery", true), value("battery", "3")), "warning battery",
+		},
+		"smoke, and another alarm": {
+			one(value("smoke", "true"), alarm("glass_broken", true)), "alarm smoke, alarm alarm",
+		},
 		"out of reach": {
 			kinds(attention.DeviceState{ID: 1, Available: false}), "warning unreachable",
 		},

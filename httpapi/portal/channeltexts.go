@@ -1,7 +1,7 @@
 package portal
 
-// pendingTexts are the texts of commands that a device has not carried out yet, by channel key and the
-// JSON of the wanted value.
+// pendingTexts are the texts of commands that a device has not carried out yet, by channel key and
+// the JSON of the wanted value.
 var pendingTexts = map[string]map[string]string{
 	"lock":             {"true": "Locking…", "false": "Unlocking…"},
 	"barrier":          {"true": "Opening…", "false": "Closing…"},
@@ -28,27 +28,6 @@ var outcomeTexts = map[string]struct{ Text, Mark string }{
 	"no answer": {"Not confirmed: no report from the device", "bad"},
 }
 
-// Texts of a channel's status. {value} is the reported value, {wanted} that of the last command.
-const (
-	settingTo    = "Setting to {value}…"
-	notDoneTag   = "Not done:"
-	notDoneOther = "the device reports {value}, not {wanted}."
-	changedTag   = "Changed:"
-	changedText  = "now {value}. The last command was {wanted}. Someone may have operated it by hand."
-	failedTag    = "Failed:"
-	failedText   = "not set to {wanted}. The hub gave up. The device may be out of reach."
-)
-
-// commandResults are the answers of hubs to commands, where no outcome of the device follows.
-var commandResults = map[string]string{
-	"none":        "No answer yet",
-	"canceled":    "Canceled",
-	"offline":     "Not sent: the hub was offline",
-	"unavailable": "Not sent: the hub was not ready",
-	"timeout":     "No answer from the hub",
-	"rejected":    "Rejected by the hub",
-}
-
 // controlTexts are the labels of the buttons of channels that are on or off, by channel key.
 var controlTexts = map[string]struct{ On, Off string }{
 	"switch":           {"Turn on", "Turn off"},
@@ -56,13 +35,3 @@ var controlTexts = map[string]struct{ On, Off string }{
 	"lock":             {"Lock", "Unlock"},
 	"barrier":          {"Open", "Close"},
 }
-
-// Bounds of a number that a channel takes.
-const (
-	boundsBoth = "{min} to {max}"
-	boundsMin  = "from {min}"
-	boundsMax  = "to {max}"
-)
-
-// warmWhite is the warm white of a color, which {color} is the rest of.
-const warmWhite = "{color}, warm white {white}"

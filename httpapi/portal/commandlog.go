@@ -181,15 +181,15 @@ func (req *request) actorNames(
 func resultOf(c domain.CommandRecord) (result, mark string) {
 	switch c.Outcome {
 	case "":
-		return commandResults["none"], "wait"
+		return "No answer yet", "wait"
 	case "canceled":
-		return commandResults["canceled"], "wait"
+		return "Canceled", "wait"
 	case string(domain.CodeHubOffline):
-		return commandResults["offline"], "bad"
+		return "Not sent: the hub was offline", "bad"
 	case string(domain.CodeHubUnavailable):
-		return commandResults["unavailable"], "bad"
+		return "Not sent: the hub was not ready", "bad"
 	case string(domain.CodeHubTimeout):
-		return commandResults["timeout"], "bad"
+		return "No answer from the hub", "bad"
 	}
-	return commandResults["rejected"], "bad"
+	return "Rejected by the hub", "bad"
 }

@@ -84,16 +84,15 @@ func controlOf(c domain.Channel) control {
 
 // boundsText returns the text of the bounds of a number; an empty bound is none.
 func boundsText(low, high string) string {
-	pattern := boundsBoth
 	switch {
 	case low == "" && high == "":
 		return ""
 	case high == "":
-		pattern = boundsMin
+		return "from " + low
 	case low == "":
-		pattern = boundsMax
+		return "to " + high
 	}
-	return fill(pattern, "min", low, "max", high)
+	return low + " to " + high
 }
 
 // defaultStep is the step of a setpoint whose device reports none, in °C.

@@ -139,6 +139,7 @@ func (p *Portal) listDevices(
 		})
 	}
 	_ = requests.Wait() // failures are in the devices
+	p.explainDiverged(ctx, org, hub, devices)
 	list.Late = hubCtx.Err() != nil
 	list.Rooms = groupByRoom(devices)
 	return list, nil
@@ -209,7 +210,9 @@ func (p *Portal) getDevice(
 	if err != nil {
 		return hubDevice{}, err
 	}
-	return deviceOf(hub, full, labels[id]), nil
+	device := deviceOf(hub, full, labels[id])
+	p.explainDiverged(ctx, org, hub, []hubDevice{device})
+	return device, nil
 }
 
 // matches reports whether a device has the text find, as in devicesRequest.Find.
@@ -315,7 +318,7 @@ func channelOf(hub domain.HubID, device int64, c domain.Channel, several bool) d
 		// an invalid time is not shown
 		view.ObservedAt, _ = time.Parse(domain.TimeLayout, *c.ObservedAt)
 	}
-	view.StatusTag, view.StatusText = statusTexts(c, view)
+	view.StatusTag, view.StatusText = statusTexts(view, outcomeUnknown)
 	if c.Writable {
 		view.Control = controlOf(c)
 	}

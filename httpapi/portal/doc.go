@@ -176,7 +176,8 @@
 // that was asked for. sendAll also asks the hub for the channel: its status decides, once the
 // device has reported since the command. A hub that sends no event for a value that has not changed
 // still tells another observed_at than in its answer to the command. Without a report a command is
-// not confirmed, never done.
+// not confirmed, never done. A channel on a page that differs from its last command says by the
+// command's outcome whether the device did not do it, or was operated later.
 //
 // # Devices, logs and charts
 //

@@ -185,7 +185,7 @@ func alarmText(event string) string {
 func formatColor(v map[string]any) string {
 	color := hexColor(v)
 	if white, ok := v["warm_white"].(float64); ok && white > 0 {
-		return fill(warmWhite, "color", color, "white", strconv.Itoa(int(white)))
+		return fill(scriptTexts["warm-white"], "color", color, "white", strconv.Itoa(int(white)))
 	}
 	return color
 }

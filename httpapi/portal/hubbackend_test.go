@@ -177,6 +177,16 @@ func (b *hubBackend) UpdateHub(
 	return domain.HubState{}, nil
 }
 
+// History returns the command that the lock has not carried out.
+func (b *hubBackend) History(
+	context.Context, domain.HubID, time.Time, int,
+) ([]domain.CommandRecord, error) {
+	return []domain.CommandRecord{{
+		OrgID: b.ID, HubID: b.hub, DeviceID: 1, Key: "lock", Value: json.RawMessage("true"),
+		At: time.Now(),
+	}}, nil
+}
+
 func (b *hubBackend) did(what string) error {
 	b.calls.done = append(b.calls.done, what)
 	return cmp.Or(b.rejects, b.fails)
@@ -287,7 +297,7 @@ func (b *hubBackend) SilentHubs(context.Context) (map[domain.HubID]time.Time, er
 func (b *hubBackend) serve() http.Handler {
 	return handler(portal.Config{
 		SignIn: b.sessions, People: b.Access, ReadModels: b.Store, Directory: b, Hubs: b.Access,
-		Devices: b, Commands: b, Labels: b, Faults: b, Reported: b, PublicURL: public,
+		Devices: b, Commands: b, Labels: b, History: b, Faults: b, Reported: b, PublicURL: public,
 		Events: b, Feed: idleFeed{}, DisconnectReason: func(domain.HubID) *string { return b.reason },
 	})
 }

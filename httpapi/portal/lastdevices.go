@@ -18,7 +18,8 @@ func (p *Portal) lastDeviceList(
 	if err != nil {
 		return deviceList{}, err
 	}
-	list, _ := selectDevices(devices, request)
+	list, selected := selectDevices(devices, request)
+	p.explainDiverged(ctx, org, hub, selected)
 	return list, nil
 }
 

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -88,6 +89,62 @@ func TestOutcomes(t *testing.T) {
 					"got outcomes %q with the value %q, want %q with %q, and none", got, reported[0],
 					tt.want, tt.value,
 				)
+			}
+		})
+	}
+}
+
+// sentCommands are the recorded commands of a hub.
+type sentCommands []domain.CommandRecord
+
+func (s sentCommands) History(
+	context.Context, domain.HubID, time.Time, int,
+) ([]domain.CommandRecord, error) {
+	return s, nil
+}
+
+// A channel that differed from its last command was called not done or changed by the times of the
+// hub, whose clock may be wrong: a door that had jammed was "changed" after the clock was set.
+func TestDivergedByTheLog(t *testing.T) {
+	t.Parallel()
+	at := func(after time.Duration) *string { return new(domain.FormatTime(day.Add(after))) }
+	for name, tt := range map[string]struct {
+		reports  []string
+		observed time.Duration // after the command, by the hub's clock
+		unknown  bool          // nobody knows of the command
+		want     string
+	}{
+		"jammed":                     {[]string{unlocked}, time.Second, false, "Not done:"},
+		"jammed, clock set after it": {[]string{unlocked}, time.Hour, false, "Not done:"},
+		"opened":                     {[]string{locked, unlocked}, time.Hour, false, "Changed:"},
+		"opened at once":             {[]string{locked, unlocked}, time.Second, false, "Changed:"},
+		"no report":                  {nil, time.Hour, false, "Not done:"},
+		"asked in the building":      {[]string{unlocked}, time.Second, true, "Different:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTestLive(t, Config{})
+			position, err := r.logs.EndCursor(t.Context(), hubA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.append(hubA, "channel.desired", 1, locked)
+			for _, report := range tt.reports {
+				r.append(hubA, "channel.observed", 1, report)
+			}
+			if !tt.unknown {
+				r.live.History = sentCommands{{
+					OrgID: "org", HubID: hubA, DeviceID: 1, Key: "lock", Value: json.RawMessage("true"),
+					Position: position, At: time.Now(),
+				}}
+			}
+			r.devices = []domain.Device{{ID: 1, Channels: []domain.Channel{{
+				Key: "lock", Value: json.RawMessage("false"), Desired: json.RawMessage("true"),
+				Status: domain.ChannelDiverged, DesiredAt: at(0), ObservedAt: at(tt.observed),
+			}}}}
+			device, err := r.live.getDevice(t.Context(), "org", hubA, 1)
+			if err != nil || device.Channels[0].StatusTag != tt.want {
+				t.Errorf("got %+v, %v, want the tag %q", device, err, tt.want)
 			}
 		})
 	}

@@ -114,7 +114,7 @@ var scriptTexts = map[string]string{
 	"just-now":     "just now",
 	"ago":          "{length} ago",
 	"ahead":        "in {length}",
-	"warm-white":   warmWhite,
+	"warm-white":   "{color}, warm white {white}",
 	"chart-always": "always {low}",
 	"chart-range":  "{low} to {high}",
 	"chart-time":   "Time",

@@ -109,6 +109,7 @@ func newTestLive(t testing.TB, cfg Config) *testLive {
 	cfg.ReadModels, cfg.Devices, cfg.Events = r, r, r.logs
 	cfg.Feed, cfg.Hubs = testFeed{r.feed}, testHubs{r}
 	cfg.DisconnectReason = func(domain.HubID) *string { return nil }
+	cfg.History = sentCommands{}
 	if cfg.Reported == nil {
 		cfg.Reported = reported{}
 	}

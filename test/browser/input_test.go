@@ -31,8 +31,7 @@ func TestLiveUpdatesKeepInput(t *testing.T) {
 
 	// A report of the channel discarded typed input once the focus had moved to the button.
 	field := channel(2, "heating_setpoint", "input[type=number]")
-	p.do("clear", chromedp.Clear(chromedp.CSS(field)))
-	p.fill(field, "24.5")
+	p.retype(field, "24.5")
 	p.do("move the focus", chromedp.KeyEvent("\t"))
 	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "heating_setpoint"}, 18.0); err != nil {
 		t.Fatal(err)
@@ -46,8 +45,7 @@ func TestLiveUpdatesKeepInput(t *testing.T) {
 	p.await(channel(2, "heating_setpoint", ".value"), "24.5 °C")
 
 	// A device that joined replaced the whole list, and with it typed input and the focus.
-	p.do("clear", chromedp.Clear(chromedp.CSS(field)))
-	p.fill(field, "25.5")
+	p.retype(field, "25.5")
 	if _, err := p.hub.Join(virtualhub.DeviceSpec{
 		Kind: "switch", Name: strings.Repeat("ABCDEFGHIJ", 20),
 	}); err == nil {

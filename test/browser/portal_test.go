@@ -243,8 +243,7 @@ func TestPairing(t *testing.T) {
 		t.Error("the reloaded page shows a pairing window, want none")
 	}
 	p.goTo(fmt.Sprintf("%s/devices/%d", p.hubPage(), id))
-	p.do("clear", chromedp.Clear(chromedp.CSS("#name")))
-	p.fill("#name", "Cellar door")
+	p.retype("#name", "Cellar door")
 	p.fill("#room", "مرحبا")
 	p.press(`form[action$="/label"] button`)
 	p.await("h1", "Cellar door")

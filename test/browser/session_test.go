@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"hubcloud/hubbridge/kit/virtualhub"
 )
 
@@ -62,8 +60,7 @@ func TestSessionEndsInForm(t *testing.T) {
 	p.goTo(p.hubPage())
 	p.await("#connection", "Live")
 	field := channel(2, "heating_setpoint", "input[type=number]")
-	p.do("clear", chromedp.Clear(chromedp.CSS(field)))
-	p.fill(field, "23.5")
+	p.retype(field, "23.5")
 	p.signOutElsewhere()
 	p.await("#session-ended", "Your session has ended")
 	p.check("session-ended-live")

@@ -253,6 +253,18 @@ func (b *tab) fill(selector, text string) {
 	b.do("fill "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
+// retype replaces what is typed in a field, as a person does: chromedp.Clear only changes the field's
+// default value, which shows nothing once something has been typed.
+func (b *tab) retype(selector, text string) {
+	b.t.Helper()
+	b.do("focus "+selector, chromedp.Focus(chromedp.CSS(selector)))
+	b.do(
+		"select what is typed",
+		chromedp.Evaluate[chromedp.Void](`document.activeElement.select(); 0`),
+	)
+	b.fill(selector, text)
+}
+
 // press clicks an element that opens another page, and waits for that page.
 func (b *tab) press(selector string) {
 	b.t.Helper()
