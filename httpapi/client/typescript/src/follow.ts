@@ -1,30 +1,10 @@
-import type { Call, Client, ClientOptions, Snapshot, StartPosition } from "./client.js";
 import { ApiError, ConnectionError, isRepeatable, ProtocolError, ResyncError } from "./errors.js";
+import type { Call, FollowOptions, Snapshot, StartPosition } from "./options.js";
 import type { Source } from "./source.js";
 import { blocks, type Block } from "./sse.js";
 import { anySignal, sleep } from "./timing.js";
-import type { Event, EventPage, FeedEvent, FeedGapEvent, FeedPage, HubEventsSkippedEvent, HubLogResetEvent } from "./types.js";
-
-/** Options of `follow` and `feed`. */
-export interface FeedOptions extends Call {
-  /**
-   * Is called with each new position that is not an event's. Store it: a hub without events leaves no other cursor to resume from, and the
-   * position of a feed moves on past the events that its filter leaves out.
-   */
-  onPosition?: (cursor: string) => void;
-  /** How long a stream may be silent before it is reconnected, in ms. Defaults to 75,000, enough for two keepalives. */
-  stallTimeout?: number;
-  /** A name for this reader, of 1 to 64 characters: `readers` and the portal then show how far it has read. */
-  reader?: string;
-}
-
-export interface FollowOptions extends FeedOptions {
-  /**
-   * Is called with the hub's devices when the cursor has expired; the events continue after them. Without it, `follow` rejects with a
-   * `ResyncError`. Needs the scope hubs:read, and waits until the hub is online.
-   */
-  onResync?: (snapshot: Snapshot) => void | Promise<void>;
-}
+import type { Transport } from "./transport.js";
+import type { Event, EventPage, FeedEvent, FeedPage } from "./types.js";
 
 /** How many cursors are remembered, so that no event is yielded twice. */
 const remembered = 16_384;
@@ -33,16 +13,6 @@ const mostInvalid = 3;
 /** How long a stream must have lasted for its end not to count as a failure, in ms. */
 const lasted = 10_000;
 const longestPause = 60_000;
-
-/** Reports whether an event says that events may be missing before it: read the devices again. */
-export function isGap(event: Event): event is HubEventsSkippedEvent | HubLogResetEvent {
-  return event.type === "hub.events_skipped" || event.type === "hub.log_reset";
-}
-
-/** Reports whether an event of a feed says that events of its hub are gone for this reader: read the hub's devices again. */
-export function isFeedGap(event: FeedEvent): event is FeedGapEvent & { position?: string } {
-  return event.type === "feed.gap";
-}
 
 /** Follower is one range over the events of a source. */
 export class Follower {
@@ -53,12 +23,11 @@ export class Follower {
   #pause = 0;
 
   constructor(
-    readonly client: Client,
+    readonly transport: Transport,
+    readonly resync: (hubId: string, options: Call) => Promise<Snapshot>,
     readonly source: Source,
     readonly from: StartPosition,
     readonly options: FollowOptions,
-    readonly backoff: (tries: number) => number,
-    readonly onRetry: NonNullable<ClientOptions["onRetry"]>,
   ) {
     this.#position = typeof from === "object" ? from.after : "";
   }
@@ -77,7 +46,7 @@ export class Follower {
       } catch (error) {
         signal?.throwIfAborted();
         const wait = await this.#waitAfter(error);
-        this.onRetry({ error, wait, path: this.source.path });
+        this.transport.onRetry({ error, wait, path: this.source.path });
         await sleep(wait, signal);
       }
     }
@@ -87,10 +56,10 @@ export class Follower {
   async *#connect(): AsyncGenerator<FeedEvent, void, undefined> {
     const signal = this.options.signal;
     if (this.#position === "" && this.from === "now") {
-      this.#move(await this.client.positionOf(this.source, { signal }));
+      this.#move(await this.transport.positionOf(this.source, { signal }));
     }
     while (this.#position === "") { // a stream without a cursor would start at the next new event
-      const page = await this.client.pageOf<EventPage | FeedPage>(this.source, { limit: 500, signal, reader: this.options.reader });
+      const page = await this.transport.pageOf<EventPage | FeedPage>(this.source, { limit: 500, signal, reader: this.options.reader });
       for (const [index, event] of page.data.entries()) {
         yield* this.#deliver(event, index === page.data.length - 1 ? page.next_cursor : "");
       }
@@ -106,7 +75,7 @@ export class Follower {
     let timer = setTimeout(stalled, limit);
     const signal = anySignal(stop.signal, this.options.signal);
     try {
-      const stream = await this.client.openStream(this.source, this.#position, signal, this.options.reader);
+      const stream = await this.transport.openStream(this.source, this.#position, signal, this.options.reader);
       const alive = async function* () {
         for await (const chunk of stream) {
           clearTimeout(timer); // the time that the caller takes for an event is no silence
@@ -188,7 +157,7 @@ export class Follower {
 
   /** The wait before the next connection; throws the error if it ends the sequence. */
   async #waitAfter(error: unknown): Promise<number> {
-    const wait = Math.max(this.backoff(this.#failures++), this.#pause);
+    const wait = Math.max(this.transport.backoff(this.#failures++), this.#pause);
     if (error instanceof ConnectionError || (error instanceof ProtocolError && ++this.#invalid < mostInvalid)) {
       return wait;
     }
@@ -212,7 +181,7 @@ export class Follower {
     }
     let snapshot: Snapshot;
     try {
-      snapshot = await this.client.resync(hubId, { signal: this.options.signal });
+      snapshot = await this.resync(hubId, { signal: this.options.signal });
     } catch (error) {
       if (error instanceof ConnectionError || (error instanceof ApiError && isRepeatable(error.status))) {
         return false;

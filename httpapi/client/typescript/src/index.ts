@@ -1,6 +1,7 @@
-export { Client, type Call, type ClientOptions, type NewCommand, type PageOptions, type Retry, type SendOptions, type Sent, type Snapshot, type StartPosition, type StateFilter, type StateSnapshot } from "./client.js";
+export { Client } from "./client.js";
+export type { Call, ClientOptions, FeedOptions, FollowOptions, NewCommand, PageOptions, Retry, SendOptions, Sent, Snapshot, StartPosition, StateFilter, StateSnapshot } from "./options.js";
 export { ApiError, ConnectionError, ProtocolError, ResyncError, type ErrorType } from "./errors.js";
-export { isFeedGap, isGap, type FeedOptions, type FollowOptions } from "./follow.js";
+export { isFeedGap, isGap } from "./gaps.js";
 export { type Outcome, type OutcomeStatus } from "./outcome.js";
 export type { FeedFilter } from "./source.js";
 export type * from "./types.js";

@@ -1,8 +1,8 @@
-import type { Client, Sent } from "./client.js";
 import { ApiError, isRepeatable } from "./errors.js";
-import { isGap } from "./follow.js";
+import { isGap } from "./gaps.js";
+import type { Call, FollowOptions, Sent, StartPosition } from "./options.js";
 import { limitedSignal, sleep } from "./timing.js";
-import type { Channel, ChannelValue, Event } from "./types.js";
+import type { Channel, ChannelValue, Device, Event } from "./types.js";
 
 /**
  * - `synchronized`: the device reports the desired value
@@ -22,6 +22,12 @@ export interface Outcome {
   observedAt?: string;
 }
 
+/** What the outcome of a command is read with. */
+export interface Watcher {
+  follow(hubId: string, from: StartPosition, options: FollowOptions): AsyncGenerator<Event, void, undefined>;
+  device(hubId: string, deviceId: number, options: Call): Promise<Device>;
+}
+
 const firstReading = 2000;
 const nextReading = 5000;
 /**
@@ -31,7 +37,7 @@ const nextReading = 5000;
 const eventGrace = 1000;
 
 /** Waits for the outcome of a command, at most for `limit` ms: for its event after a cursor from before it was sent, and for the state of the device. */
-export async function awaitOutcome(client: Client, sent: Sent, after: string, limit: number, signal: AbortSignal | undefined): Promise<Outcome> {
+export async function awaitOutcome(client: Watcher, sent: Sent, after: string, limit: number, signal: AbortSignal | undefined): Promise<Outcome> {
   const stop = new AbortController();
   const ended = limitedSignal(limit, stop.signal, signal);
   const watches = [watchEvents(client, sent, after, ended), watchDevice(client, sent, ended)];
@@ -52,7 +58,7 @@ export async function awaitOutcome(client: Client, sent: Sent, after: string, li
 }
 
 /** Waits for the channel.observed event that follows the command's channel.desired. */
-async function watchEvents(client: Client, sent: Sent, after: string, signal: AbortSignal): Promise<Outcome> {
+async function watchEvents(client: Watcher, sent: Sent, after: string, signal: AbortSignal): Promise<Outcome> {
   let desired = false;
   for await (const event of client.follow(sent.hub_id, { after }, { signal })) {
     if (event.type === "channel.status" && desired && isOfChannel(event, sent) && event.data.status === "failed") {
@@ -85,7 +91,7 @@ async function watchEvents(client: Client, sent: Sent, after: string, signal: Ab
  * The status of the outcome that an event shows: what the hub says of the same report, if it answers soon. Only the hub knows the resolution
  * of a value, and that a report was to an earlier command that asked for the same, while this one is still pending.
  */
-async function confirmed(client: Client, sent: Sent, outcome: Outcome, signal: AbortSignal): Promise<OutcomeStatus> {
+async function confirmed(client: Watcher, sent: Sent, outcome: Outcome, signal: AbortSignal): Promise<OutcomeStatus> {
   let channel: Channel | undefined;
   try {
     channel = await readChannel(client, sent, limitedSignal(eventGrace, signal));
@@ -101,7 +107,7 @@ async function confirmed(client: Client, sent: Sent, outcome: Outcome, signal: A
   return outcome.status; // the device has reported again since
 }
 
-async function readChannel(client: Client, sent: Sent, signal: AbortSignal): Promise<Channel | undefined> {
+async function readChannel(client: Watcher, sent: Sent, signal: AbortSignal): Promise<Channel | undefined> {
   const device = await client.device(sent.hub_id, sent.device_id, { signal });
   return device.channels.find((c) => c.key === sent.channel.key && c.endpoint === sent.channel.endpoint);
 }
@@ -122,7 +128,7 @@ function isOfChannel(event: { device_id: number | null; data: { key: string; end
 }
 
 /** Reads the device every few seconds, because not every hub tells that it has abandoned a command. */
-async function watchDevice(client: Client, sent: Sent, signal: AbortSignal): Promise<Outcome> {
+async function watchDevice(client: Watcher, sent: Sent, signal: AbortSignal): Promise<Outcome> {
   for (let wait = firstReading; ; wait = nextReading) {
     await sleep(wait, signal);
     signal.throwIfAborted();
