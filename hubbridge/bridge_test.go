@@ -21,7 +21,7 @@ func goOnline(i *testBridge) (*hub, mqtt.Client) {
 	i.t.Helper()
 	h := i.hub()
 	h.adopt()
-	client := h.connect(nil)
+	client := h.connect()
 	h.eventuallyLogged("connected")
 	h.must(client.Publish(h.topic("hello"), 0, false, hello))
 	h.wantAck(`{"log":"a","through":0}`)
@@ -59,9 +59,9 @@ func TestOverMQTT(t *testing.T) {
 	h.wantAck(`{"log":"a","through":3}`)
 	client.Disconnect(50)
 	h.eventuallyOnline(false)
-	h.connect(nil)
+	h.connect()
 	h.eventuallyOnline(true)
-	h.connect(nil)
+	h.connect()
 	h.eventuallyLogged(
 		"connected 1 2 3 disconnected:client_closed " +
 			"connected disconnected:duplicate_client_id connected",
@@ -84,7 +84,7 @@ func TestShortConnections(t *testing.T) {
 	h.adopt()
 	const n = 8
 	for range n {
-		h.connect(nil).Disconnect(1)
+		h.connect().Disconnect(1)
 	}
 	h.eventuallyLogged(
 		strings.TrimSpace(strings.Repeat("connected disconnected:client_closed ", n)),
@@ -102,9 +102,9 @@ func TestBrokerEnds(t *testing.T) {
 	back, _ := goOnline(i)
 	early, _ := goOnline(i)
 	i.restart()
-	early.connect(nil) // before the bridge starts
+	early.connect() // before the bridge starts
 	i.bridge("r1")
-	back.connect(nil) // while the bridge compares its records with the broker's list
+	back.connect() // while the bridge compares its records with the broker's list
 	away.eventuallyLogged("connected disconnected:server_shutdown")
 	back.eventuallyLogged("connected disconnected:server_shutdown connected")
 	early.eventuallyLogged("connected disconnected:server_shutdown connected")
@@ -128,36 +128,19 @@ func TestBridgeAway(t *testing.T) {
 	connects, reconnects := i.hub(), i.hub()
 	connects.adopt()
 	reconnects.adopt()
-	old := reconnects.connect(nil)
+	old := reconnects.connect()
 	reconnects.eventuallyLogged("connected")
 	stop()
 
 	client.Disconnect(50)
 	old.Disconnect(50)
-	reconnects.connect(nil)
-	connects.connect(nil)
+	reconnects.connect()
+	connects.connect()
 	i.bridge("r1")
 	disconnects.eventuallyLogged("connected disconnected:null")
 	connects.eventuallyLogged("connected")
 	reconnects.eventuallyLogged("connected disconnected:null connected")
 	stays.eventuallyLogged("connected")
-}
-
-// TestAddedWhileConnected holds that the log of a hub that was already connected when it was added
-// has no hub.connected, but every later transition.
-func TestAddedWhileConnected(t *testing.T) {
-	t.Parallel()
-	i := newTestBridge(t)
-	i.bridge("r1")
-	h := i.hub()
-	client := h.connect(nil)
-	h.eventuallyOnline(true)
-	h.adopt()
-	h.must(client.Publish(h.topic("hello"), 0, false, hello))
-	h.events(client, 1, 1)
-	h.wantAck(`{"log":"a","through":1}`)
-	client.Disconnect(50)
-	h.eventuallyLogged("1 disconnected:client_closed")
 }
 
 // TestLongList holds that a comparison reads all pages of the broker's list.
@@ -173,7 +156,7 @@ func TestLongList(t *testing.T) {
 		}
 		defer nc.Close()
 	}
-	h.connect(nil)
+	h.connect()
 	i.bridge("r1")
 	h.eventuallyLogged("connected")
 }

@@ -3,7 +3,6 @@ package hubbridge_test
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"hubcloud/hubbridge"
 	"hubcloud/hubbridge/mqtttest"
 	"hubcloud/hubbridge/presence"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 )
@@ -25,13 +23,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const shards = 2
 
-// testBridge is an installation with a presence view and a caller. Tests start the bridges.
+// testBridge is an installation with a presence view. Tests start the bridges.
 type testBridge struct {
 	*mqtttest.Installation
-	t      testing.TB
-	made   int // hubs created so far
-	view   *presence.View
-	caller *rpc.Caller
+	t    testing.TB
+	made int // hubs created so far
+	view *presence.View
 	// stop has the functions that stop the running parts, in the order of their start.
 	stop []func()
 }
@@ -41,24 +38,16 @@ func newTestBridge(t testing.TB) *testBridge {
 	i := &testBridge{
 		t: t, Installation: mqtttest.Start(t, shards, installationtest.Config{Unserved: true}),
 	}
-	i.startParts()
+	i.startView()
 	t.Cleanup(i.stopParts)
 	return i
 }
 
-// startParts starts the presence view and the caller.
-func (i *testBridge) startParts() {
+// startView starts the presence view.
+func (i *testBridge) startView() {
 	i.t.Helper()
 	i.view = presence.NewView(i.Conns.Cloud, i.Buckets.Presence, streamstest.Logger(), nil)
 	i.run("presence view", i.view.Run)
-	var err error
-	i.caller, err = rpc.NewCaller(
-		i.Conns, i.view, rpc.Config{Timeout: time.Second, Logger: streamstest.Logger()},
-	)
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	i.stop = append(i.stop, i.caller.Close)
 }
 
 // stopParts stops all parts, bridges included, the last started first.
@@ -75,7 +64,7 @@ func (i *testBridge) restart() {
 	i.stopParts()
 	i.Down(i.t)
 	i.Up(i.t)
-	i.startParts()
+	i.startView()
 }
 
 // run runs a part until stop or stopParts is called.
@@ -129,9 +118,8 @@ func (h *hub) adopt() {
 	h.i.AddHub(h.i.t, h.id)
 }
 
-// connect connects the hub until the test ends and subscribes to its acks. Unless answer is nil,
-// the hub also receives requests; answer returns the response to one, or "" for none.
-func (h *hub) connect(answer func(request request) string) mqtt.Client {
+// connect connects the hub until the test ends and subscribes to its acks.
+func (h *hub) connect() mqtt.Client {
 	h.i.t.Helper()
 	client := mqtt.NewClient(h.i.ClientOptions(h.id, h.tls))
 	h.must(client.Connect())
@@ -141,27 +129,8 @@ func (h *hub) connect(answer func(request request) string) mqtt.Client {
 			func(_ mqtt.Client, m mqtt.Message) { h.acks <- string(m.Payload()) },
 		),
 	)
-	if answer != nil {
-		h.must(client.Subscribe(h.topic("request"), 0, func(c mqtt.Client, m mqtt.Message) {
-			var r request
-			if err := json.Unmarshal(m.Payload(), &r); err != nil {
-				h.i.t.Errorf("request %q: %v", m.Payload(), err)
-				return
-			}
-			if text := answer(r); text != "" {
-				c.Publish(h.topic("response/"+r.Token), 0, false, text)
-			}
-		}))
-	}
 	h.i.t.Cleanup(func() { client.Disconnect(0) })
 	return client
-}
-
-// request is a request to a hub, with the names of its JSON.
-type request struct {
-	ID, Token, Method string
-	Params            json.RawMessage
-	TimeoutMS         int64 `json:"timeout_ms"`
 }
 
 func (h *hub) topic(name string) string { return "hub/" + string(h.id) + "/" + name }

@@ -29,10 +29,8 @@ func newHub(t *testing.T, target *harness.Target, tenant *harness.Tenant) *virtu
 		}})
 }
 
-// TestClient calls every route through the Go client.
-func TestClient(t *testing.T) {
-	t.Parallel()
-	target := harness.NewTarget(t)
+// everyRoute calls every route through the Go client.
+func everyRoute(t *testing.T, target *harness.Target) {
 	tenant := target.Tenant("Consumer")
 
 	t.Run("sites and hubs", func(t *testing.T) {

@@ -10,11 +10,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestCommandLine runs the consumer commands of the binary, with a data directory and with an
+// commandLine runs the consumer commands of the binary, with a data directory and with an
 // address and key.
-func TestCommandLine(t *testing.T) {
-	t.Parallel()
-	target := harness.NewTarget(t)
+func commandLine(t *testing.T, target *harness.Target) {
 	service := target.OwnService()
 	tenant := target.Tenant("Shell")
 	hub := newHub(t, target, tenant)

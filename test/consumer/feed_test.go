@@ -138,11 +138,9 @@ func TestFollowingTheFeedOverRestarts(t *testing.T) {
 	}
 }
 
-// A hub's reset does not end the feed. A reader that was away when the log began anew gets a gap of
+// feedOverAReset: a hub's reset does not end the feed. A reader that was away when the log began anew gets a gap of
 // that hub, and the events after it. A position that is none is rejected.
-func TestFeedOverAReset(t *testing.T) {
-	t.Parallel()
-	target := harness.NewTarget(t)
+func feedOverAReset(t *testing.T, target *harness.Target) {
 	tenant := target.Tenant("Feed reset")
 	c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
 	hub, other := target.VirtualHub(tenant, virtualhub.Config{}),

@@ -3,9 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
-	"time"
 
 	"hubcloud/httpapi/client"
 	"hubcloud/hubbridge/kit/virtualhub"
@@ -63,62 +61,9 @@ func emitScenes(t *testing.T, hub *virtualhub.Hub, first, last int) {
 	}
 }
 
-// TestFollowingOverRestarts follows a hub by stream and by long poll while the service is killed
-// repeatedly and ends streams every few seconds. Each reader gets every event once, in the order
-// and under the cursors of the log.
-func TestFollowingOverRestarts(t *testing.T) {
-	t.Parallel()
-	target := harness.NewTarget(t, "--stream-lifetime", "2s", "--stream-keepalive", "500ms")
-	service := target.OwnService()
-	tenant := target.Tenant("Follower")
-	c := clientOf(t, tenant, client.Retry{MaxElapsed: time.Minute, MaxBackoff: time.Second})
-	hub := target.VirtualHub(tenant, virtualhub.Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	position := check[string](t)(c.Position(ctx, hub.ID()))
-	readers := map[string]*follow{
-		"stream":              following(ctx, c, hub.ID(), position, 200),
-		"long-poll":           following(ctx, c, hub.ID(), position, 200, client.LongPoll()),
-		"stream from the old": following(ctx, c, hub.ID(), "", 200),
-	}
-	for round := range 4 {
-		emitScenes(t, hub, round*50+1, round*50+25)
-		if round > 0 {
-			service.Kill()
-			service.Begin()
-		}
-		emitScenes(t, hub, round*50+26, round*50+50)
-		harness.Connected(t, hub)
-		harness.Stored(t, hub)
-	}
-	log := tenant.AllEvents(hub.ID(), position)
-	for name, reader := range readers {
-		<-reader.ended
-		if reader.err != nil || reader.gaps != 0 {
-			t.Errorf("%s: got %d gaps, %v", name, reader.gaps, reader.err)
-		}
-		got := reader.events
-		first := slices.IndexFunc(
-			got, func(e client.Event) bool { return e.Cursor == log[0].Cursor },
-		)
-		if first < 0 || len(got)-first > len(log) {
-			t.Fatalf(
-				"%s: got %d events, want %d, from event %d on", name, len(got), len(log), first,
-			)
-		}
-		for i, event := range got[first:] {
-			if event.Cursor != log[i].Cursor || string(event.Type) != log[i].Type {
-				t.Fatalf("%s: event %d: got %+v, want %+v as in the log", name, i, event, log[i])
-			}
-		}
-	}
-}
-
-// TestGapsAndResets checks that lost events are reported as a gap, and a hub reset as the need to
+// gapsAndResets checks that lost events are reported as a gap, and a hub reset as the need to
 // resync, after which a program can continue.
-func TestGapsAndResets(t *testing.T) {
-	t.Parallel()
-	target := harness.NewTarget(t)
+func gapsAndResets(t *testing.T, target *harness.Target) {
 	tenant := target.Tenant("Resync")
 	c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
 	hub := target.VirtualHub(tenant, virtualhub.Config{})

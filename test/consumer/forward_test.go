@@ -151,10 +151,8 @@ func rejecting(t *testing.T, address, cursor string, rejected *atomic.Int32) str
 	return front.URL + "/"
 }
 
-// TestForwardCommand runs `hubcloud forward` against receivers that reject events.
-func TestForwardCommand(t *testing.T) {
-	t.Parallel()
-	target := harness.NewTarget(t)
+// forwardCommand runs `hubcloud forward` against receivers that reject events.
+func forwardCommand(t *testing.T, target *harness.Target) {
 	tenant := target.Tenant("Forward command")
 	c := clientOf(t, tenant, client.Retry{})
 	hub := target.VirtualHub(tenant, virtualhub.Config{})

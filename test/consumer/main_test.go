@@ -19,6 +19,23 @@ func TestMain(m *testing.M) {
 	harness.Main(m, 0)
 }
 
+// TestConsumers runs what needs nothing but a service on one of them.
+func TestConsumers(t *testing.T) {
+	t.Parallel()
+	target := harness.NewTarget(t)
+	t.Run("lists", func(t *testing.T) { lists(t, target.For(t)) }) // of a new installation
+	for name, run := range map[string]func(*testing.T, *harness.Target){
+		"client": everyRoute, "command line": commandLine, "profiles": profiles,
+		"named reader": namedReader, "forward command": forwardCommand,
+		"gaps and resets": gapsAndResets, "feed over a reset": feedOverAReset,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, target.For(t))
+		})
+	}
+}
+
 // clientOf returns a client with the tenant's key that checks every answer against openapi.yaml.
 func clientOf(t *testing.T, tenant *harness.Tenant, retry client.Retry) *client.Client {
 	t.Helper()

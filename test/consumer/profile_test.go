@@ -44,10 +44,8 @@ func (s *shell) run(t *testing.T, input string, line ...string) (out, errs strin
 	return stdout.String(), stderr.String(), command.ProcessState.ExitCode()
 }
 
-// TestProfiles logs in, uses the profile, and logs out.
-func TestProfiles(t *testing.T) {
-	t.Parallel()
-	target := harness.NewTarget(t)
+// profiles logs in, uses the profile, and logs out.
+func profiles(t *testing.T, target *harness.Target) {
 	service := target.OwnService()
 	tenant := target.Tenant("Profiles")
 	hub := newHub(t, target, tenant)
@@ -111,10 +109,8 @@ func TestProfiles(t *testing.T) {
 	expect("", 2, "", "chmod 600", "hubs")
 }
 
-// TestLists lists what operators can make.
-func TestLists(t *testing.T) {
-	t.Parallel()
-	target := harness.NewTarget(t)
+// lists lists what operators can make.
+func lists(t *testing.T, target *harness.Target) {
 	service := target.OwnService()
 	one, two := target.Tenant("First"), target.Tenant("Second")
 	orgs := service.CLI("org", "list")

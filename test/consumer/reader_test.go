@@ -15,12 +15,10 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestNamedReader checks that a follower of the command line that names itself is listed by
+// namedReader checks that a follower of the command line that names itself is listed by
 // `hubcloud readers` and by the API: with no event behind while it follows, and with the events that
 // came since once it is killed.
-func TestNamedReader(t *testing.T) {
-	t.Parallel()
-	target := harness.NewTarget(t)
+func namedReader(t *testing.T, target *harness.Target) {
 	tenant := target.Tenant("Readers")
 	hub := newHub(t, target, tenant)
 	// listed returns "<name> <what it reads> <state> <events behind>" of each reader, as the API and

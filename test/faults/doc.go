@@ -7,6 +7,6 @@
 // hub logs while it is stopped: one round by default, -kills 6*N for more.
 //
 // TestOutages puts each part of a cluster through each kind of outage: one round by default,
-// -faults.rounds N for more, as for TestFeedIsTheUnionOfTheLogs. TestPowerCut cuts the power of the
+// -faults.rounds N for more, as for TestCluster. TestPowerCut cuts the power of the
 // disk, on a file system that loses unsynced changes: -power.cuts N.
 package faults

@@ -15,33 +15,6 @@ import (
 	"hubcloud/test/natscluster"
 )
 
-// TestFeedIsTheUnionOfTheLogs reads the feed of an organization by pages, long polls and streams, in
-// 1, 3 and 16 parts and filtered, at two replicas on a cluster. Meanwhile replicas and servers are
-// killed, so that shards move, and hubs are added and reset. Every reader gets the events of each
-// hub's logs once and in order, each log with hub.log_reset as its first event if a reset began it,
-// and feed.gap in the place of what a reset has taken: one set of readers rests over every reset, and
-// always gets it. The hubs of another organization never appear. -faults.rounds N repeats the faults.
-func TestFeedIsTheUnionOfTheLogs(t *testing.T) {
-	t.Parallel()
-	f := newFeedTrial(t)
-	for round := range *rounds {
-		f.second.Kill()
-		f.awaitProgress("without the second replica")
-		f.reset(round % len(f.hubs))
-		f.second.Begin()
-		f.first.Kill()
-		f.awaitProgress("without the first replica")
-		f.first.Begin()
-		node := f.broker.Nodes[1+round%2]
-		node.Kill()
-		f.awaitProgress("without a server")
-		f.add()
-		node.Start()
-		f.awaitProgress("with everything again")
-	}
-	f.check()
-}
-
 // feedTrial is an organization whose hubs send events, with the readers of its feed.
 type feedTrial struct {
 	t             *testing.T

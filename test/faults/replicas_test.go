@@ -25,6 +25,9 @@ func TestReplicas(t *testing.T) {
 	commands := "/hubs/" + hub.ID() + "/devices/1/commands"
 	const unlock = `{"key":"lock","value":false}`
 
+	// The command line works on the data directory of a replica without a broker of its own.
+	second.CLI("inventory", "generate", "--prefix", "any")
+
 	t.Run("one reads the writes of the other", func(t *testing.T) {
 		here, there := tenant.For(t), other.For(t)
 		for i := range 20 {

@@ -4,46 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
 	"hubcloud/test/harness"
 )
-
-// TestManagement kills the service while organizations write. Answered changes persist, unanswered
-// changes are done wholly or not at all, and nothing that was revoked returns.
-func TestManagement(t *testing.T) {
-	t.Parallel()
-	const writers, kills = 6, 4
-	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
-	tenants := make([]*writer, writers)
-	for i := range tenants {
-		tenants[i] = &writer{
-			Tenant:  harness.NewTenant(t, s, fmt.Sprintf("Writer %d", i)),
-			t:       t,
-			invited: map[string]bool{},
-		}
-	}
-	stop := make(chan struct{})
-	var writing sync.WaitGroup
-	for _, w := range tenants {
-		writing.Go(func() { w.run(stop) })
-	}
-	for range kills {
-		harness.AnyMoment(200*time.Millisecond, 400*time.Millisecond)
-		s.Kill()
-		s.Begin()
-	}
-	close(stop)
-	writing.Wait()
-	for i, w := range tenants {
-		if w.written == 0 {
-			t.Errorf("writer %d: got no successful write", i)
-		}
-		w.check()
-	}
-}
 
 // writer creates and renames sites, creates and revokes invitations, and records the answers.
 type writer struct {

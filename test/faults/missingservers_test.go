@@ -1,0 +1,149 @@
+package faults
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hubcloud/streams/streamstest"
+	"hubcloud/test/harness"
+)
+
+// TestStartWithoutServers checks that a starting replica waits for missing servers until SIGTERM or
+// --start-timeout, and fails at once for permanent errors. TestOutages covers the start after the
+// servers have appeared.
+func TestStartWithoutServers(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(t)
+	unused := streamstest.FreeAddress(t)
+	// replica starts a replica on the service's broker and database, with additional arguments.
+	replica := func(t *testing.T, args ...string) *harness.Service {
+		t.Helper()
+		all := append([]string{
+			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials",
+			filepath.Join(s.Dir, "nats-credentials.json"),
+			"--public-mqtt", s.MQTT, "--postgres-url",
+			"postgres://hubcloud@localhost/postgres?host=" + filepath.Join(
+				s.Dir, "postgres", "socket",
+			),
+			"--ca-cert", filepath.Join(s.Dir, "ca", "ca.pem"), "--ca-key",
+			filepath.Join(s.Dir, "ca", "ca-key.pem"),
+		}, args...)
+		r := harness.Joining(t, harness.Place{}, s.MQTT, s.NATS, all...)
+		r.Launch()
+		return r
+	}
+	// ends waits until a replica has exited with the code and returns its output.
+	ends := func(t *testing.T, r *harness.Service, code int) string {
+		t.Helper()
+		select {
+		case <-r.Ended():
+		case <-time.After(time.Minute):
+			t.Fatalf("still running:\n%s", r.Log())
+		}
+		if r.ExitCode() != code {
+			t.Errorf("got exit code %d, want %d:\n%s", r.ExitCode(), code, r.Log())
+		}
+		return r.Log()
+	}
+	t.Run("SIGTERM", func(t *testing.T) {
+		t.Parallel()
+		r := replica(t, "--nats-url", "nats://"+unused)
+		streamstest.Eventually(t, "the replica waits",
+			func() bool { return strings.Contains(r.Log(), "msg=waiting") },
+		)
+		began := time.Now()
+		r.Signal(syscall.SIGTERM)
+		ends(t, r, 0)
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("shutdown took %s, want at most 10 s", took)
+		}
+	})
+	t.Run("SIGTERM while a server is silent", func(t *testing.T) {
+		t.Parallel()
+		net := newNetwork(t)
+		if net == nil {
+			t.Skip("NOT TRIED: a silent address needs a separate network")
+		}
+		silent := net.prefix + ".250" // an unused address, whose packets are dropped
+		r := replica(t, "--nats-url", "nats://"+silent+":4222")
+		streamstest.Eventually(t, "the replica tries to connect",
+			func() bool { return exists(filepath.Join(r.Dir, "service.json")) },
+		)
+		began := time.Now()
+		r.Signal(syscall.SIGTERM)
+		ends(t, r, 0)
+		if took := time.Since(began); took > 8*time.Second {
+			t.Errorf("shutdown took %s, want at most 8 s", took)
+		}
+	})
+	t.Run("no broker within the timeout", func(t *testing.T) {
+		t.Parallel()
+		log := ends(t, replica(t, "--nats-url", "nats://"+unused, "--start-timeout", "2s"), 1)
+		if want := "after 2s (--start-timeout) still waiting for the broker: "; !strings.Contains(
+			log, want,
+		) {
+			t.Errorf("log: want %s, got\n%s", want, log)
+		}
+	})
+	t.Run("the broker's password is wrong", func(t *testing.T) {
+		t.Parallel()
+		text, err := os.ReadFile(filepath.Join(s.Dir, "nats-credentials.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var credentials map[string]any
+		if err := json.Unmarshal(text, &credentials); err != nil {
+			t.Fatal(err)
+		}
+		for _, user := range credentials["users"].(map[string]any) {
+			user.(map[string]any)["password"] = "wrong"
+		}
+		if text, err = json.Marshal(credentials); err != nil {
+			t.Fatal(err)
+		}
+		wrong := filepath.Join(t.TempDir(), "credentials.json")
+		if err := os.WriteFile(wrong, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if log := ends(t, replica(t, "--nats-credentials", wrong), 1); !strings.Contains(
+			log, "Authorization Violation",
+		) {
+			t.Errorf("log: want the reason, got\n%s", log)
+		}
+	})
+	t.Run("unknown database role", func(t *testing.T) {
+		t.Parallel()
+		log := ends(
+			t,
+			replica(
+				t,
+				"--postgres-url",
+				"postgres://somebody@localhost/postgres?host="+filepath.Join(
+					s.Dir, "postgres", "socket",
+				),
+			),
+			1,
+		)
+		if !strings.Contains(log, "somebody") {
+			t.Errorf("log: want the reason, got\n%s", log)
+		}
+	})
+	t.Run("three copies on fewer than three servers", func(t *testing.T) {
+		t.Parallel()
+		if log := ends(t, replica(t, "--log-replicas", "3"), 1); !strings.Contains(
+			log, "replicas",
+		) {
+			t.Errorf("log: want the reason, got\n%s", log)
+		}
+	})
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
