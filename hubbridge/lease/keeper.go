@@ -19,12 +19,22 @@ import (
 	"hubcloud/streams"
 )
 
-const (
+// times are the intervals of a keeper.
+type times struct {
 	// renewEvery leaves a holder two more tries before holdFor is over.
-	renewEvery = 3 * time.Second
+	renewEvery time.Duration
 	// holdFor is how long a lease is held after its last renewal, some seconds less than the broker
 	// keeps the key.
-	holdFor = 7 * time.Second
+	holdFor time.Duration
+	// readEvery is how often the bucket is read from its leader, and readSoon how often while this
+	// replica lacks a group of its share.
+	readEvery, readSoon time.Duration
+	// silentAfter is the time without a renewal after which the replica of a key counts as gone,
+	// even if the broker has not removed the key. It is longer than the broker keeps a key.
+	silentAfter time.Duration
+}
+
+const (
 	// operationTimeout bounds one operation on the bucket. removeTimeout bounds the deletion of a
 	// key, for which a process that stops may have no time.
 	operationTimeout = 2 * time.Second
@@ -100,6 +110,7 @@ type Keeper struct {
 	groups  int
 	logger  *slog.Logger
 	metrics *metrics
+	times   times
 
 	mu    sync.Mutex
 	share []int
@@ -118,6 +129,11 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 		groups:  cfg.Groups,
 		logger:  cfg.Logger,
 		metrics: newMetrics(cfg.Metrics),
+		times: times{
+			renewEvery: 3 * time.Second, holdFor: 7 * time.Second,
+			readEvery: 10 * time.Second, readSoon: 3 * time.Second,
+			silentAfter: streams.LeaseTTL + time.Second,
+		},
 	}, nil
 }
 
@@ -155,7 +171,7 @@ func (k *Keeper) Run(
 
 // keepReplicaKey renews this replica's own key until ctx ends, then deletes it.
 func (k *Keeper) keepReplicaKey(ctx context.Context) {
-	ticker := time.NewTicker(renewEvery)
+	ticker := time.NewTicker(k.times.renewEvery)
 	defer ticker.Stop()
 	for {
 		if _, err := k.write(ctx, func(ctx context.Context, value []byte) (uint64, error) {

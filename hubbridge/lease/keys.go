@@ -8,21 +8,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
-const (
-	// readEvery is how often the bucket is read from its leader, and readSoon how often while this
-	// replica lacks a group of its share.
-	readEvery = 10 * time.Second
-	readSoon  = 3 * time.Second
-	// silentAfter is the time without a renewal after which the replica of a key counts as gone,
-	// even if the broker has not removed the key. It is longer than the broker keeps a key.
-	silentAfter = streams.LeaseTTL + time.Second
-	// readTimeout bounds a read of the bucket.
-	readTimeout = 8 * time.Second
-)
+// readTimeout bounds a read of the bucket.
+const readTimeout = 8 * time.Second
 
 // knownKey is what this replica knows of a key.
 type knownKey struct {
@@ -78,12 +68,12 @@ type bucketRead struct {
 // readWhenDue starts a read of the bucket in a goroutine of helpers: at once when keys is known to
 // be wrong, after readSoon while this replica lacks a group, otherwise after readEvery.
 func (l *loop) readWhenDue(ctx context.Context, helpers *sync.WaitGroup) {
-	due := readEvery
+	due := l.times.readEvery
 	switch {
 	case l.stale:
 		due = 0
 	case l.lacksGroup():
-		due = readSoon
+		due = l.times.readSoon
 	}
 	if l.reading || ctx.Err() != nil || time.Since(l.readAt) < due {
 		return
@@ -107,7 +97,7 @@ func (l *loop) merge(read bucketRead) {
 		present[record.Key] = true
 		l.learn(record)
 		if k := l.keys[record.Key]; k.revision == record.Revision {
-			k.silent = read.began.Sub(k.since) > silentAfter
+			k.silent = read.began.Sub(k.since) > l.times.silentAfter
 			l.keys[record.Key] = k
 		}
 	}

@@ -73,7 +73,7 @@ func (l *loop) noteMissing(group int, reason string) {
 // lacksGroup reports whether this replica has lacked a group for longer than a handover takes.
 func (l *loop) lacksGroup() bool {
 	for _, m := range l.missing {
-		if time.Since(m.since) > readSoon {
+		if time.Since(m.since) > l.times.readSoon {
 			return true
 		}
 	}

@@ -49,7 +49,10 @@ func (l *loop) startTenure(ctx context.Context, group int, revision uint64) {
 
 // term is the time during which a lease is certainly held, by the clocks of this process, which go
 // on while the process or the machine is suspended.
-type term struct{ requested atomic.Pointer[time.Time] }
+type term struct {
+	holdFor   time.Duration
+	requested atomic.Pointer[time.Time]
+}
 
 // extend extends the term after a renewal that succeeded and was requested at the given time.
 func (t *term) extend(requested time.Time) { t.requested.Store(&requested) }
@@ -58,7 +61,7 @@ func (t *term) extend(requested time.Time) { t.requested.Store(&requested) }
 func (t *term) end() { t.requested.Store(&time.Time{}) }
 
 // held reports whether the term has not ended.
-func (t *term) held() bool { return streams.Elapsed(*t.requested.Load()) < holdFor }
+func (t *term) held() bool { return streams.Elapsed(*t.requested.Load()) < t.holdFor }
 
 // holdLease runs serve while it renews the lease, which was requested at the given time, and
 // releases the lease when serve has returned. cancel ends ctx when the lease is lost. The error is
@@ -71,12 +74,13 @@ func (l *loop) holdLease(
 	l.metrics.held.Inc()
 	defer l.metrics.held.Dec()
 
-	var term term
+	holdFor := l.times.holdFor
+	term := term{holdFor: holdFor}
 	term.extend(requested)
 	served := make(chan error, 1)
 	go func() { served <- l.serve(ctx, group, term.held) }()
 
-	ticker := time.NewTicker(renewEvery)
+	ticker := time.NewTicker(l.times.renewEvery)
 	defer ticker.Stop()
 	expiry := time.NewTimer(time.Until(requested.Add(holdFor)))
 	defer expiry.Stop()

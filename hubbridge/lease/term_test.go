@@ -11,7 +11,8 @@ import (
 // others had acquired them.
 func TestTermOverASuspension(t *testing.T) {
 	t.Parallel()
-	var term term
+	const holdFor = 7 * time.Second
+	term := term{holdFor: holdFor}
 	term.extend(time.Now())
 	if !term.held() {
 		t.Error("held after a renewal: got false, want true")

@@ -18,7 +18,7 @@ import (
 // log and nowhere else. The numbering goes on.
 func TestSilentHubsKeepTheirState(t *testing.T) {
 	t.Parallel()
-	const retention = 3 * time.Second
+	const retention = 2 * time.Second
 	f := start(t, retention)
 	f.set(1, `"before the silence"`)
 	stop := f.keep()
@@ -28,8 +28,8 @@ func TestSilentHubsKeepTheirState(t *testing.T) {
 	f.online = false
 	f.mu.Unlock()
 	begun, last := time.Now(), f.last
-	streamstest.Eventually(t, "three retentions have passed", func() bool {
-		return time.Since(begun) > 3*retention
+	streamstest.Eventually(t, "two retentions have passed", func() bool {
+		return time.Since(begun) > 2*retention
 	})
 	if h := f.now(); !f.matches(h) {
 		text, _ := json.Marshal(h)

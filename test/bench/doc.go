@@ -1,7 +1,7 @@
 // Package bench measures the service against limits measured in the same run: what the service's
 // components, NATS, net/http and PostgreSQL, achieve under the same load without the service.
 // `make bench` prints the table; `make bench-logs` and `make bench-cluster` measure what takes
-// longer. A plain `go test` only checks that every measurement runs, with tiny sizes whose results
+// longer. A plain `go test` only checks that some measurements run, with tiny sizes whose results
 // mean nothing.
 //
 // # Method

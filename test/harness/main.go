@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -42,12 +43,14 @@ var installed struct {
 	dir    string
 }
 
-// dataDir returns a new data directory. The first of a test run is empty, the others are copies of
-// one installation.
-func dataDir(t testing.TB) string {
+// dataDir returns a new data directory for a service with the given arguments. The first of a test
+// run is empty, and so are those for arguments that only a first start takes. The others are copies
+// of one installation.
+func dataDir(t testing.TB, args []string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if installed.starts.Add(1) == 1 {
+	if installed.starts.Add(1) == 1 || slices.Contains(args, "--environment") ||
+		slices.Contains(args, "--shards") {
 		return dir
 	}
 	installed.once.Do(func() {

@@ -18,11 +18,10 @@ const startTimeout = 90 * time.Second
 
 // Start runs `hubcloud serve` with the additional arguments, on a data directory of its own, which
 // has an installation without organizations, and free ports, and waits until it is ready. Directory
-// and ports stay the same over restarts. The service is stopped when the test ends. StartIn is for
-// what only a first start decides, such as --environment.
+// and ports stay the same over restarts. The service is stopped when the test ends.
 func Start(t testing.TB, args ...string) *Service {
 	t.Helper()
-	return StartIn(t, dataDir(t), args...)
+	return StartIn(t, dataDir(t, args), args...)
 }
 
 // StartWith is Start with additional environment variables, as NAME=VALUE.
@@ -37,7 +36,7 @@ func StartWith(t testing.TB, environment []string, args ...string) *Service {
 // StartProgram is Start of the program at a path, or of Binary if the path is empty.
 func StartProgram(t testing.TB, program string, args ...string) *Service {
 	t.Helper()
-	s := newService(t, t.TempDir(), args)
+	s := newService(t, dataDir(t, args), args)
 	s.Program = program
 	s.launch()
 	return s

@@ -232,7 +232,7 @@ func TestDoctorOfAServiceThatIsDown(t *testing.T) {
 	empty.expect("service", "wrong", "there is no data directory")
 	empty.expect("broker", "unknown")
 
-	s := harness.StartIn(t, t.TempDir(), "--environment", "live", "--sync", "2m")
+	s := harness.Start(t, "--environment", "live", "--sync", "2m")
 	d := diagnose(t, s, generous...)
 	d.expect("sync", "warning", "a power cut can lose")
 	d.expect("mail", "warning", "there is no mail server")
