@@ -10,14 +10,16 @@ PACKAGES  := ./... ./test/...
 # The black-box tests that `make test` runs whole. It also runs a kill and a smoke test in a browser.
 FIRST     := ./test/contract ./test/architecture ./test/openapi ./test/protocol
 # All others, those that take longest first, so that none of them is left to run alone.
-REST      := ./test/faults ./test/browser ./test/operators ./test/bench \
-	$$($(GO) list ./test/... | grep -v -E '/test/(contract|architecture|openapi|protocol|faults|browser|operators|bench)$$')
+REST      := ./test/faults ./test/browser ./test/operators \
+	$$($(GO) list ./test/... | grep -v -E '/test/(contract|architecture|openapi|protocol|faults|browser|operators)$$')
 # The binary that all black-box tests of a run share.
 TESTED    := $(CURDIR)/bin/test/hubcloud
 # LESS_GC has the compiler and the linker collect garbage less often, which saves a quarter of their
 # CPU time and changes no result. Tests keep the default. LINT_GC is the same for tools.
 LESS_GC   := -toolexec='env GOGC=400'
 LINT_GC   := 400
+# ATONCE is how many packages are built and tested at a time.
+ATONCE    ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # TOOL is the path of a tool that test/tools/go.mod pins. -modfile and go.work exclude each other.
 TOOL       = $$(GOWORK=off $(GO) tool -modfile=test/tools/go.mod -n $(1))
 
@@ -40,14 +42,14 @@ deps: ## Install PostgreSQL if it is missing, or print what to install
 	@deploy/install-dependencies.sh
 
 # TEST runs the tests of packages, with arguments, and prints a line for each package as it ends.
-# `make lint` vets. In CI a test that fails is repeated, and the first failure stays in the output.
+# `make lint` vets. Tests wait more than they compute, so more packages run than there are processors.
 TEST = HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid $(TESTED))" \
 	$(call TOOL,gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped \
-	$(if $(CI),--rerun-fails=2) --packages="$(1)" -- $(LESS_GC) -vet=off -timeout 30m $(2)
+	-- $(LESS_GC) -vet=off -timeout 30m -p $(ATONCE) $(2) $(1)
 
 .PHONY: test
 test: tested ## Test all packages, the API contract at the built binary with hubs over real MQTT and TLS, a kill, a browser
-	$(call TEST,./hubbridge/commands ./hubbridge/kit/check ./... $(FIRST))
+	$(call TEST,$(FIRST) ./hubbridge/... ./streams/... ./...,-parallel 4)
 	$(call TEST,./test/faults ./test/browser,-run '^(TestKill|TestLock)$$')
 
 .PHONY: test-rest

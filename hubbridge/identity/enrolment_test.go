@@ -253,18 +253,3 @@ func TestRejectionsTakeTheSameTime(t *testing.T) {
 		t.Errorf("100 rejections of callers that have gone took %v, want less than 5s", took)
 	}
 }
-
-// BenchmarkEnrolment measures the issue of a certificate without the directory.
-func BenchmarkEnrolment(b *testing.B) {
-	e, _, _ := newEnrolment(b)
-	req := protocol.CertificateRequest{
-		Serial: string(known),
-		Secret: secret,
-		CSR:    newCSR(b, newKey(b)),
-	}
-	for b.Loop() {
-		if _, err := e.Issue(b.Context(), req); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

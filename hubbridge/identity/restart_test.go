@@ -130,37 +130,3 @@ func TestStopWhileHubsConnect(t *testing.T) {
 		i.up(t, addr)
 	}
 }
-
-// BenchmarkReconnect connects many hubs at once over TLS, as after a restart.
-func BenchmarkReconnect(b *testing.B) {
-	const hubs = 400
-	i := start(b)
-	all := make([]*hub, hubs)
-	for n := range all {
-		all[n] = i.newHub(b, n)
-	}
-	for b.Loop() {
-		var together sync.WaitGroup
-		clients := make([]mqtt.Client, hubs)
-		for n, h := range all {
-			together.Go(func() {
-				clients[n] = mqtt.NewClient(h.options())
-				if token := clients[n].Connect(); token.Wait() && token.Error() != nil {
-					b.Error(token.Error())
-				}
-			})
-		}
-		together.Wait()
-		b.StopTimer()
-		for _, client := range clients {
-			client.Disconnect(0)
-		}
-		for _, h := range all {
-			streamstest.Eventually(b, "the hub is disconnected", func() bool {
-				return i.listed(b, h.id) == 0
-			})
-		}
-		b.StartTimer()
-	}
-	b.ReportMetric(hubs*float64(b.N)/b.Elapsed().Seconds(), "hubs/s")
-}

@@ -313,34 +313,3 @@ func TestHubNeverSubscribes(t *testing.T) {
 	}()
 	wantCode(t, c.call(protocol.MethodDevicesList, nil), domain.CodeHubOffline)
 }
-
-func BenchmarkCall(b *testing.B) {
-	broker := streamstest.New(b)
-	hubs := broker.Connect(b)
-	caller, err := rpc.NewCaller(broker.Connect(b), &online{view: true}, rpc.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer caller.Close()
-	nc := hubs.Shard(hub)
-	sub, err := nc.Subscribe(streams.RequestSubject(hub), func(msg *nats.Msg) {
-		var request protocol.Request
-		_ = json.Unmarshal(msg.Data, &request)
-		_ = nc.Publish(
-			streams.ResponseSubject(hub, strings.ReplaceAll(request.Token, "/", ".")),
-			[]byte(`{"id":"`+request.ID+`","result":{}}`),
-		)
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer streams.Unsubscribe(sub)
-	if err := nc.Flush(); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if err := caller.Call(b.Context(), hub, protocol.MethodDevicesList, struct{}{}, nil); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

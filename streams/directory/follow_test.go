@@ -326,22 +326,3 @@ func TestFollowEndsWithTheConnection(t *testing.T) {
 		t.Errorf("Follow ended with %v", err)
 	}
 }
-
-func BenchmarkFollow(b *testing.B) {
-	conns := streamstest.Start(b)
-	log := open(b, conns)
-	const events = 200_000
-	fill(b, conns, 1, events)
-	for b.Loop() {
-		err := log.Follow(b.Context(), 0, func(batch []directory.Recorded) error {
-			if batch[len(batch)-1].Seq == events {
-				return errEnough
-			}
-			return nil
-		})
-		if !errors.Is(err, errEnough) {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/events, "ns/event")
-}

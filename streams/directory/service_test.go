@@ -411,16 +411,3 @@ func TestCertificatesAndLogs(t *testing.T) {
 		t.Errorf("got log %+v", state)
 	}
 }
-
-func BenchmarkHub(b *testing.B) {
-	log := open(b, streamstest.Start(b))
-	s := directory.NewService(log, directory.ServiceConfig{Environment: domain.EnvironmentDev})
-	if err := s.RegisterHub(b.Context(), origin, hub, secretHash()); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if _, _, err := s.Hub(b.Context(), hub); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
@@ -15,7 +16,7 @@ const longestReturn = 3 * time.Second
 // values are old, keep what is typed and what is submitted, and be back soon after the service.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	p := newPortal(t, "Outage")
+	p := newOwnPortal(t, virtualhub.Config{}, "Outage")
 	p.goTo(p.hubPage())
 	p.await("#connection", "Live")
 	p.await(channel(1, "lock", ".value"), "locked")

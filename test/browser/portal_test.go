@@ -46,19 +46,28 @@ type portal struct {
 	hub     *virtualhub.Hub
 }
 
-func newPortal(t *testing.T, name string, args ...string) *portal {
+// limits leave room for pages that browsers load without a pause.
+var limits = []string{"--rate", "1000", "--burst", "1000"}
+
+// services are shared by tests. One network may request 20 sign-in links an hour.
+var services = harness.Pool{Args: limits, Tests: 15}
+
+// newPortal returns a portal at a service that other tests use too.
+func newPortal(t *testing.T, name string) *portal {
 	t.Helper()
-	return newPortalWith(t, virtualhub.Config{}, name, args...)
+	return portalOf(t, services.Target(t), virtualhub.Config{}, name)
 }
 
-// newPortalWith is newPortal with a hub of that configuration.
-func newPortalWith(
-	t *testing.T, cfg virtualhub.Config, name string, args ...string,
+// newOwnPortal returns a portal at a service that the test may stop.
+func newOwnPortal(t *testing.T, cfg virtualhub.Config, name string, args ...string) *portal {
+	t.Helper()
+	return portalOf(t, harness.NewTarget(t, append(args, limits...)...), cfg, name)
+}
+
+func portalOf(
+	t *testing.T, target *harness.Target, cfg virtualhub.Config, name string,
 ) *portal {
 	t.Helper()
-	target := harness.NewTarget(
-		t,
-		append([]string{"--rate", "1000", "--burst", "1000"}, args...)...)
 	service := target.OwnService()
 	b := open(t, service.Public())
 	tenant := target.Tenant(name)
@@ -257,7 +266,7 @@ func TestPairing(t *testing.T) {
 func TestEventList(t *testing.T) {
 	t.Parallel()
 	// The hub sends malformed events on purpose.
-	p := newPortalWith(t, virtualhub.Config{OnMessage: harness.Unchecked}, "Events")
+	p := newOwnPortal(t, virtualhub.Config{OnMessage: harness.Unchecked}, "Events")
 	p.await("#connection", "Live")
 	p.showAllEvents()
 	report := func(value float64) {

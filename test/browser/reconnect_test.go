@@ -72,7 +72,7 @@ func (p *portal) temperatures() []string {
 // lose nor repeat an event.
 func TestReconnects(t *testing.T) {
 	t.Parallel()
-	p := newPortal(t, "Reconnects", "--stream-lifetime", "2s")
+	p := newOwnPortal(t, virtualhub.Config{}, "Reconnects", "--stream-lifetime", "2s")
 	p.runBeforePages(shortTimers)
 	p.runBeforePages(recordConnection)
 	p.goTo("/portal/" + p.tenant.Org)
@@ -162,7 +162,10 @@ func TestReconnects(t *testing.T) {
 func TestBeginsAnew(t *testing.T) {
 	t.Parallel()
 	const retention = 6 * time.Second
-	p := newPortal(t, "Anew", "--event-retention", retention.String(), "--stream-lifetime", "3s")
+	p := newOwnPortal(
+		t, virtualhub.Config{}, "Anew",
+		"--event-retention", retention.String(), "--stream-lifetime", "3s",
+	)
 	p.runBeforePages(shortTimers)
 	p.goTo(p.hubPage())
 	p.await("#connection", "Live")

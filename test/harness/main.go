@@ -26,6 +26,7 @@ func Run(m *testing.M, parallel int) int {
 		}
 	}
 	code := m.Run()
+	wholeRun.end()
 	if dir := built.Load(); dir != nil {
 		os.RemoveAll(*dir)
 	}

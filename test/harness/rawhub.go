@@ -369,18 +369,6 @@ func (h *RawHub) WaitAck(log string, through uint64) Ack {
 	}
 }
 
-// NextAck returns the next ack.
-func (h *RawHub) NextAck() Ack {
-	h.t.Helper()
-	select {
-	case ack := <-h.Acks:
-		return ack
-	case <-time.After(time.Minute):
-		h.t.Fatalf("hub %s: no ack", h.ID)
-		return Ack{}
-	}
-}
-
 // DecodeParams decodes the request's params. Absent fields keep their values.
 func (r Request) DecodeParams(params any) {
 	_ = json.Unmarshal(r.Params, params)

@@ -298,21 +298,6 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// BenchmarkCheck measures the check of a page of 100 events.
-func BenchmarkCheck(b *testing.B) {
-	d := document(b)
-	body := []byte(
-		`{"data":[` + strings.TrimSuffix(
-			strings.Repeat(event+",", 100), ",",
-		) + `],"next_cursor":"c1","has_more":false}`,
-	)
-	for b.Loop() {
-		if err := d.Check("GET", hub+"/events", 200, header(), body); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // TestOrder checks that fields out of the schema's order are found at every depth.
 func TestOrder(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,86 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// Pool is services with the same arguments, each of which several tests of a package share. A test
+// that stops its service, or needs it alone, starts one of its own.
+type Pool struct {
+	// Args are the arguments of the services.
+	Args []string
+	// Tests is how many tests share a service.
+	Tests int
+
+	mu      sync.Mutex
+	used    int
+	current *Target
+}
+
+// Target returns a service that the test may share with others. It runs until Main ends.
+func (p *Pool) Target(t testing.TB) *Target {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.used%p.Tests == 0 {
+		p.current = NewTarget(wholeRun, p.Args...)
+	}
+	p.used++
+	target := p.current
+	t.Cleanup(func() {
+		if t.Failed() && target.Owned() {
+			t.Logf("last log lines of the service that tests share:\n%s", target.service.log)
+		}
+	})
+	return target.For(t)
+}
+
+// wholeRun is the testing.TB of what outlives single tests.
+var wholeRun = &runTB{}
+
+// runTB has the methods of testing.TB that starts of a service and their cleanups use; another method
+// panics.
+type runTB struct {
+	testing.TB
+
+	mu       sync.Mutex
+	cleanups []func()
+}
+
+func (*runTB) Helper()                  {}
+func (*runTB) Failed() bool             { return false }
+func (*runTB) Context() context.Context { return context.Background() }
+func (*runTB) Output() io.Writer        { return io.Discard }
+
+func (r *runTB) Cleanup(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cleanups = append(r.cleanups, f)
+}
+
+func (r *runTB) TempDir() string {
+	dir, err := os.MkdirTemp("", "hubcloud-test-run-")
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (*runTB) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
+func (*runTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (*runTB) Errorf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// end runs the cleanups, the last first.
+func (r *runTB) end() {
+	for _, cleanup := range slices.Backward(r.cleanups) {
+		cleanup()
+	}
+	r.cleanups = nil
+}
