@@ -128,67 +128,6 @@ func TestInvalidInvitations(t *testing.T) {
 	}
 }
 
-// TestInviteRejects checks that the service rejects what the domain rejects, and stores nothing.
-func TestInviteRejects(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, streamstest.Start(t))
-	before, err := w.log.Head(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		org, email string
-		role       domain.Role
-		code       domain.Code
-	}{
-		"the role owner": {w.orgA, "ann@example.org", domain.RoleOwner, domain.CodeForbidden},
-		"no address":     {w.orgA, "ann", domain.RoleMember, domain.CodeInvalidRequest},
-		"a member": {
-			w.orgA, "OWNER@example.org", domain.RoleMember, domain.CodeInvalidRequest,
-		},
-		"an unknown organization": {
-			"01935f2e-0000-7000-8000-00000000000a", "ann@example.org", domain.RoleMember,
-			domain.CodeNotFound,
-		},
-		"an invalid organization id": {
-			"*", "ann@example.org", domain.RoleMember, domain.CodeNotFound,
-		},
-	} {
-		inv, err := w.Invite(t.Context(), origin, c.org, c.email, c.role)
-		if domain.CodeOf(err) != c.code || inv.ID != "" {
-			t.Errorf("invite %s: got %+v, %v, want %s", name, inv, err, c.code)
-		}
-	}
-	if now, err := w.log.Head(t.Context(), 0); err != nil || now != before {
-		t.Errorf("rejected invitations were stored: head is %d, want %d", now, before)
-	}
-}
-
-func TestInvitationTTL(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, streamstest.Start(t))
-	short := directory.NewService(w.log, directory.ServiceConfig{
-		Mailer: w.mailbox, InvitationTTL: time.Minute,
-	})
-	inv, err := short.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
-	if err != nil || !inv.ExpiresAt.Equal(origin.At.Add(time.Minute)) {
-		t.Fatalf("got %+v, %v", inv, err)
-	}
-	// The other replica has another TTL: the expiry is the invitation's own.
-	token := w.mailbox.Mail(inv.ID).Token
-	late := origin
-	late.At = origin.At.Add(time.Minute)
-	if _, err := w.AcceptInvitation(t.Context(), late, token); !errors.Is(
-		err, domain.ErrInvitationExpired,
-	) {
-		t.Error(err)
-	}
-	late.At = late.At.Add(-time.Microsecond)
-	if _, err := w.AcceptInvitation(t.Context(), late, token); err != nil {
-		t.Error(err)
-	}
-}
-
 // limiter is a directory.RateLimiter that records its calls and rejects one name.
 type limiter struct {
 	full  string

@@ -157,19 +157,6 @@ func TestSites(t *testing.T) {
 	}
 }
 
-func TestOrgs(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, streamstest.Start(t))
-	orgID, ownerID, err := w.CreateOrg(t.Context(), origin, "Acme", "Ann@example.org")
-	if err != nil || !domain.IsUUID(orgID) || !domain.IsUUID(ownerID) || orgID == ownerID {
-		t.Errorf("got %s, %s, %v", orgID, ownerID, err)
-	}
-	_, _, err = w.CreateOrg(t.Context(), origin, "", "ann@example.org")
-	wantCode(t, err, domain.CodeInvalidRequest)
-	_, _, err = w.CreateOrg(t.Context(), origin, "Acme", "ann")
-	wantCode(t, err, domain.CodeInvalidRequest)
-}
-
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
