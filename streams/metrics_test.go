@@ -7,7 +7,6 @@ import (
 
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // TestConnectionMetrics checks the metrics while the broker stops and starts again.
@@ -19,7 +18,7 @@ func TestConnectionMetrics(t *testing.T) {
 	registry.MustRegister(streams.NewCollector(conns))
 	value := func(name string) float64 {
 		t.Helper()
-		return telemetrytest.Value(t, registry, "hubcloud_streams_"+name)
+		return streamstest.MetricValue(t, registry, "hubcloud_streams_"+name)
 	}
 	all := float64(2 + len(conns.Shards))
 	if up, down := value("connections_up"), value("connections_down"); up != all || down != 0 {
@@ -41,5 +40,5 @@ func TestConnectionMetrics(t *testing.T) {
 		t, "all connections are up again",
 		func() bool { return value("connections_up") == all && value("reconnects_total") == all },
 	)
-	telemetrytest.Lint(t, registry)
+	streamstest.LintMetrics(t, registry)
 }

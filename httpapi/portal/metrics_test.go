@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/httpapi/portal"
-	"hubcloud/streams/telemetry/telemetrytest"
+	"hubcloud/streams/streamstest"
 )
 
 // Each step of signing in and each forged form is counted.
@@ -32,13 +32,13 @@ func TestMetrics(t *testing.T) {
 	for step, want := range map[string]float64{
 		"asked": 7, "limited": 1, "signed_in": 2, "expired": 1, "signed_out": 1,
 	} {
-		got := telemetrytest.Value(t, registry, "hubcloud_portal_sign_ins_total", "step", step)
+		got := streamstest.MetricValue(t, registry, "hubcloud_portal_sign_ins_total", "step", step)
 		if got != want {
 			t.Errorf("sign-ins in step %s: got %v, want %v", step, got, want)
 		}
 	}
-	if got := telemetrytest.Value(t, registry, "hubcloud_portal_forged_forms_total"); got != 1 {
+	if got := streamstest.MetricValue(t, registry, "hubcloud_portal_forged_forms_total"); got != 1 {
 		t.Errorf("got %v forged forms, want 1", got)
 	}
-	telemetrytest.Lint(t, registry)
+	streamstest.LintMetrics(t, registry)
 }

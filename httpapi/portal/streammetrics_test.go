@@ -7,7 +7,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // TestMetrics checks the counts of open streams, events and gaps.
@@ -17,7 +16,7 @@ func TestMetrics(t *testing.T) {
 	r := newTestLive(t, Config{Metrics: registry})
 	value := func(name string) float64 {
 		t.Helper()
-		return telemetrytest.Value(t, registry, "hubcloud_live_"+name)
+		return streamstest.MetricValue(t, registry, "hubcloud_live_"+name)
 	}
 	p := r.open(streamRequest{})
 	p.await("hub.portal_states", &struct{}{})
@@ -41,5 +40,5 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("after a reset and an invalid position: got %v gaps, want 2", gaps)
 	}
 	p.cancel()
-	telemetrytest.Lint(t, registry)
+	streamstest.LintMetrics(t, registry)
 }

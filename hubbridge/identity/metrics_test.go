@@ -9,7 +9,6 @@ import (
 
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // TestExpiryMetrics: the metrics have the expiry of the authority, and of the broker's
@@ -26,7 +25,7 @@ func TestExpiryMetrics(t *testing.T) {
 	value := func(certificate string) time.Time {
 		t.Helper()
 		name := "hubcloud_identity_" + certificate + "_expiry_timestamp_seconds"
-		return time.Unix(int64(telemetrytest.Value(t, registry, name)), 0)
+		return time.Unix(int64(streamstest.MetricValue(t, registry, name)), 0)
 	}
 	end := parseCertificate(t, string(authority.CAPEM())).NotAfter
 	if got := value("authority"); !got.Equal(end) {
@@ -42,5 +41,5 @@ func TestExpiryMetrics(t *testing.T) {
 	if got := value("broker_certificate"); !got.Equal(shown.Leaf.NotAfter) {
 		t.Errorf("expiry of the broker's certificate: got %v, want %v", got, shown.Leaf.NotAfter)
 	}
-	telemetrytest.Lint(t, registry)
+	streamstest.LintMetrics(t, registry)
 }

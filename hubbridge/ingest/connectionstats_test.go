@@ -11,7 +11,6 @@ import (
 
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // logLines collects the lines of a logger.
@@ -102,7 +101,7 @@ func TestConnectionStats(t *testing.T) {
 			t.Errorf("%v: got %v, want %v", series, got, want)
 		}
 	}
-	telemetrytest.Lint(t, r.registry)
+	streamstest.LintMetrics(t, r.registry)
 	both := log.of(t, "hub session")
 	for field, want := range map[string]any{
 		"level": "INFO", "hub_id": string(h.id), "reason": "read error", "remote": "10.0.0.7",

@@ -24,7 +24,6 @@ import (
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -164,7 +163,7 @@ func (s *running) end(cause error) {
 // count returns the sum of the series of a metric with the given labels.
 func (r *testIngest) count(name string, labels ...string) float64 {
 	r.t.Helper()
-	return telemetrytest.Value(r.t, r.registry, "hubcloud_hubbridge_"+name, labels...)
+	return streamstest.MetricValue(r.t, r.registry, "hubcloud_hubbridge_"+name, labels...)
 }
 
 // ack is an ack that a hub receives.

@@ -10,7 +10,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/directory/directorytest"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 )
@@ -43,8 +42,8 @@ func TestResetsAreLimited(t *testing.T) {
 	const burst = 3
 	r.Directory = directory.NewService(r.Log, directory.ServiceConfig{
 		Environment: domain.EnvironmentDev,
-		Presence:    directorytest.Presence{},
-		Connections: &directorytest.Connections{},
+		Presence:    installationtest.Presence{},
+		Connections: &installationtest.Connections{},
 		Logs:        r.HubLogs,
 		Now:         now.Now,
 		HubLogs:     domain.HubLimit{PerMinute: 2, Burst: burst},

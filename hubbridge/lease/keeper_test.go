@@ -19,7 +19,6 @@ import (
 	"hubcloud/hubbridge/lease"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -238,7 +237,7 @@ func TestLostLease(t *testing.T) {
 		t.Errorf("groups ended with %v, want one %v", ends, lease.ErrLost)
 	}
 	a.end(t)
-	telemetrytest.Lint(t, registry)
+	streamstest.LintMetrics(t, registry)
 	wantMetrics(t, registry, 0, 1)
 }
 
@@ -247,7 +246,7 @@ func wantMetrics(t *testing.T, registry *prometheus.Registry, held, lost float64
 	t.Helper()
 	streamstest.Eventually(t, "the metrics", func() bool {
 		value := func(name string) float64 {
-			return telemetrytest.Value(t, registry, "hubcloud_lease_"+name)
+			return streamstest.MetricValue(t, registry, "hubcloud_lease_"+name)
 		}
 		return value("groups_held") == held && value("lost_total") == lost &&
 			value("groups_wanted") == groups

@@ -14,7 +14,6 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -45,8 +44,8 @@ func TestView(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	counts := func(hubs, online float64) bool {
 		t.Helper()
-		return telemetrytest.Value(t, registry, "hubcloud_presence_hubs") == hubs &&
-			telemetrytest.Value(t, registry, "hubcloud_presence_hubs_online") == online
+		return streamstest.MetricValue(t, registry, "hubcloud_presence_hubs") == hubs &&
+			streamstest.MetricValue(t, registry, "hubcloud_presence_hubs_online") == online
 	}
 	view := presence.NewView(conns.Cloud, buckets.Presence, slog.New(slog.DiscardHandler), registry)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -9,7 +9,6 @@ import (
 	"hubcloud/projections/readmodel"
 	"hubcloud/projections/statemodel"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/directory/directorytest"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/journal"
 )
@@ -21,7 +20,7 @@ type Backend struct {
 	Store  *readmodel.Store
 	Access *access.Index
 	// Mailbox has the mails of invitations.
-	Mailbox *directorytest.Mailbox
+	Mailbox *installationtest.Mailbox
 	// Env appends to the directory and to the presence bucket directly.
 	Env *Env
 }
@@ -30,7 +29,7 @@ type Backend struct {
 func StartBackend(t testing.TB) *Backend {
 	t.Helper()
 	e := New(t)
-	b := &Backend{Env: e, Store: e.OpenStore(t), Mailbox: &directorytest.Mailbox{}}
+	b := &Backend{Env: e, Store: e.OpenStore(t), Mailbox: &installationtest.Mailbox{}}
 	e.Project(t, b.Store)
 	e.projectStates(t, b.Store)
 	b.Access = e.RunIndex(t, b.Store)

@@ -11,7 +11,7 @@ import (
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/directory/directorytest"
+	"hubcloud/streams/installationtest"
 )
 
 // everyPage returns the ids of a list that is read in pages.
@@ -344,10 +344,10 @@ func TestReadsFollowWritesOfPeopleAndLabels(t *testing.T) {
 	w := projectionstest.New(t)
 	projecting, reading := w.OpenStore(t), w.OpenStore(t)
 	w.Project(t, projecting)
-	var mailbox directorytest.Mailbox
+	var mailbox installationtest.Mailbox
 	service := directory.NewService(w.Directory, directory.ServiceConfig{
 		Environment: domain.EnvironmentDev, AwaitReadModels: reading.WaitFor,
-		Presence: directorytest.Presence{}, Mailer: &mailbox,
+		Presence: installationtest.Presence{}, Mailer: &mailbox,
 	})
 	origin := domain.Origin{Actor: projectionstest.Operator}
 	orgID, ownerID, err := service.CreateOrg(t.Context(), origin, "Org", "owner@example.org")

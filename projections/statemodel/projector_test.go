@@ -23,7 +23,6 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 const org, other = projectionstest.Org, projectionstest.OtherOrg
@@ -417,7 +416,7 @@ func TestIdleJournalExpires(t *testing.T) {
 	if !certain() {
 		t.Errorf("states are %+v, want certain ones", e.states(t, org, domain.StateFilter{}))
 	}
-	if n := telemetrytest.Value(t, registry, "hubcloud_journal_missing_total"); n != 0 {
+	if n := streamstest.MetricValue(t, registry, "hubcloud_journal_missing_total"); n != 0 {
 		t.Errorf("%v commits count as expired unread, want none", n)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // TestMetrics checks that appends, conflicts and unconfirmed effects are counted. Regression: with
@@ -22,7 +21,7 @@ func TestMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	value := func(name string, labels ...string) float64 {
 		t.Helper()
-		return telemetrytest.Value(t, registry, "hubcloud_directory_"+name, labels...)
+		return streamstest.MetricValue(t, registry, "hubcloud_directory_"+name, labels...)
 	}
 	var errReadModels, errReplicas error
 	applied := 0
@@ -85,5 +84,5 @@ func TestMetrics(t *testing.T) {
 	if got := value("append_failures_total", "cause", "error"); got != 1 {
 		t.Errorf("got %v failures, want 1", got)
 	}
-	telemetrytest.Lint(t, registry)
+	streamstest.LintMetrics(t, registry)
 }

@@ -10,16 +10,16 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/directory/directorytest"
+	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 )
 
 // bounded returns a service with quotas, an organization, and the mails of its invitations.
 func bounded(
 	t *testing.T, q directory.Quotas,
-) (s *directory.Service, org string, mailbox *directorytest.Mailbox) {
+) (s *directory.Service, org string, mailbox *installationtest.Mailbox) {
 	t.Helper()
-	mailbox = &directorytest.Mailbox{}
+	mailbox = &installationtest.Mailbox{}
 	s = directory.NewService(
 		open(t, streamstest.Start(t)),
 		directory.ServiceConfig{

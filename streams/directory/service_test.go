@@ -13,7 +13,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/directory/directorytest"
+	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 )
 
@@ -24,8 +24,8 @@ const hub domain.HubID = "hub-7k2m-q4xd-93ta"
 type world struct {
 	*directory.Service
 	log         *directory.Log
-	connections *directorytest.Connections
-	mailbox     *directorytest.Mailbox
+	connections *installationtest.Connections
+	mailbox     *installationtest.Mailbox
 	orgA, orgB  string
 	sitesA      []string
 	sitesB      []string
@@ -42,12 +42,12 @@ const lastSequence = 77
 func newWorld(t *testing.T, conns *streams.Conns) *world {
 	t.Helper()
 	w := &world{
-		log: open(t, conns), connections: &directorytest.Connections{},
-		mailbox: &directorytest.Mailbox{},
+		log: open(t, conns), connections: &installationtest.Connections{},
+		mailbox: &installationtest.Mailbox{},
 	}
 	w.Service = directory.NewService(w.log, directory.ServiceConfig{
-		Environment: domain.EnvironmentDev, Presence: directorytest.Presence{Online: true},
-		Connections: w.connections, Logs: directorytest.LastSequence(lastSequence),
+		Environment: domain.EnvironmentDev, Presence: installationtest.Presence{Online: true},
+		Connections: w.connections, Logs: installationtest.LastSequence(lastSequence),
 		Mailer: w.mailbox,
 		AwaitReadModels: func(_ context.Context, seq uint64) error {
 			w.mu.Lock()
@@ -285,11 +285,11 @@ func TestTwoOrganizationsRaceForAHub(t *testing.T) {
 	replicas := []*directory.Service{
 		directory.NewService(
 			open(t, broker.Connect(t)),
-			directory.ServiceConfig{Presence: directorytest.Presence{Online: true}},
+			directory.ServiceConfig{Presence: installationtest.Presence{Online: true}},
 		),
 		directory.NewService(
 			open(t, broker.Connect(t)),
-			directory.ServiceConfig{Presence: directorytest.Presence{Online: true}},
+			directory.ServiceConfig{Presence: installationtest.Presence{Online: true}},
 		),
 	}
 	adds := []domain.AddHub{

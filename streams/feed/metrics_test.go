@@ -10,7 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/telemetry/telemetrytest"
+	"hubcloud/streams/streamstest"
 )
 
 // TestMetrics checks the counters of appends and pages. Each counter begins with 0.
@@ -62,5 +62,5 @@ func TestMetrics(t *testing.T) {
 			value(m.read), value(m.cacheMisses), value(m.cacheHits), value(m.cacheBytes),
 		)
 	}
-	telemetrytest.Lint(t, registry)
+	streamstest.LintMetrics(t, registry)
 }

@@ -2,7 +2,8 @@
 // with an organization and its hubs, and the hubs' event logs. Everything is real and ends with the
 // test.
 //
-// The broker is either streamstest's, or one with MQTT from the package hubbridge/mqtttest.
+// The broker is either streamstest's, or one with MQTT from the package hubbridge/mqtttest. For what
+// needs no installation there are the ports of a directory.Service: Presence, Mailbox, Connections.
 package installationtest
 
 import (
@@ -17,7 +18,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/directory/directorytest"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/logwriter"
 	"hubcloud/streams/logwriter/logwritertest"
@@ -85,8 +85,8 @@ func Open(t testing.TB, conns *streams.Conns, cfg Config) *Installation {
 	t.Cleanup(i.close)
 	service := directory.ServiceConfig{
 		Environment: domain.EnvironmentDev,
-		Presence:    directorytest.Presence{},
-		Connections: &directorytest.Connections{},
+		Presence:    Presence{},
+		Connections: &Connections{},
 		Logs:        i.HubLogs,
 	}
 	if cfg.Directory != nil {

@@ -11,7 +11,6 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/keyuse"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -72,7 +71,7 @@ func TestFailureIsCounted(t *testing.T) {
 	if err := tracker.Run(ended); err != nil {
 		t.Error(err)
 	}
-	if got := telemetrytest.Value(t, registry, "hubcloud_keyuse_write_failures_total"); got != 1 {
+	if got := streamstest.MetricValue(t, registry, "hubcloud_keyuse_write_failures_total"); got != 1 {
 		t.Errorf("got %v failures, want 1", got)
 	}
 }

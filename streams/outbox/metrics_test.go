@@ -10,7 +10,6 @@ import (
 
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // TestMetrics checks the counters of outcomes and failures.
@@ -21,7 +20,7 @@ func TestMetrics(t *testing.T) {
 	o := open(t, conns, cfg)
 	value := func(name string, labels ...string) float64 {
 		t.Helper()
-		return telemetrytest.Value(t, registry, "hubcloud_outbox_"+name, labels...)
+		return streamstest.MetricValue(t, registry, "hubcloud_outbox_"+name, labels...)
 	}
 	for _, label := range []string{
 		"queued", "delivered", "rejected", "expired", "obsolete", "replaced",
@@ -64,5 +63,5 @@ func TestMetrics(t *testing.T) {
 		tries != 6 {
 		t.Errorf("got %v and %v failures in %v tries, want 1, 1 and 6", mail, server, tries)
 	}
-	telemetrytest.Lint(t, registry)
+	streamstest.LintMetrics(t, registry)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"hubcloud/streams/telemetry/telemetrytest"
+	"hubcloud/streams/streamstest"
 )
 
 // Metrics is one scrape of a service, by family.
@@ -30,7 +30,7 @@ func (s *Service) Metrics() Metrics {
 	return families
 }
 
-// Value returns the sum of a family's series that have the labels, as telemetrytest.Sum does. A
+// Value returns the sum of a family's series that have the labels, as streamstest.MetricSum does. A
 // missing family fails the test.
 func (m Metrics) Value(t testing.TB, name string, labels ...string) float64 {
 	t.Helper()
@@ -39,6 +39,6 @@ func (m Metrics) Value(t testing.TB, name string, labels ...string) float64 {
 		t.Fatalf("metric %s: not found", name)
 	}
 	// a counter's series appears with its first count
-	sum, _ := telemetrytest.Sum(family, labels...)
+	sum, _ := streamstest.MetricSum(family, labels...)
 	return sum
 }

@@ -14,7 +14,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 const (
@@ -157,7 +156,7 @@ func TestBounds(t *testing.T) {
 	if len(b) != 20 {
 		t.Errorf("the other organization has %d readers, want 20", len(b))
 	}
-	if got := telemetrytest.Value(t, r.metrics, "hubcloud_feedreaders_evicted_total"); got < 2*MaxPerOrg {
+	if got := streamstest.MetricValue(t, r.metrics, "hubcloud_feedreaders_evicted_total"); got < 2*MaxPerOrg {
 		t.Errorf("hubcloud_feedreaders_evicted_total is %v, want at least %d", got, 2*MaxPerOrg)
 	}
 }
@@ -177,13 +176,13 @@ func TestStates(t *testing.T) {
 			domain.FeedReaderOK: ok, domain.FeedReaderEndangered: endangered,
 			domain.FeedReaderExpired: expired,
 		} {
-			if got := telemetrytest.Value(
+			if got := streamstest.MetricValue(
 				t, r.metrics, "hubcloud_feedreaders_readers", "state", string(state),
 			); got != want {
 				t.Errorf("after %v: %v readers are %s, want %v", ahead, got, state, want)
 			}
 		}
-		got := telemetrytest.Value(t, r.metrics, "hubcloud_feedreaders_expire_seconds")
+		got := streamstest.MetricValue(t, r.metrics, "hubcloud_feedreaders_expire_seconds")
 		if got > least || got < least-60 {
 			t.Errorf("after %v: hubcloud_feedreaders_expire_seconds is %v, want %v", ahead, got, least)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hubcloud/streams/telemetry/telemetrytest"
+	"hubcloud/streams/streamstest"
 )
 
 // Profiles and metrics need no authentication, so the admin port must be on loopback by default.
@@ -27,7 +27,7 @@ func TestBuildInfo(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newBuildInfo(Config{Roles: []string{roleAPI, roleBridge}}))
-	got := telemetrytest.Value(t, registry, "hubcloud_build_info", "roles", "api,bridge")
+	got := streamstest.MetricValue(t, registry, "hubcloud_build_info", "roles", "api,bridge")
 	if got != 1 {
 		t.Errorf("hubcloud_build_info{roles=\"api,bridge\"} is %v, want 1", got)
 	}

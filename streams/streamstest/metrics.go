@@ -1,5 +1,4 @@
-// Package telemetrytest reads metrics for tests.
-package telemetrytest
+package streamstest
 
 import (
 	"testing"
@@ -9,10 +8,10 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Value returns the sum of a metric's series with the given labels (name, value, name, value, …). The
-// value of a histogram is its number of observations. Value fails the test if there is no such
-// series.
-func Value(t testing.TB, from prometheus.Gatherer, name string, labels ...string) float64 {
+// MetricValue returns the sum of a metric's series with the given labels (name, value, name, value,
+// …). The value of a histogram is its number of observations. MetricValue fails the test if there is
+// no such series.
+func MetricValue(t testing.TB, from prometheus.Gatherer, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := from.Gather()
 	if err != nil {
@@ -20,7 +19,7 @@ func Value(t testing.TB, from prometheus.Gatherer, name string, labels ...string
 	}
 	for _, family := range families {
 		if family.GetName() == name {
-			sum, found := Sum(family, labels...)
+			sum, found := MetricSum(family, labels...)
 			if !found {
 				t.Fatalf("metric %s: no series with labels %v", name, labels)
 			}
@@ -31,9 +30,9 @@ func Value(t testing.TB, from prometheus.Gatherer, name string, labels ...string
 	return 0
 }
 
-// Sum returns the sum of the family's series with the given labels, as Value does, and whether there
+// MetricSum returns the sum of the family's series with the given labels, as MetricValue does, and whether there
 // is such a series.
-func Sum(family *dto.MetricFamily, labels ...string) (sum float64, found bool) {
+func MetricSum(family *dto.MetricFamily, labels ...string) (sum float64, found bool) {
 	for _, metric := range family.GetMetric() {
 		if hasLabels(metric, labels) {
 			found = true
@@ -57,8 +56,8 @@ func hasLabels(metric *dto.Metric, labels []string) bool {
 	return true
 }
 
-// Lint fails the test if a metric breaks Prometheus's rules for names and help texts.
-func Lint(t testing.TB, from prometheus.Gatherer) {
+// LintMetrics fails the test if a metric breaks Prometheus's rules for names and help texts.
+func LintMetrics(t testing.TB, from prometheus.Gatherer) {
 	t.Helper()
 	problems, err := testutil.GatherAndLint(from)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package directorytest has the ports of a directory.Service for tests.
-package directorytest
+package installationtest
 
 import (
 	"context"
