@@ -44,48 +44,39 @@ func (c *devicesCommand) Run(ctx context.Context, out Output) error {
 }
 
 func (c *devicesCommand) listDevices(out Output, devices []client.ListedDevice) error {
-	if c.JSON {
-		for _, device := range devices {
-			if err := printJSON(out.Out, device); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	t := newTable(out.Out, "DEVICE", "NAME", "ROOM", "MODEL", "CHANNELS")
-	for _, device := range devices {
-		channels := make([]string, 0, len(device.Channels))
-		for _, channel := range device.Channels {
+	header := []string{"DEVICE", "NAME", "ROOM", "MODEL", "CHANNELS"}
+	return list(out.Out, c.outputFlags, each(devices), header, func(d client.ListedDevice) []string {
+		channels := make([]string, 0, len(d.Channels))
+		for _, channel := range d.Channels {
 			channels = append(channels, nameOfChannel(channel.ChannelHead))
 		}
-		t.row(
-			strconv.FormatInt(device.ID, 10), device.Name, orEmpty(device.Room),
-			device.Manufacturer+" "+device.Model, strings.Join(channels, " "),
-		)
-	}
-	return t.flush()
+		return []string{
+			strconv.FormatInt(d.ID, 10), d.Name, orEmpty(d.Room), d.Manufacturer + " " + d.Model,
+			strings.Join(channels, " "),
+		}
+	})
 }
 
 func (c *devicesCommand) showDevice(out Output, device client.Device) error {
 	if c.JSON {
 		return printJSON(out.Out, device)
 	}
-	t := newTable(
-		out.Out, "CHANNEL", "VALUE", "UNIT", "STATUS", "DESIRED", "OBSERVED",
-		"AVAILABLE", "WRITABLE",
-	)
-	for _, channel := range device.Channels {
-		observed := ""
-		if channel.ObservedAt != nil {
-			observed = shortTime(*channel.ObservedAt)
-		}
-		t.row(
-			nameOfChannel(channel.ChannelHead), textOf(channel.Value), orEmpty(channel.Unit),
-			string(channel.Status), textOf(channel.Desired), observed, yesNo(channel.Available),
-			yesNo(channel.Writable),
-		)
+	header := []string{
+		"CHANNEL", "VALUE", "UNIT", "STATUS", "DESIRED", "OBSERVED", "AVAILABLE", "WRITABLE",
 	}
-	return t.flush()
+	return list(
+		out.Out, c.outputFlags, each(device.Channels), header, func(ch client.Channel) []string {
+			observed := ""
+			if ch.ObservedAt != nil {
+				observed = shortTime(*ch.ObservedAt)
+			}
+			return []string{
+				nameOfChannel(ch.ChannelHead), textOf(ch.Value), orEmpty(ch.Unit),
+				string(ch.Status), textOf(ch.Desired), observed, yesNo(ch.Available),
+				yesNo(ch.Writable),
+			}
+		},
+	)
 }
 
 // nameOfChannel returns the channel's key, and its endpoint unless that is 0.

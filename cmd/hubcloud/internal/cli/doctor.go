@@ -57,13 +57,13 @@ var errUnhealthy = errors.New("a component is wrong or unknown")
 // Run checks the components and prints them.
 func (c *doctorCommand) Run(ctx context.Context, out Output) error {
 	all := doctor.Check(ctx, c.config())
+	var err error
 	if c.JSON {
-		for _, component := range all {
-			if err := printJSON(out.Out, component); err != nil {
-				return err
-			}
-		}
-	} else if err := printDiagnosis(out.Out, all); err != nil {
+		err = list(out.Out, c.outputFlags, each(all), nil, nil)
+	} else {
+		err = printDiagnosis(out.Out, all)
+	}
+	if err != nil {
 		return err
 	}
 	if !doctor.Healthy(all) {

@@ -146,19 +146,14 @@ func (c *hubCheckCommand) certificate() (*tls.Certificate, error) {
 
 // printLines prints every line of the list.
 func (c *hubCheckCommand) printLines(w io.Writer) error {
-	if c.JSON {
-		for _, l := range check.Lines() {
-			if err := printJSON(w, listedLine{l.ID, l.Title, l.Rules, l.Sentence()}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	t := newTable(w, "LINE", "RULES", "WHAT A HUB DOES")
+	lines := make([]listedLine, 0, len(check.Lines()))
 	for _, l := range check.Lines() {
-		t.row(l.ID, strings.Join(l.Rules, " "), l.Title)
+		lines = append(lines, listedLine{l.ID, l.Title, l.Rules, l.Sentence()})
 	}
-	return t.flush()
+	header := []string{"LINE", "RULES", "WHAT A HUB DOES"}
+	return list(w, outputFlags{c.JSON}, each(lines), header, func(l listedLine) []string {
+		return []string{l.Line, strings.Join(l.Rules, " "), l.Title}
+	})
 }
 
 // checkPrinter prints the lines of a check as they are decided. On a terminal it repaints a last

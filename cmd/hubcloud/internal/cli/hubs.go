@@ -23,28 +23,12 @@ func (*hubsCommand) Help() string {
 // Run lists the hubs.
 func (c *hubsCommand) Run(ctx context.Context, out Output) error {
 	return c.withClient(ctx, out, func(api *client.Client) error {
-		t := table{}
-		if !c.JSON {
-			t = newTable(out.Out, "HUB", "NAME", "STATUS", "SINCE", "SITE")
-		}
-		for hub, err := range api.Hubs(ctx, c.Site) {
-			if err != nil {
-				return err
-			}
-			if c.JSON {
-				if err := printJSON(out.Out, hub); err != nil {
-					return err
-				}
-				continue
-			}
-			t.row(
+		header := []string{"HUB", "NAME", "STATUS", "SINCE", "SITE"}
+		return list(out.Out, c.outputFlags, api.Hubs(ctx, c.Site), header, func(hub client.ListedHub) []string {
+			return []string{
 				hub.ID, orEmpty(hub.Name), string(hub.Connection.Status),
 				shortTime(hub.Connection.Since), hub.SiteID,
-			)
-		}
-		if c.JSON {
-			return nil
-		}
-		return t.flush()
+			}
+		})
 	})
 }

@@ -56,24 +56,19 @@ func (c *inventoryListCommand) Run(ctx context.Context, out Output) error {
 	}
 	defer s.Close()
 	now := time.Now()
-	if c.JSON {
-		return s.Log.Inventory(ctx, func(hub domain.HubState) error {
-			return printJSON(out.Out, inventoryJSONOf(hub, now))
-		})
-	}
-	t := newTable(
-		out.Out, "SERIAL", "STATUS", "ORGANIZATION", "LAST ENROLMENT", "CERTIFICATE UNTIL",
-	)
+	var hubs []inventoryJSON
 	err = s.Log.Inventory(ctx, func(hub domain.HubState) error {
-		line := inventoryJSONOf(hub, now)
-		t.row(
-			line.Serial, line.Status, orEmpty(line.OrgID), orEmpty(line.EnrolledAt),
-			orEmpty(line.CertificateExpiresAt),
-		)
+		hubs = append(hubs, inventoryJSONOf(hub, now))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return t.flush()
+	header := []string{"SERIAL", "STATUS", "ORGANIZATION", "LAST ENROLMENT", "CERTIFICATE UNTIL"}
+	return list(out.Out, c.outputFlags, each(hubs), header, func(h inventoryJSON) []string {
+		return []string{
+			h.Serial, h.Status, orEmpty(h.OrgID), orEmpty(h.EnrolledAt),
+			orEmpty(h.CertificateExpiresAt),
+		}
+	})
 }

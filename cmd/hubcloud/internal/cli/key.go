@@ -136,7 +136,7 @@ func (c *keyListCommand) Run(ctx context.Context, out Output) error {
 		})
 	}
 	header := []string{"KEY", "ORGANIZATION", "LABEL", "SCOPES", "CREATED", "REVOKED"}
-	return printList(out, c.outputFlags, header, lines, func(k keyJSON) []string {
+	return list(out.Out, c.outputFlags, each(lines), header, func(k keyJSON) []string {
 		return []string{
 			k.KeyID, k.OrgID, k.Label, scopesText(k.Scopes), k.CreatedAt, orEmpty(k.RevokedAt),
 		}

@@ -158,7 +158,7 @@ func (c *profilesCommand) Run(out Output) error {
 		lines = append(lines, profileJSON{p.Name, p.URL, keyIDOf(p.Key)})
 	}
 	header := []string{"PROFILE", "URL", "KEY"}
-	return printList(out, c.outputFlags, header, lines, func(p profileJSON) []string {
+	return list(out.Out, c.outputFlags, each(lines), header, func(p profileJSON) []string {
 		return []string{p.Profile, p.URL, p.KeyID}
 	})
 }

@@ -72,7 +72,7 @@ func (c *orgListCommand) Run(ctx context.Context, out Output) error {
 		lines = append(lines, line)
 	}
 	header := []string{"ORGANIZATION", "NAME", "OWNERS", "MEMBERS", "CREATED"}
-	return printList(out, c.outputFlags, header, lines, func(o orgJSON) []string {
+	return list(out.Out, c.outputFlags, each(lines), header, func(o orgJSON) []string {
 		return []string{
 			o.OrgID, o.Name, strings.Join(o.Owners, " "), strconv.Itoa(o.Members), o.CreatedAt,
 		}

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -104,46 +106,57 @@ func (t textWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// table writes rows in aligned columns.
-type table struct{ w *tabwriter.Writer }
-
-// newTable returns a table and writes its header.
-func newTable(w io.Writer, columns ...string) table {
-	t := table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	t.row(columns...)
-	return t
+// show prints a result: with --json the value, otherwise a text.
+func (f outputFlags) show(w io.Writer, value any, format string, args ...any) error {
+	if f.JSON {
+		return printJSON(w, value)
+	}
+	_, err := fmt.Fprintf(w, format, args...)
+	return err
 }
 
-// row adds a row. An empty cell shows as a dash.
-func (t table) row(cells ...string) {
-	for i, cell := range cells {
-		if cells[i] = domain.PlainLine(cell); cell == "" {
-			cells[i] = "-"
+// list prints items: with --json an object per line, each as soon as it is there, otherwise a table.
+// An empty cell shows as a dash. It ends with the first error of items.
+func list[T any](
+	w io.Writer, f outputFlags, items iter.Seq2[T, error], header []string, cells func(T) []string,
+) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(cells []string) error {
+		for i, cell := range cells {
+			cells[i] = cmp.Or(domain.PlainLine(cell), "-")
+		}
+		_, err := fmt.Fprintln(table, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+		return err
+	}
+	if !f.JSON {
+		if err := row(header); err != nil {
+			return err
 		}
 	}
-	fmt.Fprintln(t.w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	for item, err := range items {
+		switch {
+		case err != nil:
+		case f.JSON:
+			err = printJSON(w, item)
+		default:
+			err = row(cells(item))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return table.Flush()
 }
 
-// flush writes the table.
-func (t table) flush() error { return t.w.Flush() }
-
-// printList writes items: a table for people, or with --json an object per line.
-func printList[T any](
-	out Output, flags outputFlags, header []string, items []T, cells func(T) []string,
-) error {
-	if flags.JSON {
+// each yields the items of a slice.
+func each[T any](items []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		for _, item := range items {
-			if err := printJSON(out.Out, item); err != nil {
-				return err
+			if !yield(item, nil) {
+				return
 			}
 		}
-		return nil
 	}
-	t := newTable(out.Out, header...)
-	for _, item := range items {
-		t.row(cells(item)...)
-	}
-	return t.flush()
 }
 
 // orEmpty returns the text, or "" for nil.

@@ -54,23 +54,16 @@ func (c *projectionsDropCommand) Run(ctx context.Context, out Output) error {
 		return err
 	}
 	if c.JSON {
-		return c.printDroppedJSON(out, all)
+		lines := make([]droppedJSON, 0, len(all))
+		for _, d := range all {
+			lines = append(lines, droppedJSON{
+				Schema: d.Schema, Kind: d.Kind, Bytes: d.Bytes, Dropped: d.Kept == "" && !c.DryRun,
+				Kept: d.Kept,
+			})
+		}
+		return list(out.Out, c.outputFlags, each(lines), nil, nil)
 	}
 	return c.printDropped(out, all)
-}
-
-// printDroppedJSON prints one JSON object per schema.
-func (c *projectionsDropCommand) printDroppedJSON(out Output, all []control.Droppable) error {
-	for _, d := range all {
-		err := printJSON(out.Out, droppedJSON{
-			Schema: d.Schema, Kind: d.Kind, Bytes: d.Bytes, Dropped: d.Kept == "" && !c.DryRun,
-			Kept: d.Kept,
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // printDropped prints one line per schema, and the space that is free now, or would be.

@@ -66,19 +66,15 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Output) error {
 		return err
 	}
 	seconds := (last.Elapsed + states.Elapsed).Seconds()
-	if c.JSON {
-		return printJSON(out.Out, rebuiltJSON{
+	return c.show(
+		out.Out, rebuiltJSON{
 			State: "switched", Events: last.Sequence, Commits: states.Sequence, Seconds: seconds,
 			Followed: last.Followed,
-		})
-	}
-	_, err = fmt.Fprintf(
-		out.Out,
+		},
 		"Switched: the read models were rebuilt from %d events and %d commits of the journals in "+
 			"%.1f s. The old ones are kept until `hubcloud projections drop`.\n",
 		last.Sequence, states.Sequence, seconds,
 	)
-	return err
 }
 
 // rebuildError returns the error of a rebuild as the operator sees it; nil for nil, also if the

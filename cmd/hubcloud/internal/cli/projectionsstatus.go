@@ -84,24 +84,19 @@ func projectionJSONOf(p projections.Status) projectionJSON {
 
 // printStatus prints projections as a table with advice below, or as one JSON object per line.
 func (f outputFlags) printStatus(w io.Writer, all []projections.Status) error {
-	if f.JSON {
-		for _, status := range all {
-			if err := printJSON(w, projectionJSONOf(status)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	t := newTable(w, "PROJECTION", "STATE", "SEQUENCE", "HEAD", "LAG")
+	lines := make([]projectionJSON, 0, len(all))
 	for _, status := range all {
-		line := projectionJSONOf(status)
-		t.row(
-			line.Name, strings.ReplaceAll(line.State, "_", " "),
-			strconv.FormatUint(line.Sequence, 10), strconv.FormatUint(line.Head, 10),
-			fmt.Sprintf("%d events, %.1f s", line.Lag, line.LagSeconds),
-		)
+		lines = append(lines, projectionJSONOf(status))
 	}
-	if err := t.flush(); err != nil {
+	header := []string{"PROJECTION", "STATE", "SEQUENCE", "HEAD", "LAG"}
+	err := list(w, f, each(lines), header, func(p projectionJSON) []string {
+		return []string{
+			p.Name, strings.ReplaceAll(p.State, "_", " "), strconv.FormatUint(p.Sequence, 10),
+			strconv.FormatUint(p.Head, 10),
+			fmt.Sprintf("%d events, %.1f s", p.Lag, p.LagSeconds),
+		}
+	})
+	if err != nil || f.JSON {
 		return err
 	}
 	for _, status := range all {

@@ -31,33 +31,19 @@ lost its place.
 // Run prints the readers.
 func (c *readersCommand) Run(ctx context.Context, out Output) error {
 	return c.withClient(ctx, out, func(api *client.Client) error {
-		t := newTable(
-			out.Out, "READER", "READS", "STATE", "EVENTS BEHIND", "BEHIND", "EXPIRES IN", "LAST SEEN",
-		)
-		for reader, err := range api.Readers(ctx) {
-			if err != nil {
-				return err
-			}
-			if c.JSON {
-				if err := printJSON(out.Out, reader); err != nil {
-					return err
-				}
-				continue
-			}
+		header := []string{
+			"READER", "READS", "STATE", "EVENTS BEHIND", "BEHIND", "EXPIRES IN", "LAST SEEN",
+		}
+		return list(out.Out, c.outputFlags, api.Readers(ctx), header, func(r client.Reader) []string {
 			behind := "?"
-			if reader.EventsBehind != nil {
-				behind = strconv.FormatInt(*reader.EventsBehind, 10)
+			if r.EventsBehind != nil {
+				behind = strconv.FormatInt(*r.EventsBehind, 10)
 			}
-			t.row(
-				domain.PlainLine(reader.Name), whatIsRead(reader), string(reader.State), behind,
-				seconds(reader.SecondsBehind), seconds(reader.ExpiresIn),
-				shortTime(reader.LastSeenAt),
-			)
-		}
-		if c.JSON {
-			return nil
-		}
-		return t.flush()
+			return []string{
+				r.Name, whatIsRead(r), string(r.State), behind, seconds(r.SecondsBehind),
+				seconds(r.ExpiresIn), shortTime(r.LastSeenAt),
+			}
+		})
 	})
 }
 
@@ -65,9 +51,9 @@ func (c *readersCommand) Run(ctx context.Context, out Output) error {
 func whatIsRead(reader client.Reader) string {
 	switch {
 	case reader.HubID != nil:
-		return domain.PlainLine(*reader.HubID)
+		return *reader.HubID
 	case reader.Part != nil:
-		return "part " + domain.PlainLine(*reader.Part)
+		return "part " + *reader.Part
 	default:
 		return "all hubs"
 	}

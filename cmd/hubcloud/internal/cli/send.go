@@ -70,13 +70,13 @@ func (c *sendCommand) Run(ctx context.Context, out Output) error {
 			if err != nil {
 				return err
 			}
-			return c.show(out, sentResult{Sent: sent})
+			return c.showSent(out, sentResult{Sent: sent})
 		}
 		sent, outcome, err := api.SendAndWait(ctx, command, c.Limit)
 		if outcome.Status == "" { // the command failed before it had an outcome
 			return err
 		}
-		return errors.Join(c.show(out, sentResult{sent, &outcome}), err)
+		return errors.Join(c.showSent(out, sentResult{sent, &outcome}), err)
 	})
 }
 
@@ -88,24 +88,17 @@ func valueOf(text string) any {
 	return text
 }
 
-func (c *sendCommand) show(out Output, result sentResult) error {
-	if c.JSON {
-		return printJSON(out.Out, result)
-	}
+func (c *sendCommand) showSent(out Output, result sentResult) error {
 	name := domain.PlainLine(nameOfChannel(result.Channel.ChannelHead))
-	if result.Outcome == nil {
-		_, err := fmt.Fprintf(
-			out.Out, "%s: %s requested, %s\n", name, textOf(result.Channel.Desired),
-			result.Channel.Status,
-		)
-		return err
-	}
-	outcome := fmt.Sprintf("%s, value %s", result.Outcome.Status, result.Outcome.Value)
-	if result.Outcome.Status == client.StatusPending {
+	outcome := string(result.Channel.Status)
+	switch {
+	case result.Outcome == nil:
+	case result.Outcome.Status == client.StatusPending:
 		outcome = "not confirmed: no report since the command"
+	default:
+		outcome = fmt.Sprintf("%s, value %s", result.Outcome.Status, result.Outcome.Value)
 	}
-	_, err := fmt.Fprintf(
-		out.Out, "%s: %s requested, %s\n", name, textOf(result.Channel.Desired), outcome,
+	return c.outputFlags.show(
+		out.Out, result, "%s: %s requested, %s\n", name, textOf(result.Channel.Desired), outcome,
 	)
-	return err
 }

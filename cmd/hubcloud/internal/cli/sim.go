@@ -176,31 +176,17 @@ func (c *simListCommand) Run(ctx context.Context, out Output) error {
 	slices.SortFunc(hubs, func(a, b control.Info) int {
 		return strings.Compare(a.ID+a.DataDir, b.ID+b.DataDir)
 	})
-	t := table{}
-	if !c.JSON {
-		t = newTable(out.Out, "HUB", "NAME", "CONNECTED", "DEVICES", "UNSENT", "FAULTS", "DATA DIRECTORY")
+	header := []string{
+		"HUB", "NAME", "CONNECTED", "DEVICES", "UNSENT", "FAULTS", "DATA DIRECTORY",
 	}
-	for _, h := range hubs {
-		if c.JSON {
-			if err := printJSON(out.Out, h); err != nil {
-				return err
-			}
-			continue
-		}
-		faults, err := json.Marshal(h.Faults)
-		if err != nil {
-			return err
-		}
-		t.row(
+	return list(out.Out, c.outputFlags, each(hubs), header, func(h control.Info) []string {
+		faults, _ := json.Marshal(h.Faults) // a struct of plain values
+		return []string{
 			h.ID, h.Name, yesNo(h.Connected), fmt.Sprint(len(h.Devices)),
-			fmt.Sprint(h.Newest-min(h.Newest, h.Acked)),
+			fmt.Sprint(h.Newest - min(h.Newest, h.Acked)),
 			strings.NewReplacer(`"`, "", "{", "", "}", "").Replace(string(faults)), h.DataDir,
-		)
-	}
-	if c.JSON {
-		return nil
-	}
-	return t.flush()
+		}
+	})
 }
 
 func (c *simListCommand) listDevices(ctx context.Context, out Output) error {
@@ -211,11 +197,12 @@ func (c *simListCommand) listDevices(ctx context.Context, out Output) error {
 	if c.JSON {
 		return printJSON(out.Out, hub)
 	}
-	t := newTable(out.Out, "DEVICE", "NAME", "REACHABLE", "CHANNELS")
-	for _, d := range hub.Devices {
-		t.row(fmt.Sprint(d.ID), d.Name, yesNo(d.Available), strings.Join(d.Channels, " "))
-	}
-	return t.flush()
+	header := []string{"DEVICE", "NAME", "REACHABLE", "CHANNELS"}
+	return list(out.Out, c.outputFlags, each(hub.Devices), header, func(d control.DeviceInfo) []string {
+		return []string{
+			fmt.Sprint(d.ID), d.Name, yesNo(d.Available), strings.Join(d.Channels, " "),
+		}
+	})
 }
 
 // do runs an action on the hub that name stands for, and prints what the hub did.
@@ -231,9 +218,8 @@ func (f simFlags) do(ctx context.Context, out Output, name string, a control.Act
 	if err != nil {
 		return err
 	}
-	if f.JSON {
-		return printJSON(out.Out, object{{"hub_id", hub.ID}, {"message", message}})
-	}
-	_, err = fmt.Fprintf(out.Out, "%s: %s.\n", domain.PlainLine(hub.ID+" "+hub.Name), message)
-	return err
+	return f.show(
+		out.Out, object{{"hub_id", hub.ID}, {"message", message}}, "%s: %s.\n",
+		domain.PlainLine(hub.ID+" "+hub.Name), message,
+	)
 }

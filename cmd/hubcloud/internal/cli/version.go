@@ -1,10 +1,6 @@
 package cli
 
-import (
-	"fmt"
-
-	"hubcloud/cmd/hubcloud/internal/build"
-)
+import "hubcloud/cmd/hubcloud/internal/build"
 
 // versionCommand prints what identifies the program.
 type versionCommand struct {
@@ -20,12 +16,8 @@ read models. What a build did not record is "unknown".`
 // Run prints one line for each field, or one JSON object.
 func (c *versionCommand) Run(out Output) error {
 	info := build.Current()
-	if c.JSON {
-		return printJSON(out.Out, info)
-	}
-	_, err := fmt.Fprintf(
-		out.Out, "hubcloud %s\ncommit   %s\nbuilt    %s\ngo       %s\nschema   %s\n",
+	return c.show(
+		out.Out, info, "hubcloud %s\ncommit   %s\nbuilt    %s\ngo       %s\nschema   %s\n",
 		info.Version, info.Commit, info.Date, info.Go, info.Schema,
 	)
-	return err
 }
