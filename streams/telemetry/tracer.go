@@ -36,7 +36,7 @@ func NewTracer(provider trace.TracerProvider) Tracer { return Tracer{provider.Tr
 // On reports whether spans are recorded.
 func (t Tracer) On() bool { return t.tracer != nil }
 
-// Start starts a span below that of ctx and returns a context with the new span. When tracing is
+// Start starts a span below the span of ctx and returns a context with the new span. When tracing is
 // off, it returns ctx itself.
 func (t Tracer) Start(
 	ctx context.Context, name string, kind trace.SpanKind,

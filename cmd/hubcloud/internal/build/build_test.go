@@ -11,7 +11,7 @@ import (
 	"hubcloud/projections/schema"
 )
 
-// Every field has a value also in a build without stamps, such as that of a test.
+// Every field has a value also in a build without stamps, such as a test.
 func TestCurrentHasEveryField(t *testing.T) {
 	t.Parallel()
 	got := Current()

@@ -123,7 +123,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	write(newPair(t, 4, year.AddDate(1, 0, 0)))
 	streamstest.Eventually(t, "certificate 4 is in use", func() bool { return serial() == 4 })
 	if first, second := <-ends, <-ends; !second.After(first) {
-		t.Errorf("ends: got %s and %s, want that of each certificate in use", first, second)
+		t.Errorf("ends: got %s and %s, want the end of each certificate in use", first, second)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // apiFlags select the API, and the key, of a command that is a client of the API.
 type apiFlags struct {
-	URL     string        `help:"Base URL of the API, such as https://api.example.com/v1. Defaults to that of the profile, or else of the service on --data-dir." placeholder:"URL" name:"url"`
+	URL     string        `help:"Base URL of the API, such as https://api.example.com/v1. Defaults to the profile's, or else to the service on --data-dir." placeholder:"URL" name:"url"`
 	Key     string        `help:"API key. Defaults to the key of the profile, or of the demo on --data-dir, for the URL that goes with it." env:"HUBCLOUD_API_KEY" placeholder:"KEY"`
 	Profile string        `help:"Profile of \"hubcloud login\" to use. Defaults to the profile \"default\", if there is one and --data-dir is not given." placeholder:"NAME"`
 	DataDir string        `help:"Data directory of a service on this machine. Defaults to ./data if there is no profile." type:"path" placeholder:"DIR"`

@@ -27,7 +27,7 @@ const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
-	// exitGone is that of `forward` when the receiver wants no more events.
+	// exitGone is the exit code of `forward` when the receiver wants no more events.
 	exitGone = 3
 )
 

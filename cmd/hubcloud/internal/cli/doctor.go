@@ -21,11 +21,11 @@ import (
 type doctorCommand struct {
 	operatorFlags
 	outputFlags
-	PostgresURL string   `help:"Database to check. Defaults to that of --data-dir." placeholder:"URL" name:"postgres-url"`
+	PostgresURL string   `help:"Database to check. Defaults to the one in --data-dir." placeholder:"URL" name:"postgres-url"`
 	SMTPURL     string   `help:"Mail server whose login to check, in the form of serve. No mail is sent." placeholder:"URL" name:"smtp-url"`
-	CACert      string   `help:"Certificate (PEM) of the authority. Defaults to that of the service." placeholder:"FILE" name:"ca-cert" type:"path"`
+	CACert      string   `help:"Certificate (PEM) of the authority. Defaults to the service's." placeholder:"FILE" name:"ca-cert" type:"path"`
 	Certificate []string `help:"Further certificates (PEM) whose expiry to check, such as a proxy's." placeholder:"FILE" type:"path" sep:","`
-	Admin       string   `help:"--admin address of a service elsewhere, to be asked what only a running service knows. Defaults to that of the service on --data-dir." placeholder:"HOST:PORT" env:"-"`
+	Admin       string   `help:"--admin address of a service elsewhere, to be asked what only a running service knows. Defaults to the service's on --data-dir." placeholder:"HOST:PORT" env:"-"`
 	doctor.Limits
 }
 

@@ -38,7 +38,7 @@ are retried for ever, with waits of up to a minute, or as long as Retry-After of
 
 Each event is posted at least once. Events of a hub are posted in order, one request at a time; hubs do not wait for each other. While 10,000 events
 wait for the receiver, no more are read. The header webhook-id identifies an event, also when it is posted again: use it to drop repeats. With a
-secret, webhook-signature is that of https://www.standardwebhooks.com.
+secret, webhook-signature is made as https://www.standardwebhooks.com says.
 
 The command names itself as a reader of events, so that "hubcloud readers", the portal and the operator's alert show when it falls behind. Give
 several that read different events different names with --reader; those with different --part are told apart.

@@ -43,15 +43,15 @@ type hubCheckCommand struct {
 
 // Help returns the long help text.
 func (*hubCheckCommand) Help() string {
-	return `Is the service that the hub is pointed at: it starts an enrolment and a broker for one hub, and prints their addresses, a serial and a secret.
-Give these to the hub in place of those of a real service; nothing else runs or needs to be set up. The hub enrols, connects, and is then asked
+	return `Plays the service for one hub: it starts an enrolment and a broker for one hub, and prints their addresses, a serial and a secret.
+Give these to the hub in place of a real service's; nothing else runs or needs to be set up. The hub enrols, connects, and is then asked
 for its devices, sent commands and driven with faults: acks are withheld, requests repeated, connections cut and rejected. Line by line, what
 the hub does right and wrong is printed, with the message that showed a failure and the sentence of the protocol.
 
 A running service cannot do this: it can neither withhold its acks from one hub nor show the packets that its broker rejects. Enrolment, TLS
 and decoding are the service's own code, and the hub cannot tell the difference. No data of a service is used or changed.
 
-The hub gets real commands, about 30 and then those of --commands, which fill its queue of events, and short pairing and removal windows. It
+The hub gets real commands, about 30 and then --commands more, which fill its queue of events, and short pairing and removal windows. It
 needs a device with a writable channel, which --device selects. A hub that answers hub_unavailable, because its radio is not ready, is asked
 again for two minutes. A check takes one to two minutes; --commands 2100 adds as many commands, a second or so for each on a real radio.
 
@@ -258,7 +258,7 @@ func (p *checkPrinter) line(r check.Result) {
 
 func (p *checkPrinter) print(r check.Result) {
 	if p.json {
-		// A failed write shows in the exit code of nothing: standard output is gone.
+		// Standard output is closed; there is nobody to tell.
 		_ = printJSON(p.out, newCheckedLine(r))
 		return
 	}

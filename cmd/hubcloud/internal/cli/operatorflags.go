@@ -13,7 +13,7 @@ const operatorTimeout = 30 * time.Second
 // operatorFlags name the running service that a command works on.
 type operatorFlags struct {
 	DataDir         string `help:"Data directory of the running service." default:"./data" type:"path"`
-	NATSURL         string `help:"Broker to connect to, instead of that of --data-dir." name:"nats-url" placeholder:"URL"`
+	NATSURL         string `help:"Broker to connect to, instead of the one in --data-dir." name:"nats-url" placeholder:"URL"`
 	NATSCredentials string `help:"Credentials file for --nats-url. Defaults to nats-credentials.json in --data-dir." name:"nats-credentials" type:"path" placeholder:"FILE"`
 }
 

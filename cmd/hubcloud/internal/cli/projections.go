@@ -13,7 +13,7 @@ type projectionsCommand struct {
 	Status  projectionsStatusCommand  `cmd:"" help:"Show how far each projection is, and why it is stopped."`
 	Rebuild projectionsRebuildCommand `cmd:"" help:"Build the read models again beside those in use, and switch to them."`
 	Verify  projectionsVerifyCommand  `cmd:"" help:"Build the read models again and compare those in use with them."`
-	Drop    projectionsDropCommand    `cmd:"" help:"Drop unused read models: those replaced by a rebuild, and those of other versions."`
+	Drop    projectionsDropCommand    `cmd:"" help:"Drop unused read models: replaced by a rebuild, or of other versions."`
 	Stop    projectionsStopCommand    `cmd:"" help:"Stop projections until they are resumed. Reads then show the state of that moment."`
 	Resume  projectionsResumeCommand  `cmd:"" help:"Resume stopped projections."`
 	Skip    projectionsSkipCommand    `cmd:"" help:"Skip the event that stops a projection."`

@@ -15,7 +15,7 @@ type projectionsDropCommand struct {
 
 // Help returns the long help text.
 func (*projectionsDropCommand) Help() string {
-	return `Drops unused read models: those that a rebuild replaced, those of another version of the program that no longer runs, and leftovers of an
+	return `Drops unused read models: what a rebuild replaced, what belongs to another version of the program that no longer runs, and leftovers of an
 interrupted rebuild or verify. Read models in use are never dropped. No data is lost: read models can be built again from the streams.
 
 Example: hubcloud projections drop --dry-run`

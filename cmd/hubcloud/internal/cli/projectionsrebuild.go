@@ -18,8 +18,8 @@ type projectionsRebuildCommand struct {
 
 // Help returns the long help text.
 func (*projectionsRebuildCommand) Help() string {
-	return `Builds the read models again, in a new schema beside those in use, and switches to it once it has caught up: first those of the directory
-log and the presence bucket, then the last reported states of devices, from the journals of the hub logs. Reads and writes continue meanwhile.
+	return `Builds the read models again, in a new schema beside those in use, and switches to it once it has caught up: first the read models of
+the directory log and the presence bucket, then the last reported states of devices, from the journals of the hub logs. Reads and writes continue meanwhile.
 The old read models are kept until "hubcloud projections drop".
 
 You can interrupt a rebuild at any time: the read models in use do not change, and the next rebuild cleans up. A second rebuild at the same
@@ -36,7 +36,7 @@ Example: hubcloud projections rebuild --data-dir /var/lib/hubcloud`
 type rebuiltJSON struct {
 	State  string `json:"state"`
 	Events uint64 `json:"events"`
-	// Commits are those of the journals, of which the last reported states were made.
+	// Commits is how many commits of the journals the last reported states were made of.
 	Commits  uint64  `json:"commits"`
 	Seconds  float64 `json:"seconds"`
 	Followed bool    `json:"followed"`

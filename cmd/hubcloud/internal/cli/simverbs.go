@@ -173,7 +173,7 @@ func (c *simRenameCommand) Run(ctx context.Context, out Output, selected *kong.C
 type simJoinCommand struct {
 	simHub
 	Kind string `arg:"" optional:"" help:"Kind of the device, such as lock, thermostat, dimmer or smoke_alarm." default:"contact_sensor"`
-	Name string `help:"Name of the device. Defaults to that of its kind." placeholder:"NAME" env:"-"`
+	Name string `help:"Name of the device. Defaults to the name of its kind." placeholder:"NAME" env:"-"`
 
 	Interview  time.Duration `help:"How long the hub asks the device for its channels, which it adds with device.updated." placeholder:"DURATION" env:"-"`
 	WakesEvery time.Duration `help:"Let the device sleep, and wake at this interval; commands wait until then." placeholder:"DURATION" env:"-"`

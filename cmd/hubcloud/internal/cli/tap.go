@@ -187,7 +187,7 @@ func (c *tapRunCommand) output(
 	return publisher, nc.Close, nil
 }
 
-// connect connects to the broker with a tap's credentials or those of the service, and returns the
+// connect connects to the broker with a tap's credentials or the service's, and returns the
 // number of shards.
 func (c *tapRunCommand) connect(
 	ctx context.Context, logger *slog.Logger,

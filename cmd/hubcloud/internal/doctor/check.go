@@ -45,11 +45,11 @@ type Config struct {
 	// Projections returns the status of the projections. The doctor calls it only when the broker
 	// has an installation. Required.
 	Projections func(ctx context.Context, conns *streams.Conns) ([]projections.Status, error)
-	// SMTPURL is the mail server's URL with its login. Defaults to that of Started, without a
-	// login.
+	// SMTPURL is the mail server's URL with its login. Defaults to Started.MailServer, without
+	// a login.
 	SMTPURL string
-	// CACert is the path of the authority's certificate (PEM). Defaults to that of Started or of
-	// the data directory.
+	// CACert is the path of the authority's certificate (PEM). Defaults to the one in Started or
+	// in the data directory.
 	CACert string
 	// Certificates are paths of further certificates (PEM) whose expiry is checked.
 	Certificates []string

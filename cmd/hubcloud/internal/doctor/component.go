@@ -38,7 +38,7 @@ type Component struct {
 	Advice []string `json:"advice"`
 }
 
-// findings collects the findings of a check. The worst verdict is that of the component.
+// findings collects the findings of a check. The worst verdict becomes the component's.
 type findings struct {
 	Verdict Verdict  `json:"verdict"`
 	Details []string `json:"details"`

@@ -181,7 +181,7 @@ func checkHubLimits(ctx context.Context, v *visit, f *findings) {
 }
 
 // replay calls each with the directory's last most events, as far as they can be read in time. read
-// is the sequence of the last event that was read, head that of the last one.
+// is the sequence of the last event that was read, head the sequence of the last one.
 func (v *visit) replay(
 	ctx context.Context, most uint64, limit time.Duration, each func(directory.Recorded),
 ) (read, head uint64, err error) {
@@ -245,7 +245,7 @@ func checkHubCertificates(ctx context.Context, v *visit, f *findings) {
 		},
 	)
 	if err != nil {
-		f.unknown("those of the hubs are unknown: ", err)
+		f.unknown("the hubs' certificates are unknown: ", err)
 		return
 	}
 	if read < head {
@@ -272,7 +272,7 @@ func checkHubCertificates(ctx context.Context, v *visit, f *findings) {
 	} {
 		if slices.Sort(group.hubs); len(group.hubs) > 0 {
 			f.warn(
-				"those of %d hubs %s: %s", len(group.hubs), group.what, several(group.hubs),
+				"the certificates of %d hubs %s: %s", len(group.hubs), group.what, several(group.hubs),
 			).todo(advice)
 		}
 	}

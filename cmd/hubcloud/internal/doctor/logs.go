@@ -179,7 +179,7 @@ func judgeLargest(accounts []accountInfo, list hubLogList, f *findings) {
 	)
 	hub := hubOf(largest)
 	f.note(
-		"%d hub logs hold %s, that of %s the most with %s", len(list.logs), size(logs), hub,
+		"%d hub logs hold %s, the log of %s the most with %s", len(list.logs), size(logs), hub,
 		size(largest.Bytes),
 	)
 	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart &&

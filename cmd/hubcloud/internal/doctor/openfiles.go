@@ -30,7 +30,7 @@ func checkOpenFiles(_ context.Context, v *visit, f *findings) {
 		own += uint64(v.HubConnections)
 	}
 	f.note(
-		"at most %d are for connections of API clients and %d for those of hubs", v.Connections,
+		"at most %d are for connections of API clients and %d for connections of hubs", v.Connections,
 		v.HubConnections,
 	)
 	if own+broker.OwnFiles > v.OpenFiles {

@@ -82,7 +82,7 @@ type peerInfo struct {
 }
 
 // readServers returns the servers that answer, sorted by name. When none answers, the error is
-// nats.ErrTimeout or that of ctx.
+// nats.ErrTimeout or the error of ctx.
 func readServers(ctx context.Context, sys *nats.Conn) ([]serverInfo, error) {
 	var all []serverInfo
 	before := time.Now()

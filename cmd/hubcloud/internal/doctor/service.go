@@ -22,7 +22,7 @@ import (
 func checkService(_ context.Context, t *target, f *findings) {
 	if t.DataDir == "" && !t.running() {
 		f.skip("no data directory is known here").todo(
-			"name that of a service on this machine with --data-dir, or the --admin address of " +
+			"name the directory of a service on this machine with --data-dir, or the --admin address of " +
 				"one elsewhere with --admin",
 		)
 		return
@@ -51,7 +51,7 @@ func checkService(_ context.Context, t *target, f *findings) {
 	}
 }
 
-// checkVersion compares the version of the running service with that of this program.
+// checkVersion compares the versions of the running service and of this program.
 func checkVersion(running *installation.Started, program build.Info, f *findings) {
 	if running == nil || running.Version == "" {
 		return

@@ -72,7 +72,7 @@ type accountInfo struct {
 	StorageBytes, StorageLimit int64
 }
 
-// readAccounts returns the account CLOUD and those of the shards, in this order.
+// readAccounts returns the account CLOUD and the accounts of the shards, in this order.
 func readAccounts(ctx context.Context, conns *streams.Conns) ([]accountInfo, error) {
 	var all []accountInfo
 	for i, nc := range append([]*nats.Conn{conns.Cloud}, conns.Shards...) {

@@ -48,7 +48,7 @@ type visit struct {
 	Service
 	survey
 	limits Limits
-	// components are those of /readyz.
+	// components is what /readyz reports.
 	components []httpapi.Component
 	metrics    map[string]*dto.MetricFamily
 }

@@ -7,7 +7,7 @@ type window struct {
 	// position is the position before all undelivered events.
 	position    string
 	first, last *entry
-	// events and bytes are those of the undelivered events.
+	// events and bytes are the number and the size of the undelivered events.
 	events, bytes int
 }
 

@@ -94,7 +94,7 @@ func (f FillDirectory) Run(ctx context.Context) (Filled, error) {
 }
 
 // read returns the messages of the source that the holes lack. The messages before and behind each
-// hole must be those of the source, as far as it has them: it must be a copy of the same directory.
+// hole must equal the source's, as far as it has them: it must be a copy of the same directory.
 func (f FillDirectory) read(
 	ctx context.Context, folder string, holes []broker.Hole,
 ) (found map[uint64]broker.StoredMessage, err error) {

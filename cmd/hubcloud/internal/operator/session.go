@@ -31,9 +31,9 @@ const AnyReplicas = 0
 type Service struct {
 	// DataDir is the data directory of the running service.
 	DataDir string
-	// NATSURL is the broker's URL; by default that of the service on DataDir.
+	// NATSURL is the broker's URL; by default the broker of the service on DataDir.
 	NATSURL string
-	// NATSCredentials is the path of the broker's credentials; by default those of the service on
+	// NATSCredentials is the path of the broker's credentials; by default the service's on
 	// DataDir.
 	NATSCredentials string
 }

@@ -47,7 +47,7 @@ type Config struct {
 	MailFrom string `help:"Sender of mails, such as hubs@example.org or \"Hubs <hubs@example.org>\". Defaults to no-reply at the host of --public-url." placeholder:"ADDRESS" name:"mail-from" group:"Mail"`
 
 	Shards      int    `help:"Number of broker accounts that hold the hub logs, 1 to 256, fixed when the installation is created. Use 16 for up to 50,000 hubs, 64 for more. 0 keeps the number of the installation; a new one gets 16." default:"0" group:"Storage"`
-	LogReplicas int    `help:"Copies in a cluster of every stream but those of hub logs, which have one: 1 or 3." default:"1" group:"Storage"`
+	LogReplicas int    `help:"Copies in a cluster of every stream but the hub logs, which have one: 1 or 3." default:"1" group:"Storage"`
 	Sync        string `help:"When a write is synced to disk: \"always\", before it is acknowledged, survives a power cut; an interval such as 2m is faster and survives only a crash of the process." default:"always" group:"Storage"`
 
 	DiskReserve string `help:"Space to keep free on the disk of --data-dir, such as 5%, 1GiB, or both (the smaller counts); 0 for none. With less free space the service stores no hub events, changes or commands, but still answers reads. Ignored with --nats-url." default:"5%,1GiB" group:"Storage"`

@@ -144,7 +144,7 @@ func (s *hubLink) beginLostLog(
 	return ended, s.access.Refresh(ctx)
 }
 
-// startCaller creates what sends requests to hubs: those of the API, and those of the bridge.
+// startCaller creates what sends requests to hubs, for the API and for the bridge.
 func (s *hubLink) startCaller() (err error) {
 	s.caller, err = rpc.NewCaller(s.conns, s.presence, rpc.Config{
 		Timeout: s.cfg.HubTimeout, Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),

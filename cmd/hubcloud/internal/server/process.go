@@ -60,7 +60,7 @@ type process struct {
 	health   *health
 	// bound has the addresses at which the replica listens already.
 	bound installation.Endpoints
-	// certificate is that of the public port; nil without HTTPS.
+	// certificate has the certificate of the public port; nil without HTTPS.
 	certificate certificateSource
 	// failed has the first failure of a loop.
 	failed chan error
