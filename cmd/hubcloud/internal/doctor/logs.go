@@ -40,11 +40,8 @@ func checkLogs(ctx context.Context, v *visit, f *findings) {
 		if s.Name == streams.DirectoryStream || s.Name == idempotencyStream {
 			f.note("%s has %d entries (%s)", s.Name, s.Messages, size(s.Bytes))
 		}
-		if s.Name == streams.DirectoryStream || isJournal(s.Name) {
-			holes, err := jsapi.New(v.Conns.Cloud).Holes(ctx, s.Name, isJournal(s.Name))
-			judgeHoles(s.Name, holes, err, f)
-		}
 	}
+	judgeLasting(ctx, v.survey, cloud, f)
 	judgeStreams(v.limits, cloud, f)
 	list, err := v.hubLogs()
 	if err != nil {
@@ -55,9 +52,28 @@ func checkLogs(ctx context.Context, v *visit, f *findings) {
 	judgeLargest(accounts, list, f)
 }
 
-// checkStores looks for damage in the files of the embedded broker, while no service answers.
+// judgeLasting reports lost messages of the directory and the journals.
+func judgeLasting(ctx context.Context, s survey, cloud []streamInfo, f *findings) {
+	conns, err := s.conns()
+	if err != nil {
+		return // there is no cloud then
+	}
+	for _, stream := range cloud {
+		if stream.Name == streams.DirectoryStream || isJournal(stream.Name) {
+			holes, err := jsapi.New(conns.Cloud).Holes(ctx, stream.Name, isJournal(stream.Name))
+			judgeHoles(stream.Name, holes, err, f)
+		}
+	}
+}
+
+// checkStores looks for damage while no service answers: in the broker or, while that does not run
+// either, in the files of the embedded one.
 func checkStores(ctx context.Context, t *target, err error, f *findings) {
 	notAsked(ctx, t, err, f)
+	if cloud, err := t.cloud(); err == nil {
+		judgeLasting(ctx, t.survey, cloud, f)
+		return
+	}
 	if !t.embedsBroker() {
 		return
 	}
