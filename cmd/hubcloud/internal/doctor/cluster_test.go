@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -96,16 +97,6 @@ func startCluster(t *testing.T, count int) *brokers {
 	return b
 }
 
-// componentOf returns the component with a name.
-func componentOf(t *testing.T, all []Component, name string) Component {
-	t.Helper()
-	i := slices.IndexFunc(all, func(c Component) bool { return c.Name == name })
-	if i < 0 {
-		t.Fatalf("no component %s", name)
-	}
-	return all[i]
-}
-
 // The doctor reports a missing server with the incomplete copies, and a cluster without a leader.
 func TestMissingServers(t *testing.T) {
 	t.Parallel()
@@ -119,10 +110,16 @@ func TestMissingServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	check := func() Component {
-		return componentOf(t, Check(t.Context(), Config{
+		ctx, cancel := context.WithTimeout(t.Context(), checkTimeout)
+		defer cancel()
+		target := newTarget(ctx, Config{
 			Elsewhere: true, Credentials: cluster.credentials, Limits: limits(),
 			Started: &installation.Started{LogReplicas: 3, ExternalBroker: true, Sync: "always"},
-		}), "broker")
+		})
+		defer target.close()
+		f := newFindings()
+		checkBroker(ctx, target, f)
+		return f.component("broker")
 	}
 	streamstest.Eventually(
 		t, "three servers are healthy", func() bool { return check().Verdict == OK },
