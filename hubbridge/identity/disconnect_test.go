@@ -43,9 +43,7 @@ func (i *installation) listed(t testing.TB, id domain.HubID) int {
 	question := fmt.Sprintf(
 		`{"acc": %q, "mqtt_client": %q}`, streams.ShardAccount(streams.ShardOf(id, shards)), id,
 	)
-	answer, err := i.conns.Sys.Request(
-		"$SYS.REQ.SERVER."+i.broker.ServerID()+".CONNZ", []byte(question), testTimeout,
-	)
+	answer, err := i.conns.Sys.Request("$SYS.REQ.SERVER.PING.CONNZ", []byte(question), testTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}

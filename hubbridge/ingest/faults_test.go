@@ -3,7 +3,6 @@ package ingest_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,7 +13,6 @@ import (
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -136,25 +134,6 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	next.stop()
 }
 
-// TestLostAnswer holds that events are stored once when the broker's answer to an append is lost,
-// whether the append was stored or not.
-func TestLostAnswer(t *testing.T) {
-	t.Parallel()
-	r := newTestIngest(t, time.Hour)
-	h, logs := adopted(r), &faultyLogs{}
-	r.shard(h.id, withLogs(logs))
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
-	logs.set(nil, once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)))
-	h.events("a", 1, 3)
-	h.wantAck("a", 3)
-	// This append was not stored.
-	logs.set(once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)), nil)
-	h.events("a", 4, 5)
-	h.wantAck("a", 5)
-	h.wantEventLog("1 2 3 4 5")
-}
-
 // TestBrokerRestarts holds that a restart of the broker loses and repeats nothing.
 func TestBrokerRestarts(t *testing.T) {
 	t.Parallel()
@@ -190,24 +169,4 @@ func TestBrokerRestarts(t *testing.T) {
 	if p := h.presence(); !p.Online || p.Connection.CID != 1 {
 		t.Errorf("presence %+v, want connection 1 online", p)
 	}
-}
-
-// TestTwoWriters holds that two processes that serve the same hub store every event once.
-func TestTwoWriters(t *testing.T) {
-	t.Parallel()
-	r := newTestIngest(t, time.Hour)
-	h := adopted(r)
-	r.shard(h.id)
-	r.shard(h.id)
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
-	h.wantAck("a", 0)
-	want := ""
-	for seq := uint64(1); seq <= 60; seq += 3 {
-		h.events("a", seq, seq+2)
-		h.wantAck("a", seq+2)
-		h.wantAck("a", seq+2)
-		want += fmt.Sprintf("%d %d %d ", seq, seq+1, seq+2)
-	}
-	h.wantEventLog(want[:len(want)-1])
 }

@@ -358,15 +358,6 @@ func (s *Server) MQTTAddr() string {
 	return s.mqttAddr
 }
 
-// ServerID returns the id of the running server for hubs, which events and requests of the account
-// SYS contain. It is empty while no server runs.
-func (s *Server) ServerID() string {
-	if now := s.current.Load(); now != nil {
-		return now.hubs.ID()
-	}
-	return ""
-}
-
 // NotRecovered returns the folders on disk with messages of streams that the servers have not
 // recovered.
 func (s *Server) NotRecovered() ([]StreamFolder, error) {

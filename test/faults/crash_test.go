@@ -19,7 +19,7 @@ import (
 )
 
 // kills is how often a test kills the service.
-var kills = flag.Int("kills", 6, "how often a test kills the service")
+var kills = flag.Int("kills", 3, "how often a test kills the service")
 
 // retryPause is the pause between two requests while the service is down.
 const retryPause = 50 * time.Millisecond
