@@ -29,16 +29,7 @@ type Line struct {
 }
 
 // Sentence returns the text of the line's main rule.
-func (l Line) Sentence() string { return sentence(l.Rules[0]) }
-
-func sentence(rule string) string {
-	for _, r := range protocol.Rules() {
-		if r.ID == rule {
-			return r.Sentence
-		}
-	}
-	return ""
-}
+func (l Line) Sentence() string { return protocol.Sentence(l.Rules[0]) }
 
 // Lines returns every line, in the order of the list.
 func Lines() []Line {

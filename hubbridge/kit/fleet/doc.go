@@ -1,9 +1,5 @@
-// Package fleet runs many virtual hubs in one process, to generate load.
-//
-// A hub of a fleet has the logic of package controller, in memory and without faults. To keep a hub
-// small it has one goroutine, which connects and reads, and an MQTT connection without goroutines
-// of its own. A few pacers, shared by all hubs, do the writing: each drives its hubs when they are
-// due, or woken by an ack, a request or an emission.
+// Package fleet runs many virtual hubs in one process, to generate load. Each is a virtualhub.Hub in
+// memory, without faults and without readings of its own.
 //
 // Run owns every goroutine and returns when all have ended. All methods are safe for concurrent
 // use.

@@ -2,30 +2,22 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"runtime"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"hubcloud/hubbridge/kit/hub"
-	"hubcloud/hubbridge/kit/hub/notify"
+	"hubcloud/hubbridge/kit/device"
+	"hubcloud/hubbridge/kit/virtualhub"
 )
 
 // Fleet is many hubs in one process. Make it with New.
 type Fleet struct {
-	cfg          Config
-	members      []*member
-	pacers       []*pacer
-	connectSlots *semaphore.Weighted // bounds enrolments and connects
-	hubConnected notify.Broadcast    // sent when a hub is connected
-
-	enrolled, connected      atomic.Int64
-	emitted, resent, acked   atomic.Uint64
-	requests, disconnections atomic.Uint64
-	latency                  histogram
+	cfg     Config
+	members []*member
+	latency histogram
 }
 
 // Stats are the counters of a fleet since it was made.
@@ -39,9 +31,9 @@ type Stats struct {
 	// Requests counts the requests that were answered, Disconnections the connections that were
 	// lost.
 	Requests, Disconnections uint64
-	// AckP50, AckP99 and AckMax are quantiles of the time from an event's emission to its ack, too
-	// long by at most 13 %; 0 before the first ack.
-	AckP50, AckP99, AckMax time.Duration
+	// AckP50 and AckP99 are quantiles of the time from an event's emission to its ack, too long by at
+	// most 13 %; 0 before the first ack.
+	AckP50, AckP99 time.Duration
 }
 
 // New makes a fleet.
@@ -50,58 +42,73 @@ func New(cfg Config) (*Fleet, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	f := &Fleet{cfg: cfg, connectSlots: semaphore.NewWeighted(int64(cfg.Parallel))}
-	for range max(1, runtime.GOMAXPROCS(0)/2) {
-		f.pacers = append(f.pacers, newPacer())
-	}
-	for i, hub := range cfg.Hubs {
-		m, err := newMember(f, hub, f.pacers[i%len(f.pacers)])
-		if err != nil {
-			return nil, fmt.Errorf("hub %d: %w", i+1, err)
+	f := &Fleet{cfg: cfg}
+	slots := semaphore.NewWeighted(parallel)
+	for i, credentials := range cfg.Hubs {
+		m := &member{fleet: f, wake: make(chan struct{}, 1)}
+		var err error
+		if m.Hub, err = virtualhub.New(virtualhub.Config{
+			EnrollURL: cfg.EnrollURL, Serial: credentials.Serial, Secret: credentials.Secret,
+			Devices: []device.Spec{{Kind: "outlet"}}, Quiet: true, Batch: cfg.messageBatch(),
+			HTTPClient: cfg.HTTPClient, Slots: slots, OnAck: m.countAck, Logger: cfg.Logger,
+		}); err != nil {
+			return nil, errors.Join(fmt.Errorf("hub %d: %w", i+1, err), f.close())
 		}
 		f.members = append(f.members, m)
 	}
 	return f, nil
 }
 
+func (f *Fleet) close() (err error) {
+	for _, m := range f.members {
+		err = errors.Join(err, m.Close())
+	}
+	return err
+}
+
 // Run runs the fleet until ctx ends, and then returns nil. It may be called once.
 func (f *Fleet) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, p := range f.pacers {
-		group.Go(func() error { p.run(ctx); return nil })
-	}
 	for _, m := range f.members {
-		group.Go(func() error { m.run(ctx); return nil })
+		group.Go(func() error { return m.Run(ctx) })
+		if f.cfg.Rate == 0 {
+			group.Go(func() error { m.saturate(ctx); return nil })
+		}
+	}
+	if f.cfg.Rate > 0 && len(f.members) > 0 {
+		group.Go(func() error { f.emitRate(ctx); return nil })
 	}
 	return group.Wait()
 }
 
-// WaitConnected waits until every hub is connected. Its error is the cause of ctx.
+// WaitConnected waits until every hub has been connected. Its error is the cause of ctx.
 func (f *Fleet) WaitConnected(ctx context.Context) error {
-	return f.hubConnected.Wait(ctx, func() bool {
-		return int(f.connected.Load()) == len(f.members)
-	})
+	for _, m := range f.members {
+		if err := m.WaitConnected(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Stats returns the present counters.
 func (f *Fleet) Stats() Stats {
-	return Stats{
-		Hubs: len(f.members), Enrolled: int(f.enrolled.Load()), Connected: int(f.connected.Load()),
-		Emitted: f.emitted.Load(), Acked: f.acked.Load(), Resent: f.resent.Load(),
-		Requests: f.requests.Load(), Disconnections: f.disconnections.Load(),
-		AckP50: f.latency.quantile(0.5), AckP99: f.latency.quantile(0.99),
-		AckMax: f.latency.quantile(1),
+	s := Stats{
+		Hubs: len(f.members), AckP50: f.latency.quantile(0.5), AckP99: f.latency.quantile(0.99),
 	}
-}
-
-// ResetLatency forgets the ack latencies so far, for instance between warm-up and measurement.
-func (f *Fleet) ResetLatency() { f.latency.reset() }
-
-// Emit emits events from the hub with the given index in Config.Hubs, in addition to the configured
-// load. It returns the number of the last event.
-func (f *Fleet) Emit(index int, events ...hub.Event) (last uint64, err error) {
-	if index < 0 || index >= len(f.members) {
-		return 0, fmt.Errorf("hub: is %d, must be 0 to %d", index, len(f.members)-1)
+	for _, m := range f.members {
+		one := m.Status()
+		if one.Enrolled {
+			s.Enrolled++
+		}
+		if one.Connected {
+			s.Connected++
+		}
+		s.Emitted += one.Newest
+		s.Acked += one.Acked
+		s.Resent += one.Resent
+		s.Requests += one.Requests
+		s.Disconnections += one.Disconnections
 	}
-	return f.members[index].emit(events)
+	return s
 }

@@ -50,9 +50,3 @@ func (h *histogram) quantile(q float64) time.Duration {
 	}
 	return upperBound(len(h.buckets) - 1)
 }
-
-func (h *histogram) reset() {
-	for i := range h.buckets {
-		h.buckets[i].Store(0)
-	}
-}

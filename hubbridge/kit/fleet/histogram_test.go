@@ -23,9 +23,5 @@ func TestHistogram(t *testing.T) {
 		}
 	}
 	h.add(0)
-	h.add(1e6 * time.Hour)
-	h.reset()
-	if h.quantile(1) != 0 {
-		t.Error("quantile after reset must be 0")
-	}
+	h.add(1e6 * time.Hour) // beyond the last bucket
 }

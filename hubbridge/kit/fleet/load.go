@@ -1,11 +1,14 @@
 package fleet
 
 import (
-	"strings"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
+	"hubcloud/hubbridge/kit/virtualhub"
 )
 
 // maxEmissions bounds the unacknowledged emissions whose latency a member measures.
@@ -17,68 +20,98 @@ type emission struct {
 	at   time.Time
 }
 
-// emit emits events and notes the time, for the latency of their ack.
-func (m *member) emit(events []hub.Event) (last uint64, err error) {
+// member is a hub of a fleet with the emissions whose acks it awaits.
+type member struct {
+	*virtualhub.Hub
+	fleet *Fleet
+	wake  chan struct{} // has a capacity of one: an ack has arrived
+
+	mu        sync.Mutex
+	emissions []emission // in order
+	acked     uint64
+}
+
+// countAck notes the latency of the emissions that an ack covers.
+func (m *member) countAck(through uint64) {
 	now := time.Now()
-	last, err = m.engine.Commit(now, hub.Change{Events: events})
-	if err != nil {
-		return 0, err
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.acked = max(m.acked, through)
+	done := 0
+	for done < len(m.emissions) && m.emissions[done].last <= through {
+		m.fleet.latency.add(now.Sub(m.emissions[done].at))
+		done++
 	}
-	m.fleet.emitted.Add(uint64(len(events)))
+	m.emissions = slices.Delete(m.emissions, 0, done)
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// emitBatch emits one batch of the load and notes the time, for the latency of its ack.
+func (m *member) emitBatch() {
+	cfg := &m.fleet.cfg
+	events := make([]hub.Event, cfg.Batch)
+	for i := range events {
+		events[i] = hub.Observed(1, "power", 0, float64(i))
+	}
+	now := time.Now()
+	last, err := m.Emit(events...)
+	if err != nil {
+		cfg.Logger.Warn("load not emitted", "hub_id", m.ID(), "error", err)
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.emissions) < maxEmissions && last > m.acked {
 		m.emissions = append(m.emissions, emission{last, now})
 	}
-	return last, nil
 }
 
-// emitBatch emits one batch of the configured load.
-func (m *member) emitBatch() {
-	events := make([]hub.Event, m.fleet.cfg.Batch)
-	padding := strings.Repeat("x", m.fleet.cfg.Padding)
-	for i := range events {
-		o := device.Observation{Ref: device.Ref{Key: "power"}, Value: float64(i)}
-		events[i] = hub.Event{Type: hub.EventObserved, DeviceID: 1, Data: o}
-		if padding != "" {
-			events[i].Data = paddedObservation{o, padding}
+// saturate emits a batch whenever fewer than depth await their ack, until ctx ends.
+func (m *member) saturate(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.wake: // the first ack is that of the hello
 		}
-	}
-	if _, err := m.emit(events); err != nil {
-		m.logger.Warn("load not emitted", "error", err)
-	}
-}
-
-// paddedObservation is an observation of a configured size.
-type paddedObservation struct {
-	device.Observation
-	Padding string `json:"padding"`
-}
-
-// emitLoad emits the batches that are due and returns when the next is due. unacked is the number
-// of unacknowledged emissions.
-func (m *member) emitLoad(now time.Time, unacked int) (due time.Time) {
-	cfg := &m.fleet.cfg
-	if cfg.Saturate {
-		for range cfg.Depth - unacked {
+		m.mu.Lock()
+		unacked := len(m.emissions)
+		m.mu.Unlock()
+		for range depth - unacked {
 			m.emitBatch()
 		}
-		return time.Time{}
 	}
-	if cfg.Rate == 0 {
-		return time.Time{}
-	}
-	interval := time.Duration(float64(cfg.Batch) / cfg.Rate * float64(time.Second))
-	if m.nextEmit.IsZero() {
-		m.nextEmit = now.Add(randomPart(interval))
-	}
-	for !now.Before(m.nextEmit) {
-		m.emitBatch()
-		m.nextEmit = m.nextEmit.Add(interval)
-		// A process that was suspended skips what it missed instead of flooding the cloud.
-		if now.Sub(m.nextEmit) > time.Second {
-			m.nextEmit = now.Add(interval)
+}
+
+// emitRate lets each connected hub emit at the configured rate until ctx ends, one after the other.
+func (f *Fleet) emitRate(ctx context.Context) {
+	interval := time.Duration(float64(f.cfg.Batch) / f.cfg.Rate * float64(time.Second))
+	step := interval / time.Duration(len(f.members))
+	due := time.Now().Add(rand.N(interval + 1))
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	for {
+		for _, m := range f.members {
+			if wait := time.Until(due); wait > 0 {
+				timer.Reset(wait)
+				select {
+				case <-ctx.Done():
+					return
+				case <-timer.C:
+				}
+			} else if ctx.Err() != nil {
+				return
+			}
+			if m.Connected() {
+				m.emitBatch()
+			}
+			// A process that was suspended skips what it missed instead of flooding the cloud.
+			if due = due.Add(step); time.Since(due) > time.Second {
+				due = time.Now()
+			}
 		}
 	}
-	return m.nextEmit
 }

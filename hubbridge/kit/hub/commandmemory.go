@@ -49,7 +49,7 @@ type commandParams struct {
 
 // loadCommands restores the remembered answers from the journal.
 func (e *Engine) loadCommands() error {
-	for name, raw := range e.journal.Entries(entryCommand) {
+	for name, raw := range e.journal.entriesWith(entryCommand) {
 		var a rememberedAnswer
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return fmt.Errorf("read %s: %w", name, err)

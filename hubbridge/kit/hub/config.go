@@ -10,8 +10,9 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"hubcloud/domain"
-	"hubcloud/hubbridge/kit/hub/enrolment"
 	"hubcloud/hubbridge/protocol"
 )
 
@@ -57,6 +58,13 @@ type Config struct {
 	// 1 s and 30 s.
 	BackoffMin, BackoffMax time.Duration
 
+	// Slots bounds how many hubs of one process enrol or connect at the same time. Defaults to no
+	// bound.
+	Slots *semaphore.Weighted
+
+	// OnAck is called with each acknowledged number of the hub's log, by one goroutine at a time. It
+	// must not block. Defaults to nothing.
+	OnAck func(through uint64)
 	// OnMessage is called with each message of the protocol that the hub sends or receives, in
 	// either order and by several goroutines. It must not block or change the payload. Defaults to
 	// nothing.
@@ -65,9 +73,14 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// WithDefaults returns a copy of cfg with every default filled in, except for those of fields that
-// EngineConfig shares: the engine fills them in.
+// WithDefaults returns a copy of cfg with every default filled in.
 func (cfg Config) WithDefaults() Config {
+	cfg.Capacity = cmp.Or(cfg.Capacity, defaultCapacity)
+	cfg.Batch = cmp.Or(cfg.Batch, protocol.MaxMessageEvents)
+	cfg.Firmware = cmp.Or(cfg.Firmware, "1.0.0")
+	if cfg.Network == nil {
+		cfg.Network = localNetwork()
+	}
 	if cfg.HTTPClient == nil {
 		cfg.HTTPClient = &http.Client{Timeout: 30 * time.Second}
 	}
@@ -79,6 +92,9 @@ func (cfg Config) WithDefaults() Config {
 	cfg.KeepAlive = cmp.Or(cfg.KeepAlive, 30*time.Second)
 	cfg.BackoffMin = cmp.Or(cfg.BackoffMin, time.Second)
 	cfg.BackoffMax = cmp.Or(cfg.BackoffMax, max(30*time.Second, cfg.BackoffMin))
+	if cfg.OnAck == nil {
+		cfg.OnAck = func(uint64) {}
+	}
 	if cfg.OnMessage == nil {
 		cfg.OnMessage = func(string, []byte) {}
 	}
@@ -100,21 +116,11 @@ func (cfg Config) Validate() error {
 	if cfg.Handler == nil {
 		return errors.New("handler: must not be nil")
 	}
+	if cfg.Batch < 1 || cfg.Batch > protocol.MaxMessageEvents {
+		return fmt.Errorf("batch: is %d, must be 1 to %d", cfg.Batch, protocol.MaxMessageEvents)
+	}
 	if cfg.KeepAlive <= 0 || cfg.KeepAlive > time.Minute || cfg.KeepAlive%time.Second != 0 {
 		return fmt.Errorf("keep-alive: is %v, must be whole seconds from 1s to 60s", cfg.KeepAlive)
 	}
 	return nil
-}
-
-func (cfg Config) engineConfig(id domain.HubID) EngineConfig {
-	return EngineConfig{
-		ID: id, Dir: cfg.Dir, Capacity: cfg.Capacity, Batch: cfg.Batch,
-		Firmware: cfg.Firmware, Network: cfg.Network, Logger: cfg.Logger,
-	}
-}
-
-func (cfg Config) enrolmentConfig(id domain.HubID) enrolment.Config {
-	return enrolment.Config{
-		URL: cfg.EnrollURL, HubID: id, Secret: cfg.Secret, Client: cfg.HTTPClient,
-	}
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"hubcloud/hubbridge/kit/hub/brokerconn"
-	"hubcloud/hubbridge/kit/hub/enrolment"
 )
 
 // stableConnection is how long a connection must last to reset the backoff.
@@ -15,19 +12,19 @@ const stableConnection = 10 * time.Second
 // runConnections keeps the hub connected until ctx ends: it enrols if necessary, runs one session
 // after the other, and waits between failed attempts.
 func (h *Hub) runConnections(ctx context.Context) {
-	defer h.engine.Disconnect()
-	backoff := brokerconn.Backoff{Min: h.cfg.BackoffMin, Max: h.cfg.BackoffMax}
+	defer h.engine.disconnect()
+	wait := backoff{minimum: h.cfg.BackoffMin, maximum: h.cfg.BackoffMax}
 	for ctx.Err() == nil {
 		interrupted, offline, restarted := h.takeInterrupts()
 		if restarted {
-			h.schedule.Restarted()
-			backoff.Reset()
+			h.schedule.restarted()
+			wait.reset()
 		}
 		if offline {
 			pause(ctx, interrupted, -1)
 			continue
 		}
-		if retryIn, ok := h.ensureCertificate(ctx, &backoff); !ok {
+		if retryIn, ok := h.ensureCertificate(ctx, &wait); !ok {
 			pause(ctx, interrupted, retryIn)
 			continue
 		}
@@ -37,7 +34,7 @@ func (h *Hub) runConnections(ctx context.Context) {
 			continue
 		}
 		if time.Since(begun) > stableConnection {
-			backoff.Reset()
+			wait.reset()
 		}
 		if h.shouldEnrol(err) {
 			h.cfg.Logger.Warn("connection rejected; enrolling again", "error", err)
@@ -45,7 +42,7 @@ func (h *Hub) runConnections(ctx context.Context) {
 				continue
 			}
 		}
-		retryIn := backoff.Next()
+		retryIn := wait.next()
 		h.cfg.Logger.Info("not connected", "error", err, "retry_in", retryIn)
 		pause(ctx, interrupted, retryIn)
 	}
@@ -79,17 +76,17 @@ func pause(ctx context.Context, interrupted <-chan struct{}, d time.Duration) {
 // ensureCertificate enrols if the hub has no certificate or its certificate expires soon. It
 // returns false if the hub has no valid certificate then, with the wait before the next attempt.
 func (h *Hub) ensureCertificate(
-	ctx context.Context, backoff *brokerconn.Backoff,
+	ctx context.Context, wait *backoff,
 ) (retryIn time.Duration, ok bool) {
-	if h.identity != nil && !h.identity.ExpiresWithin(h.cfg.RenewBefore, time.Now()) {
+	if h.identity != nil && !h.identity.expiresWithin(h.cfg.RenewBefore, time.Now()) {
 		return 0, true
 	}
 	err := h.enrol(ctx)
-	if err == nil || h.identity != nil && !h.identity.ExpiresWithin(0, time.Now()) {
+	if err == nil || h.identity != nil && !h.identity.expiresWithin(0, time.Now()) {
 		return 0, true
 	}
-	retryIn = backoff.Next()
-	if rejected := new(enrolment.Error); errors.As(err, &rejected) {
+	retryIn = wait.next()
+	if rejected := new(enrolmentError); errors.As(err, &rejected) {
 		retryIn = max(retryIn, rejected.RetryAfter)
 	}
 	return retryIn, false
@@ -97,30 +94,46 @@ func (h *Hub) ensureCertificate(
 
 // enrol gets a new identity and stores it.
 func (h *Hub) enrol(ctx context.Context) error {
-	identity, err := enrolment.Request(ctx, h.cfg.enrolmentConfig(h.id))
-	h.schedule.Enrolled(time.Now(), err)
+	var identity *identity
+	err := h.inSlot(ctx, func() (err error) {
+		identity, err = requestIdentity(ctx, h.cfg, h.id)
+		return err
+	})
+	h.schedule.enrolled(time.Now(), err)
 	if err == nil {
-		err = identity.Write(h.cfg.Dir)
+		err = identity.write(h.cfg.Dir)
 	}
 	if err != nil {
 		h.cfg.Logger.Warn("enrolment failed", "error", err)
 		return err
 	}
 	h.identity = identity
-	h.cfg.Logger.Info("enrolled", "broker", identity.Broker, "expires_at", identity.NotAfter())
+	h.engine.setEnrolled()
+	h.cfg.Logger.Info("enrolled", "broker", identity.Broker, "expires_at", identity.notAfter())
 	return nil
+}
+
+// inSlot calls do in one of the slots for enrolments and connects.
+func (h *Hub) inSlot(ctx context.Context, do func() error) error {
+	if h.cfg.Slots != nil {
+		if err := h.cfg.Slots.Acquire(ctx, 1); err != nil {
+			return err
+		}
+		defer h.cfg.Slots.Release(1)
+	}
+	return do()
 }
 
 // shouldEnrol reports whether the hub should enrol again after a session that ended with err.
 func (h *Hub) shouldEnrol(err error) bool {
-	switch failed := new(brokerconn.Error); {
+	switch failed := new(connectError); {
 	case !errors.As(err, &failed):
 		return false // the connection was established, and lost later
-	case failed.Stage == brokerconn.StageDial:
-		return h.schedule.Unreachable()
-	case failed.Untrusted():
-		return h.schedule.Untrusted(time.Now())
+	case !failed.reached:
+		return h.schedule.unreachableBroker()
+	case failed.untrusted():
+		return h.schedule.untrustedBroker(time.Now())
 	default:
-		return h.schedule.Rejected(failed.NeedsCertificate(), time.Now())
+		return h.schedule.rejectedHub(failed.needsCertificate(), time.Now())
 	}
 }

@@ -29,7 +29,24 @@
 //   - Run owns every goroutine and returns when all have ended. All methods are safe for concurrent
 //     use, before, during and after Run.
 //
-// An Engine is a hub without network and goroutines, for programs that have an MQTT client of their
-// own. The packages below are the parts of both: journal (storage), sendwindow (flow control),
-// enrolment (certificates), brokerconn (the TLS connection) and notify (waiting for a change).
+// A Hub has two goroutines while it is connected, and one for each request: one process can run
+// thousands. Its files, from below: journal.go and disk.go (storage), window.go (flow control),
+// engine.go (the log, command ids and requests), conn.go (TLS and MQTT), identity.go, enrolment.go
+// and schedule.go (certificates), session.go (one connection) and connections.go (one after the
+// other).
+//
+// The flow control is that of the hub protocol:
+//
+//   - After a connect the hub sends a hello, again every 5 s, and nothing else until the cloud
+//     acknowledges it with the number through which it has stored events.
+//   - Then it sends events from the next number on, without waiting for acks, but never more than
+//     protocol.MaxUnacknowledged events beyond the last ack.
+//   - If no ack arrives for 5 s while events are in flight, it sends again from the number after
+//     the last acknowledged one.
+//   - An ack that repeats the last one while later events are in flight means that the cloud found
+//     a gap: the hub sends again from there, at once. Messages that were already in flight cause
+//     further acks with the same number, which the window recognizes and ignores.
+//   - An ack with a lower number than the last is ignored, except for the first ack of a connection:
+//     a restored cloud may have fewer events than before.
+//   - If the hub has dropped the number that comes next, it sends a hello, which reports the loss.
 package hub

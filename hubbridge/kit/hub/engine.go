@@ -1,117 +1,66 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"strings"
 	"sync"
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/kit/hub/journal"
-	"hubcloud/hubbridge/kit/hub/notify"
-	"hubcloud/hubbridge/kit/hub/sendwindow"
 	"hubcloud/hubbridge/protocol"
 )
 
-// EngineConfig configures an Engine. ID is required.
-type EngineConfig struct {
-	// ID is the hub's id.
-	ID domain.HubID
-	// Dir keeps events, entries and command ids over a restart. Empty keeps them in memory, with a
-	// new hub log per Engine.
-	Dir string
-	// Capacity is the most unacknowledged events that the hub keeps. Defaults to
-	// journal.DefaultCapacity.
-	Capacity int
-	// Batch is the most events per message. Defaults to protocol.MaxMessageEvents, the most
-	// allowed.
-	Batch int
-	// Firmware is the version in the hello. Defaults to "1.0.0".
-	Firmware string
-	// Network is the network in the hello. Defaults to the first interface that is up and has an
-	// address.
-	Network *protocol.Network
-	// Logger receives one record per request, and failures. Defaults to slog.Default().
-	Logger *slog.Logger
-}
-
-// WithDefaults returns a copy of cfg with the defaults for zero fields.
-func (cfg EngineConfig) WithDefaults() EngineConfig {
-	cfg.Capacity = cmp.Or(cfg.Capacity, journal.DefaultCapacity)
-	cfg.Batch = cmp.Or(cfg.Batch, protocol.MaxMessageEvents)
-	cfg.Firmware = cmp.Or(cfg.Firmware, "1.0.0")
-	if cfg.Network == nil {
-		cfg.Network = localNetwork()
-	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
-	return cfg
-}
-
-// Validate returns an error that names the first invalid field.
-func (cfg EngineConfig) Validate() error {
-	if cfg.ID == "" {
-		return errors.New("hub id: must not be empty")
-	}
-	if cfg.Batch < 1 || cfg.Batch > protocol.MaxMessageEvents {
-		return fmt.Errorf("batch: is %d, must be 1 to %d", cfg.Batch, protocol.MaxMessageEvents)
-	}
-	return nil
-}
-
-// Engine is a hub without network and goroutines. Its owner drives it:
+// Engine is a hub without network and goroutines: its log, its memory of command ids and its flow
+// control. A session drives it:
 //
-//   - Connect and Disconnect begin and end a connection. While there is one, NextMessage returns
-//     the next message to publish or when to ask again, HandleAck handles an ack, and HandleRequest
+//   - connect and disconnect begin and end a connection. While there is one, nextMessage returns
+//     the next message to publish or when to ask again, handleAck handles an ack, and HandleRequest
 //     runs a request.
-//   - wake, which is passed to NewEngine, is called with the lock held whenever NextMessage may
-//     have something to do before the time that it returned.
+//   - wake is called with the lock held whenever nextMessage may have something to do before the time
+//     that it returned.
 //
 // The lock is never held while anything is sent or a Handler runs. All methods are safe for
-// concurrent use. Make an Engine with NewEngine and end it with Close.
+// concurrent use.
 type Engine struct {
-	cfg  EngineConfig
+	cfg  Config
 	wake func()
 
-	changes notify.Broadcast
+	changes broadcast
 
 	mu           sync.Mutex
-	journal      *journal.Journal
+	journal      *journal
 	commands     map[string]rememberedAnswer // by command id
 	running      map[string]chan struct{}    // closed at the end of the command with the id
 	nextSweep    time.Time                   // of commands
 	clockOffset  time.Duration
 	clockUnknown bool
-	window       sendwindow.Window
+	window       window
 	connection   uint64 // changes with each connect and disconnect
 	acked        uint64
+	sent         uint64 // the highest number ever sent in the log
+	counts       Status // what Status counts
 }
 
-// NewEngine opens the journal in cfg.Dir, or begins a new one. wake must not block and must not
+// newEngine opens the journal in cfg.Dir, or begins a new one. wake must not block and must not
 // call the engine.
-func NewEngine(cfg EngineConfig, wake func()) (*Engine, error) {
-	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	j, err := journal.Open(journal.Config{Dir: cfg.Dir, Capacity: cfg.Capacity, NewLogID: newLogID})
+func newEngine(cfg Config, id domain.HubID, wake func()) (*Engine, error) {
+	j, err := openJournal(cfg.Dir, cfg.Capacity, newLogID)
 	if err != nil {
-		return nil, fmt.Errorf("hub %s: %w", cfg.ID, err)
+		return nil, fmt.Errorf("hub %s: %w", id, err)
 	}
 	e := &Engine{
 		cfg: cfg, wake: wake, journal: j,
 		commands: map[string]rememberedAnswer{}, running: map[string]chan struct{}{},
-		window: sendwindow.Window{Limit: protocol.MaxUnacknowledged},
+		window: window{limit: protocol.MaxUnacknowledged},
 	}
 	if err := e.loadCommands(); err != nil {
-		return nil, errors.Join(fmt.Errorf("hub %s: %w", cfg.ID, err), j.Close())
+		return nil, errors.Join(fmt.Errorf("hub %s: %w", id, err), j.close())
 	}
 	return e, nil
 }
@@ -123,8 +72,8 @@ func newLogID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Close closes the journal.
-func (e *Engine) Close() error { return e.journal.Close() }
+// close closes the journal.
+func (e *Engine) close() error { return e.journal.close() }
 
 // Change is a change that is stored as a whole: events, and entries that keep the state of a hub's
 // devices over a restart. Names of entries must not begin with "command/".
@@ -157,9 +106,7 @@ func (e *Engine) commit(now time.Time, change Change) (last uint64, err error) {
 			return 0, fmt.Errorf("event %d: %w", i+1, err)
 		}
 	}
-	last, err = e.journal.Commit(journal.Change{
-		Events: encoded, Set: change.Set, Delete: change.Delete,
-	})
+	last, err = e.journal.commit(encoded, change.Set, change.Delete)
 	if err != nil {
 		return 0, err
 	}
@@ -169,7 +116,7 @@ func (e *Engine) commit(now time.Time, change Change) (last uint64, err error) {
 
 // Entries returns the entries whose names begin with prefix.
 func (e *Engine) Entries(prefix string) map[string]json.RawMessage {
-	entries := e.journal.Entries(prefix)
+	entries := e.journal.entriesWith(prefix)
 	maps.DeleteFunc(entries, func(name string, _ json.RawMessage) bool {
 		return strings.HasPrefix(name, entryCommand)
 	})
@@ -181,12 +128,12 @@ func (e *Engine) Entries(prefix string) map[string]json.RawMessage {
 func (e *Engine) Reset(entries map[string]json.RawMessage) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.journal.Reset(newLogID(), entries); err != nil {
+	if err := e.journal.reset(newLogID(), entries); err != nil {
 		return err
 	}
-	e.commands, e.acked = map[string]rememberedAnswer{}, 0
-	if e.window.Connected() {
-		e.window.Connect() // the cloud does not know the new log: hello comes first
+	e.commands, e.acked, e.sent = map[string]rememberedAnswer{}, 0, 0
+	if e.window.connected {
+		e.window.connect() // the cloud does not know the new log: hello comes first
 	}
 	e.notify()
 	return nil
@@ -206,7 +153,7 @@ func (e *Engine) SetClock(known bool, offset time.Duration) {
 func (e *Engine) SetWindow(limit uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.window.Limit = limit
+	e.window.limit = limit
 	e.notify()
 }
 
@@ -218,26 +165,33 @@ func (e *Engine) LoseEvents(n uint64) (from, to uint64, err error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	from, to, err = e.journal.Skip(n)
+	from, to, err = e.journal.skip(n)
 	e.notify()
 	return from, to, err
 }
 
-// notify wakes the owner of the engine and all callers of Wait.
+// setEnrolled notes that the hub has a certificate.
+func (e *Engine) setEnrolled() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.counts.Enrolled = true
+}
+
+// notify wakes the owner of the engine and all callers of wait.
 func (e *Engine) notify() {
 	e.wake()
-	e.changes.Send()
+	e.changes.send()
 }
 
-// Wait returns nil once reached returns true, and the cause of ctx if ctx ends first. It calls
+// wait returns nil once reached returns true, and the cause of ctx if ctx ends first. It calls
 // reached, without the lock held, at the start and after each change.
-func (e *Engine) Wait(ctx context.Context, reached func() bool) error {
-	return e.changes.Wait(ctx, reached)
+func (e *Engine) wait(ctx context.Context, reached func() bool) error {
+	return e.changes.wait(ctx, reached)
 }
 
-// Sync returns once the journal is safe from a power cut. It must be called between NextMessage and
+// sync returns once the journal is safe from a power cut. It must be called between nextMessage and
 // the publish: otherwise a number that the cloud has seen could be used again after a power cut.
-func (e *Engine) Sync() error { return e.journal.Sync() }
+func (e *Engine) sync() error { return e.journal.sync() }
 
 // Status is a hub's position in its log.
 type Status struct {
@@ -248,13 +202,19 @@ type Status struct {
 	// Oldest is the lowest number that the hub still keeps, Newest the highest number that it has
 	// used, Acked the highest number that the cloud has acknowledged since the start or a reset.
 	Oldest, Newest, Acked uint64
+	// Enrolled is true once the hub has a certificate.
+	Enrolled bool
+	// Resent counts the events that were sent again, Requests the requests that were answered, and
+	// Disconnections the connections that have ended, all since the hub was made.
+	Resent, Requests, Disconnections uint64
 }
 
 // Status returns the present status.
-func (e *Engine) Status() Status {
+func (e *Engine) status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := Status{Connected: e.window.HelloAcked(), Log: e.journal.LogID(), Acked: e.acked}
-	s.Oldest, s.Newest = e.journal.Bounds()
+	s := e.counts
+	s.Connected, s.Log, s.Acked = e.window.helloAcked(), e.journal.currentLog(), e.acked
+	s.Oldest, s.Newest = e.journal.bounds()
 	return s
 }

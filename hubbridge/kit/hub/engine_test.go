@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -76,13 +77,12 @@ func (l *lock) CloseRemoval(context.Context) error                 { return nil 
 
 func newTestEngine(t testing.TB, dir string) *Engine {
 	t.Helper()
-	e, err := NewEngine(
-		EngineConfig{ID: "hub-7k2m-q4xd-93ta", Dir: dir, Logger: streamstest.Logger()}, func() {},
-	)
+	cfg := Config{Dir: dir, Logger: streamstest.Logger()}.WithDefaults()
+	e, err := newEngine(cfg, "hub-7k2m-q4xd-93ta", func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.Close() })
+	t.Cleanup(func() { _ = e.close() })
 	return e
 }
 
@@ -161,7 +161,7 @@ func TestResponses(t *testing.T) {
 			t.Errorf("%s %s = %s\nwant %s", tc.method, tc.params, got, want)
 		}
 	}
-	if events := e.journal.Events(1, 10, 1<<20); len(events) != 1 ||
+	if events := e.journal.eventsFrom(1, 10, 1<<20); len(events) != 1 ||
 		!strings.Contains(
 			string(events[0]),
 			`"type":"channel.desired","device_id":1,"time":"2026-01-02T12:00:00.000000Z",`+
@@ -184,7 +184,7 @@ func TestCommandMemory(t *testing.T) {
 		t.Errorf("run %d times, want once", n)
 	}
 	e.send(h, "c2", "false", noon.Add(commandMemory))
-	if n := len(e.journal.Entries(entryCommand)); n != 1 || len(e.commands) != 1 {
+	if n := len(e.journal.entriesWith(entryCommand)); n != 1 || len(e.commands) != 1 {
 		t.Errorf("%d entries, %d commands after 24 hours, want the new one", n, len(e.commands))
 	}
 	e.send(h, "c1", "false", noon.Add(commandMemory))
@@ -207,7 +207,7 @@ func TestCommandMemoryOverRestart(t *testing.T) {
 		!strings.Contains(unavailable, "hub_unavailable") {
 		t.Fatalf("%s\n%s\n%s", accepted, rejected, unavailable)
 	}
-	if err := e.Close(); err != nil {
+	if err := e.close(); err != nil {
 		t.Fatal(err)
 	}
 	e = newTestEngine(t, dir)
@@ -268,20 +268,43 @@ func FuzzAck(f *testing.F) {
 	f.Add([]byte(`{"log":"x","through":9007199254740992}`), uint8(3))
 	f.Fuzz(func(t *testing.T, payload []byte, n uint8) {
 		e := newTestEngine(t, "")
-		e.journal.Reset("x", nil)
-		connection := e.Connect()
-		e.NextMessage(connection, noon)
+		e.journal.reset("x", nil)
+		connection := e.connect()
+		e.nextMessage(connection, noon)
 		for range n {
 			if _, err := e.Commit(noon, Change{Events: []Event{{Type: "t"}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		e.HandleAck(connection, payload, noon)
+		e.handleAck(connection, payload, noon)
 		for range 10 {
-			e.NextMessage(connection, noon)
+			e.nextMessage(connection, noon)
 		}
-		if s := e.Status(); s.Oldest > s.Newest+1 || s.Newest > protocol.MaxNumber+256 {
+		if s := e.status(); s.Oldest > s.Newest+1 || s.Newest > protocol.MaxNumber+256 {
 			t.Fatalf("%+v", s)
+		}
+	})
+}
+
+// FuzzDecodeRequest: a request that is not rejected has an id and a token that can be part of a topic.
+func FuzzDecodeRequest(f *testing.F) {
+	for _, seed := range []string{
+		`{"id":"1","token":"a/b","method":"devices.list","params":{},"timeout_ms":10000}`,
+		`{"id":"1","token":"#","method":"devices.list"}`, `{"id":"1","token":"a//b"}`, `[]`, `{`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		req, err := decodeRequest(payload)
+		if err != nil {
+			if !errors.Is(err, errBadRequest) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if req.ID == "" || strings.ContainsAny(req.Token, "+#\x00") ||
+			strings.Contains("/"+req.Token+"/", "//") {
+			t.Fatalf("id %q, token %q", req.ID, req.Token)
 		}
 	})
 }

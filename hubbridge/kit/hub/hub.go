@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/kit/hub/enrolment"
-	"hubcloud/hubbridge/kit/hub/notify"
 )
 
 // Hub is one hub. Make it with New. The end of Run closes it; Close closes a hub that never ran.
@@ -18,11 +16,11 @@ type Hub struct {
 	engine *Engine
 
 	// Only the goroutine of runConnections uses these two.
-	schedule enrolment.Schedule
-	identity *enrolment.Identity // nil before the first enrolment
+	schedule schedule
+	identity *identity // nil before the first enrolment
 
 	sendWake chan struct{} // wakes the sender; has a capacity of one
-	workers  workers       // senders and requests
+	workers  workers       // requests
 
 	mu          sync.Mutex
 	running     bool
@@ -39,18 +37,21 @@ func New(cfg Config) (*Hub, error) {
 	}
 	id, _ := domain.ParseSerial(cfg.Serial) // valid by Validate
 	cfg.Logger = cfg.Logger.With("hub_id", string(id))
-	identity, err := enrolment.Read(cfg.Dir, id)
+	identity, err := readIdentity(cfg.Dir, id)
 	if err != nil {
 		return nil, err
 	}
 	h := &Hub{
 		cfg: cfg, id: id,
-		schedule: enrolment.Schedule{Interval: cfg.EnrollEvery}, identity: identity,
+		schedule: schedule{interval: cfg.EnrollEvery}, identity: identity,
 		sendWake: make(chan struct{}, 1), interrupted: make(chan struct{}),
 	}
-	h.engine, err = NewEngine(cfg.engineConfig(id), func() { notify.Wake(h.sendWake) })
+	h.engine, err = newEngine(cfg, id, func() { wake(h.sendWake) })
 	if err != nil {
 		return nil, err
+	}
+	if identity != nil {
+		h.engine.setEnrolled()
 	}
 	return h, nil
 }
@@ -68,32 +69,39 @@ func (h *Hub) Run(ctx context.Context) error {
 
 	h.runConnections(ctx)
 	h.workers.wait()
-	return h.engine.Close()
+	return h.engine.close()
 }
 
 // Close closes a hub that never ran or whose Run has returned.
-func (h *Hub) Close() error { return h.engine.Close() }
+func (h *Hub) Close() error { return h.engine.close() }
 
 // ID returns the hub's id.
 func (h *Hub) ID() string { return string(h.id) }
 
-// Engine returns the hub's engine, for entries, the clock and a reset. Its Connect, Disconnect,
-// NextMessage and HandleAck must not be called.
+// Engine returns the hub's engine, for changes, entries, the clock, faults and a reset.
 func (h *Hub) Engine() *Engine { return h.engine }
 
 // Status returns the hub's position in its log.
-func (h *Hub) Status() Status { return h.engine.Status() }
+func (h *Hub) Status() Status { return h.engine.status() }
+
+// wake sends to ch, which has a capacity of one, unless a value already waits in it.
+func wake(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
 
 // WaitConnected waits until there is a connection on which the cloud has acknowledged the hello.
 // Its error is the cause of ctx.
 func (h *Hub) WaitConnected(ctx context.Context) error {
-	return h.engine.Wait(ctx, func() bool { return h.Status().Connected })
+	return h.engine.wait(ctx, func() bool { return h.Status().Connected })
 }
 
 // WaitAcked waits until the cloud has acknowledged the event with number seq. Its error is the
 // cause of ctx.
 func (h *Hub) WaitAcked(ctx context.Context, seq uint64) error {
-	return h.engine.Wait(ctx, func() bool { return h.Status().Acked >= seq })
+	return h.engine.wait(ctx, func() bool { return h.Status().Acked >= seq })
 }
 
 // Emit numbers and stores all of events, or none if it returns an error, and sends them until they

@@ -7,8 +7,8 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// Message is a message to publish to hub/<id>/<Suffix>.
-type Message struct {
+// message is a message to publish to hub/<id>/<Suffix>.
+type message struct {
 	Suffix  string
 	Payload []byte
 	// First and Last are the numbers of the first and last event of an events message; 0 in a
@@ -16,64 +16,69 @@ type Message struct {
 	First, Last uint64
 }
 
-// Connect begins a connection; a hello is its first message. It returns the number of the
-// connection. NextMessage and HandleAck do nothing for numbers of former connections, so goroutines
+// connect begins a connection; a hello is its first message. It returns the number of the
+// connection. nextMessage and handleAck do nothing for numbers of former connections, so goroutines
 // that still run for one take no messages from its successor.
-func (e *Engine) Connect() (connection uint64) {
+func (e *Engine) connect() (connection uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.connection++
-	e.window.Connect()
+	e.window.connect()
 	return e.connection
 }
 
-// Disconnect ends the connection.
-func (e *Engine) Disconnect() {
+// disconnect ends the connection.
+func (e *Engine) disconnect() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.connection++
-	e.window.Disconnect()
-	e.changes.Send()
+	e.counts.Disconnections++
+	e.window.disconnect()
+	e.changes.send()
 }
 
-// NextMessage returns the next message to send and counts it as sent: if the message is lost, no
-// ack arrives and its events are sent again. Call Sync before publishing it.
+// nextMessage returns the next message to send and counts it as sent: if the message is lost, no
+// ack arrives and its events are sent again. Call sync before publishing it.
 //
-// If there is nothing to send, m.Suffix is empty, and the caller calls NextMessage again at the
+// If there is nothing to send, m.Suffix is empty, and the caller calls nextMessage again at the
 // time due, or when the engine wakes it; a zero due means only then.
-func (e *Engine) NextMessage(connection uint64, now time.Time) (m Message, due time.Time) {
+func (e *Engine) nextMessage(connection uint64, now time.Time) (m message, due time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if connection != e.connection {
-		return Message{}, time.Time{}
+		return message{}, time.Time{}
 	}
-	oldest, newest := e.journal.Bounds()
-	step := e.window.Next(now, oldest, newest)
+	oldest, newest := e.journal.bounds()
+	next := e.window.next(now, oldest, newest)
 	switch {
-	case step.Hello:
-		e.window.HelloSent(now)
-		return Message{Suffix: "hello", Payload: e.hello(oldest, newest)}, time.Time{}
-	case step.From != 0:
+	case next.hello:
+		e.window.helloSent(now)
+		return message{Suffix: "hello", Payload: e.hello(oldest, newest)}, time.Time{}
+	case next.from != 0:
 		const frame = len(`{"log":"","events":[]}`)
-		events := e.journal.Events(
-			step.From, int(min(step.Limit, uint64(e.cfg.Batch))),
-			protocol.MaxMessageBytes-frame-len(e.journal.LogID()),
+		events := e.journal.eventsFrom(
+			next.from, int(min(next.limit, uint64(e.cfg.Batch))),
+			protocol.MaxMessageBytes-frame-len(e.journal.currentLog()),
 		)
 		if len(events) == 0 {
-			return Message{}, now // dropped since Bounds: decide again
+			return message{}, now // dropped since Bounds: decide again
 		}
-		m = Message{Suffix: "events", First: step.From, Last: step.From + uint64(len(events)) - 1}
-		m.Payload = eventsMessage(e.journal.LogID(), events)
-		e.window.EventsSent(m.Last, now)
+		m = message{Suffix: "events", First: next.from, Last: next.from + uint64(len(events)) - 1}
+		m.Payload = eventsMessage(e.journal.currentLog(), events)
+		e.window.eventsSent(m.Last, now)
+		if m.First <= e.sent {
+			e.counts.Resent += min(e.sent, m.Last) - m.First + 1
+		}
+		e.sent = max(e.sent, m.Last)
 		return m, time.Time{}
 	}
-	return Message{}, step.Wake
+	return message{}, next.wake
 }
 
 func (e *Engine) hello(oldest, newest uint64) []byte {
 	trusted := !e.clockUnknown
 	return mustJSON(protocol.Hello{
-		Protocol: protocol.Version, Log: e.journal.LogID(), Oldest: oldest, Newest: newest,
+		Protocol: protocol.Version, Log: e.journal.currentLog(), Oldest: oldest, Newest: newest,
 		ClockTrusted: &trusted,
 		Firmware:     &protocol.Firmware{Version: e.cfg.Firmware}, Network: e.cfg.Network,
 	})
@@ -98,9 +103,9 @@ func eventsMessage(logID string, events []json.RawMessage) []byte {
 	return append(out, "]}"...)
 }
 
-// HandleAck handles an ack and returns the number through which events are acknowledged. It returns
+// handleAck handles an ack and returns the number through which events are acknowledged. It returns
 // false, and changes nothing, for an unreadable ack or one of another log or connection.
-func (e *Engine) HandleAck(
+func (e *Engine) handleAck(
 	connection uint64, payload []byte, now time.Time,
 ) (through uint64, ok bool) {
 	var a protocol.Ack
@@ -109,11 +114,11 @@ func (e *Engine) HandleAck(
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if connection != e.connection || a.Log != e.journal.LogID() {
+	if connection != e.connection || a.Log != e.journal.currentLog() {
 		return 0, false
 	}
-	e.journal.Ack(a.Through)
-	e.window.Ack(a.Through, now)
+	e.journal.ack(a.Through)
+	e.window.ack(a.Through, now)
 	e.acked = max(e.acked, a.Through)
 	e.notify()
 	return a.Through, true

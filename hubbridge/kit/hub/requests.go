@@ -17,8 +17,8 @@ import (
 // bytes.
 const maxToken = 1024
 
-// ErrBadRequest is returned by DecodeRequest for a request that cannot be answered.
-var ErrBadRequest = errors.New("malformed request")
+// errBadRequest is returned by decodeRequest for a request that cannot be answered.
+var errBadRequest = errors.New("malformed request")
 
 var errNoDeviceID = Errorf(ErrorInvalidRequest, "device_id is missing")
 
@@ -33,19 +33,19 @@ var errSetupCode = Errorf(
 	"setup_code must be a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code",
 )
 
-// DecodeRequest decodes a request from the cloud. It returns ErrBadRequest if the request cannot be
+// decodeRequest decodes a request from the cloud. It returns errBadRequest if the request cannot be
 // answered: it is not readable, has no id, or its token cannot be part of a topic.
-func DecodeRequest(payload []byte) (protocol.Request, error) {
+func decodeRequest(payload []byte) (protocol.Request, error) {
 	var req protocol.Request
 	if err := json.Unmarshal(payload, &req); err != nil {
-		return req, fmt.Errorf("%w: %w", ErrBadRequest, err)
+		return req, fmt.Errorf("%w: %w", errBadRequest, err)
 	}
 	if req.ID == "" {
-		return req, fmt.Errorf("%w: id: must not be empty", ErrBadRequest)
+		return req, fmt.Errorf("%w: id: must not be empty", errBadRequest)
 	}
 	if !topicLevels(req.Token) {
 		return req, fmt.Errorf(
-			"%w: token: must be 1 to %d bytes of topic levels, without wildcards", ErrBadRequest,
+			"%w: token: must be 1 to %d bytes of topic levels, without wildcards", errBadRequest,
 			maxToken,
 		)
 	}
@@ -76,6 +76,9 @@ func (e *Engine) HandleRequest(
 	ctx context.Context, handler Handler, req protocol.Request, now time.Time,
 ) protocol.Response {
 	result, err := e.dispatch(ctx, handler, req, now)
+	e.mu.Lock()
+	e.counts.Requests++
+	e.mu.Unlock()
 	var raw json.RawMessage
 	if err == nil {
 		raw, err = json.Marshal(result)
@@ -172,8 +175,8 @@ func (e *Engine) dispatch(
 // harm. A number that may be used again after a power cut is not told: the cloud would ignore the
 // event that has it then.
 func (e *Engine) lastEvent() *uint64 {
-	_, newest := e.journal.Bounds()
-	if err := e.journal.Sync(); err != nil {
+	_, newest := e.journal.bounds()
+	if err := e.journal.sync(); err != nil {
 		e.cfg.Logger.Warn("last_event left out of an answer", "error", err)
 		return nil
 	}

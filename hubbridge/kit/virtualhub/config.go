@@ -6,10 +6,11 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"hubcloud/domain"
 	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
-	"hubcloud/hubbridge/kit/virtualhub/controller"
 	"hubcloud/hubbridge/protocol"
 )
 
@@ -21,14 +22,9 @@ type (
 	ChannelRef = device.Ref
 	// Event is an event for Emit.
 	Event = hub.Event
-	// Faults are the lasting faults of a hub.
-	Faults = controller.Faults
 	// Status is a hub's position in its log.
 	Status = hub.Status
 )
-
-// ErrNoWindow is returned by Join and Press if the window that they need is not open.
-var ErrNoWindow = controller.ErrNoWindow
 
 // Config configures a Hub. EnrollURL, Serial and Secret are required.
 type Config struct {
@@ -89,6 +85,13 @@ type Config struct {
 	// 1 s and 30 s.
 	BackoffMin, BackoffMax time.Duration
 
+	// Slots bounds how many hubs of one process enrol or connect at the same time. Defaults to no
+	// bound.
+	Slots *semaphore.Weighted
+
+	// OnAck is called with each acknowledged number of the hub's log, by one goroutine at a time. It
+	// must not block. Defaults to nothing.
+	OnAck func(through uint64)
 	// OnMessage is called with each message of the protocol that the hub sends or receives, by
 	// several goroutines. It must not block or change the payload. Defaults to nothing.
 	OnMessage func(topic string, payload []byte)
@@ -96,27 +99,26 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// WithDefaults returns a copy of cfg with the defaults of the fields that neither the controller
-// nor the hub library fills in.
+// WithDefaults returns a copy of cfg with the defaults of the fields that the hub library does not
+// fill in.
 func (cfg Config) WithDefaults() Config {
 	cfg.Firmware = cmp.Or(cfg.Firmware, "2.4.1")
+	if cfg.Devices == nil {
+		cfg.Devices = device.Demo()
+	}
+	if cfg.Joinable == nil {
+		cfg.Joinable = device.Joinable()
+	}
+	cfg.PairingWindow = cmp.Or(cfg.PairingWindow, 120*time.Second)
+	cfg.GiveUp = cmp.Or(cfg.GiveUp, 10*time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	return cfg
-}
-
-func (cfg Config) controllerConfig(id domain.HubID) controller.Config {
-	return controller.Config{
-		HubID: id, Durable: cfg.Dir != "", Devices: cfg.Devices, Joinable: cfg.Joinable,
-		Installer: cfg.Installer, Quiet: cfg.Quiet, Faults: cfg.Faults,
-		PairingWindow: cfg.PairingWindow, GiveUp: cfg.GiveUp,
-		Logger: cfg.Logger,
-	}
 }
 
 func (cfg Config) hubConfig(handler hub.Handler, network *faultyNetwork) hub.Config {
 	if cfg.Network == nil {
 		if id, ok := domain.ParseSerial(cfg.Serial); ok {
-			cfg.Network = controller.Network(id)
+			cfg.Network = simulatedNetwork(id)
 		}
 	}
 	return hub.Config{
@@ -126,6 +128,6 @@ func (cfg Config) hubConfig(handler hub.Handler, network *faultyNetwork) hub.Con
 		HTTPClient: cfg.HTTPClient, Dial: network.dial,
 		RenewBefore: cfg.RenewBefore, EnrollEvery: cfg.EnrollEvery, KeepAlive: cfg.KeepAlive,
 		BackoffMin: cfg.BackoffMin, BackoffMax: cfg.BackoffMax,
-		OnMessage: cfg.OnMessage, Logger: cfg.Logger,
+		Slots: cfg.Slots, OnAck: cfg.OnAck, OnMessage: cfg.OnMessage, Logger: cfg.Logger,
 	}
 }

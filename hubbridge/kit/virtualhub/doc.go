@@ -7,6 +7,8 @@
 // Run owns every goroutine and returns when all have ended. All methods are safe for concurrent
 // use, before, during and after Run.
 //
-// The packages below it are its parts: controller (the logic of the devices and faults) and device
-// (simulated devices). Package fleet runs many hubs in one process to generate load.
+// Serve offers the hubs of a process to other processes, which Find finds: `hubcloud sim` makes them
+// misbehave with an Action.
+//
+// Package device simulates the devices. Package fleet runs many hubs in one process to generate load.
 package virtualhub

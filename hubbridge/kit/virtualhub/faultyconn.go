@@ -2,15 +2,10 @@ package virtualhub
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 	"time"
 )
-
-// errCut is the error of reads and writes after a cut. It differs from net.ErrClosed because the
-// MQTT client takes net.ErrClosed for its own disconnect and does not report it.
-var errCut = errors.New("the connection was cut")
 
 // faultyNetwork opens TCP connections that can be cut or made half-open. The zero faultyNetwork is
 // ready for use.
@@ -37,7 +32,7 @@ func (n *faultyNetwork) cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.current != nil {
-		n.current.cut()
+		_ = n.current.Conn.Close()
 	}
 }
 
@@ -67,16 +62,8 @@ type faultyConn struct {
 
 	mu        sync.Mutex
 	halfOpen  bool
-	severed   bool
 	closed    chan struct{}
 	closeOnce sync.Once
-}
-
-func (c *faultyConn) cut() {
-	c.mu.Lock()
-	c.severed = true
-	c.mu.Unlock()
-	_ = c.Conn.Close()
 }
 
 // freeze makes the connection half-open, without notice to either end: writes succeed and are
@@ -99,7 +86,7 @@ func (c *faultyConn) Read(p []byte) (int, error) {
 	if !c.frozen() {
 		n, err := c.Conn.Read(p)
 		if !c.frozen() {
-			return n, c.cutError(err)
+			return n, err
 		}
 	}
 	<-c.closed
@@ -111,18 +98,7 @@ func (c *faultyConn) Write(p []byte) (int, error) {
 	if c.frozen() {
 		return len(p), nil
 	}
-	n, err := c.Conn.Write(p)
-	return n, c.cutError(err)
-}
-
-// cutError returns errCut in place of err after a cut.
-func (c *faultyConn) cutError(err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil && c.severed {
-		return errCut
-	}
-	return err
+	return c.Conn.Write(p)
 }
 
 // Close closes the connection. The peer of a half-open connection must not notice: there Close only

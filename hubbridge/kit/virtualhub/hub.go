@@ -3,6 +3,7 @@ package virtualhub
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -10,8 +11,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
-	"hubcloud/hubbridge/kit/hub/notify"
-	"hubcloud/hubbridge/kit/virtualhub/controller"
 )
 
 // ErrRunning is returned by a second Run.
@@ -21,7 +20,7 @@ var ErrRunning = hub.ErrRunning
 type Hub struct {
 	cfg        Config
 	hub        *hub.Hub
-	controller *controller.Controller
+	controller *controller
 	network    faultyNetwork
 	deviceWake chan struct{} // wakes runDevices; has a capacity of one
 }
@@ -30,21 +29,20 @@ type Hub struct {
 func New(cfg Config) (*Hub, error) {
 	h := &Hub{cfg: cfg.WithDefaults(), deviceWake: make(chan struct{}, 1)}
 	// The controller needs the engine of the library's hub, which needs a handler.
-	var handler struct{ *controller.Controller }
+	var handler struct{ *controller }
 	library, err := hub.New(h.cfg.hubConfig(&handler, &h.network))
 	if err != nil {
 		return nil, err
 	}
 	h.hub = library
 	h.cfg.Logger = h.cfg.Logger.With("hub_id", library.ID())
-	h.controller, err = controller.New(
-		h.cfg.controllerConfig(domain.HubID(library.ID())), library.Engine(),
-		func() { notify.Wake(h.deviceWake) },
+	h.controller, err = newController(
+		h.cfg, domain.HubID(library.ID()), library.Engine(), h.wakeDevices,
 	)
 	if err != nil {
 		return nil, errors.Join(err, library.Close())
 	}
-	handler.Controller = h.controller
+	handler.controller = h.controller
 	return h, nil
 }
 
@@ -54,13 +52,11 @@ func (h *Hub) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	hubCtx, stopHub := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error { return h.hub.Run(hubCtx) })
-	group.Go(func() error {
-		defer stopHub() // after the devices: a closed hub cannot store their changes
-		devices, ctx := errgroup.WithContext(ctx)
-		devices.Go(func() error { return h.runDevices(ctx) })
-		devices.Go(func() error { return h.runFaults(ctx) })
-		return devices.Wait()
-	})
+	var faults sync.WaitGroup
+	h.startFaults(ctx, &faults)
+	h.runDevices(ctx)
+	faults.Wait()
+	stopHub() // after the devices: a closed hub cannot store their changes
 	err := group.Wait()
 	if !errors.Is(err, ErrRunning) {
 		h.network.release()
@@ -72,17 +68,17 @@ func (h *Hub) Run(ctx context.Context) error {
 func (h *Hub) Close() error { return h.hub.Close() }
 
 // runDevices advances devices and windows.
-func (h *Hub) runDevices(ctx context.Context) error {
+func (h *Hub) runDevices(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-timer.C:
 		case <-h.deviceWake:
 		}
-		if due := h.controller.Advance(time.Now()); !due.IsZero() {
+		if due := h.controller.advance(time.Now()); !due.IsZero() {
 			timer.Reset(max(0, time.Until(due)))
 		} else {
 			timer.Stop()
@@ -90,20 +86,27 @@ func (h *Hub) runDevices(ctx context.Context) error {
 	}
 }
 
-// runFaults causes the periodic faults of the configuration.
-func (h *Hub) runFaults(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+// wakeDevices makes runDevices advance the devices soon. It does not block.
+func (h *Hub) wakeDevices() {
+	select {
+	case h.deviceWake <- struct{}{}:
+	default:
+	}
+}
+
+// startFaults starts what causes the periodic faults of the configuration until ctx ends.
+func (h *Hub) startFaults(ctx context.Context, running *sync.WaitGroup) {
 	every := func(d device.Duration, do func() error) {
 		if d == 0 {
 			return
 		}
-		group.Go(func() error {
+		running.Go(func() {
 			ticker := time.NewTicker(time.Duration(d))
 			defer ticker.Stop()
 			for {
 				select {
 				case <-ctx.Done():
-					return nil
+					return
 				case <-ticker.C:
 				}
 				if err := do(); err != nil {
@@ -116,7 +119,6 @@ func (h *Hub) runFaults(ctx context.Context) error {
 	every(h.cfg.Faults.LoseEvery, func() error { _, _, err := h.LoseEvents(10); return err })
 	every(h.cfg.Faults.MalformEvery, func() error { _, err := h.EmitMalformed(); return err })
 	every(h.cfg.Faults.ResetEvery, h.FactoryReset)
-	return group.Wait()
 }
 
 // ID returns the hub's id.

@@ -38,7 +38,7 @@ func (c *virtualhubFleetCommand) Run(ctx context.Context, out Output) error {
 		return installation.AsUsage(err)
 	}
 	hubFleet, err := fleet.New(fleet.Config{
-		EnrollURL: c.Enroll, Hubs: hubs, Rate: c.Rate, Saturate: c.Rate == 0, Batch: c.Batch,
+		EnrollURL: c.Enroll, Hubs: hubs, Rate: c.Rate, Batch: c.Batch,
 		HTTPClient: build.HTTPClient(enrolTimeout),
 		Logger:     slog.New(slog.DiscardHandler), // the lines of report say enough
 	})

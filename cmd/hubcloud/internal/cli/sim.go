@@ -11,7 +11,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
-	"hubcloud/hubbridge/kit/virtualhub/control"
+	"hubcloud/hubbridge/kit/virtualhub"
 )
 
 // simCommand groups the commands that make running virtual hubs misbehave.
@@ -72,12 +72,12 @@ type simFlags struct {
 }
 
 // find returns the running processes and their hubs. It returns an error if none runs a hub.
-func (f simFlags) find(ctx context.Context) ([]control.Process, error) {
-	folder, err := control.UserFolder()
+func (f simFlags) find(ctx context.Context) ([]virtualhub.Process, error) {
+	folder, err := virtualhub.UserFolder()
 	if err != nil {
 		return nil, err
 	}
-	processes, err := control.Find(ctx, folder)
+	processes, err := virtualhub.Find(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +90,12 @@ func (f simFlags) find(ctx context.Context) ([]control.Process, error) {
 		}
 		for i := range processes {
 			processes[i].Hubs = slices.DeleteFunc(
-				processes[i].Hubs, func(h control.Info) bool { return h.DataDir != dir },
+				processes[i].Hubs, func(h virtualhub.Info) bool { return h.DataDir != dir },
 			)
 		}
 	}
 	processes = slices.DeleteFunc(
-		processes, func(p control.Process) bool { return len(p.Hubs) == 0 },
+		processes, func(p virtualhub.Process) bool { return len(p.Hubs) == 0 },
 	)
 	if len(processes) == 0 {
 		return nil, fmt.Errorf(
@@ -108,7 +108,7 @@ func (f simFlags) find(ctx context.Context) ([]control.Process, error) {
 // findHub returns the hub that name stands for, and its process.
 func (f simFlags) findHub(
 	ctx context.Context, name string,
-) (process control.Process, hub control.Info, err error) {
+) (process virtualhub.Process, hub virtualhub.Info, err error) {
 	processes, err := f.find(ctx)
 	if err != nil {
 		return process, hub, err
@@ -169,17 +169,17 @@ func (c *simListCommand) Run(ctx context.Context, out Output) error {
 	if err != nil {
 		return err
 	}
-	var hubs []control.Info
+	var hubs []virtualhub.Info
 	for _, p := range processes {
 		hubs = append(hubs, p.Hubs...)
 	}
-	slices.SortFunc(hubs, func(a, b control.Info) int {
+	slices.SortFunc(hubs, func(a, b virtualhub.Info) int {
 		return strings.Compare(a.ID+a.DataDir, b.ID+b.DataDir)
 	})
 	header := []string{
 		"HUB", "NAME", "CONNECTED", "DEVICES", "UNSENT", "FAULTS", "DATA DIRECTORY",
 	}
-	return list(out.Out, c.outputFlags, each(hubs), header, func(h control.Info) []string {
+	return list(out.Out, c.outputFlags, each(hubs), header, func(h virtualhub.Info) []string {
 		faults, _ := json.Marshal(h.Faults) // a struct of plain values
 		return []string{
 			h.ID, h.Name, yesNo(h.Connected), fmt.Sprint(len(h.Devices)),
@@ -198,7 +198,7 @@ func (c *simListCommand) listDevices(ctx context.Context, out Output) error {
 		return printJSON(out.Out, hub)
 	}
 	header := []string{"DEVICE", "NAME", "REACHABLE", "CHANNELS"}
-	return list(out.Out, c.outputFlags, each(hub.Devices), header, func(d control.DeviceInfo) []string {
+	return list(out.Out, c.outputFlags, each(hub.Devices), header, func(d virtualhub.DeviceInfo) []string {
 		return []string{
 			fmt.Sprint(d.ID), d.Name, yesNo(d.Available), strings.Join(d.Channels, " "),
 		}
@@ -206,13 +206,13 @@ func (c *simListCommand) listDevices(ctx context.Context, out Output) error {
 }
 
 // do runs an action on the hub that name stands for, and prints what the hub did.
-func (f simFlags) do(ctx context.Context, out Output, name string, a control.Action) error {
+func (f simFlags) do(ctx context.Context, out Output, name string, a virtualhub.Action) error {
 	process, hub, err := f.findHub(ctx, name)
 	if err != nil {
 		return err
 	}
 	message, err := process.Do(ctx, hub.ID, a)
-	if wrong := new(control.ActionError); errors.As(err, &wrong) {
+	if wrong := new(virtualhub.ActionError); errors.As(err, &wrong) {
 		return installation.Usagef("%s: %s", hub.ID, wrong.Message)
 	}
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/hubbridge/kit/virtualhub/control"
+	"hubcloud/hubbridge/kit/virtualhub"
 )
 
 // simHub is an action on a hub.
@@ -20,7 +20,7 @@ type simHub struct {
 
 // act runs the action of the selected command. Some commands end the fault of another.
 func (c *simHub) act(
-	ctx context.Context, out Output, selected *kong.Context, a control.Action,
+	ctx context.Context, out Output, selected *kong.Context, a virtualhub.Action,
 ) error {
 	switch a.Verb = selected.Selected().Name; a.Verb {
 	case "online":
@@ -38,7 +38,7 @@ type simVerb struct{ simHub }
 
 // Run runs the action.
 func (c *simVerb) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, control.Action{})
+	return c.act(ctx, out, selected, virtualhub.Action{})
 }
 
 // simDeviceVerb is an action on a device.
@@ -49,7 +49,7 @@ type simDeviceVerb struct {
 
 // Run runs the action.
 func (c *simDeviceVerb) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, control.Action{Device: c.Device})
+	return c.act(ctx, out, selected, virtualhub.Action{Device: c.Device})
 }
 
 // simSwitchCommand begins or ends a fault of a hub.
@@ -60,7 +60,7 @@ type simSwitchCommand struct {
 
 // Run runs the action.
 func (c *simSwitchCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, control.Action{Off: c.Off})
+	return c.act(ctx, out, selected, virtualhub.Action{Off: c.Off})
 }
 
 // simDropCommand loses events.
@@ -79,7 +79,7 @@ func (c *simDropCommand) Validate() error {
 
 // Run runs the action.
 func (c *simDropCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, control.Action{Count: c.Count})
+	return c.act(ctx, out, selected, virtualhub.Action{Count: c.Count})
 }
 
 // simLateCommand delays answers.
@@ -90,7 +90,7 @@ type simLateCommand struct {
 
 // Run runs the action.
 func (c *simLateCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, control.Action{Delay: c.Delay})
+	return c.act(ctx, out, selected, virtualhub.Action{Delay: c.Delay})
 }
 
 // simSensorCommand triggers a boolean sensor, whose channel has the name of the command.
@@ -106,7 +106,7 @@ func (c *simSensorCommand) Run(ctx context.Context, out Output, selected *kong.C
 	if c.Clear {
 		value = json.RawMessage("false")
 	}
-	return c.do(ctx, out, c.Hub, control.Action{
+	return c.do(ctx, out, c.Hub, virtualhub.Action{
 		Verb: "report", Device: c.Device, Channel: selected.Selected().Name, Value: value,
 	})
 }
@@ -128,7 +128,7 @@ func (c *simBattery) Validate() error {
 
 // Run runs the action.
 func (c *simBattery) Run(ctx context.Context, out Output) error {
-	return c.do(ctx, out, c.Hub, control.Action{
+	return c.do(ctx, out, c.Hub, virtualhub.Action{
 		Verb: "report", Device: c.Device, Channel: "battery",
 		Value: fmt.Appendf(nil, "%g", c.Percent),
 	})
@@ -149,7 +149,7 @@ func (c *simReportCommand) Run(ctx context.Context, out Output, selected *kong.C
 	if err != nil {
 		return installation.AsUsage(err)
 	}
-	return c.act(ctx, out, selected, control.Action{
+	return c.act(ctx, out, selected, virtualhub.Action{
 		Device: c.Device, Channel: c.Channel, Endpoint: c.Endpoint, Value: value,
 	})
 }
@@ -164,7 +164,7 @@ type simRenameCommand struct {
 
 // Run runs the action.
 func (c *simRenameCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, control.Action{
+	return c.act(ctx, out, selected, virtualhub.Action{
 		Device: c.Device, Name: c.Name, Channel: c.Remove,
 	})
 }
@@ -181,7 +181,7 @@ type simJoinCommand struct {
 
 // Run runs the action.
 func (c *simJoinCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, control.Action{
+	return c.act(ctx, out, selected, virtualhub.Action{
 		Kind: c.Kind, Name: c.Name, Interview: c.Interview, WakesEvery: c.WakesEvery,
 	})
 }
@@ -208,7 +208,7 @@ func (c *simEmitCommand) Validate() error {
 
 // Run runs the action.
 func (c *simEmitCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, control.Action{
+	return c.act(ctx, out, selected, virtualhub.Action{
 		Type: c.Type, Device: c.Device, Data: json.RawMessage(c.Data),
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/kit/virtualhub"
-	"hubcloud/hubbridge/kit/virtualhub/control"
 )
 
 // enrolTimeout bounds an enrolment of a virtual hub.
@@ -87,8 +86,8 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 		return hub.Run(groupCtx)
 	})
 	group.Go(func() error {
-		hubs := []control.Hub{{Hub: hub}}
-		if err := control.Serve(controlCtx, control.Config{Hubs: hubs, DataDir: c.Dir}); err != nil {
+		hubs := []virtualhub.Served{{Hub: hub}}
+		if err := virtualhub.Serve(controlCtx, virtualhub.ServeConfig{Hubs: hubs, DataDir: c.Dir}); err != nil {
 			cfg.Logger.Warn("virtual hub not controllable", "hub_id", hub.ID(), "error", err)
 		}
 		return nil

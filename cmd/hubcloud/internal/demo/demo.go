@@ -20,7 +20,6 @@ import (
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/kit/virtualhub"
-	"hubcloud/hubbridge/kit/virtualhub/control"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/durablefile"
@@ -142,7 +141,7 @@ func Run(ctx context.Context, cfg Config, ready func(state State, link string)) 
 		group.Go(func() error { return runHub(ctx, cfg, h.Hub) })
 	}
 	group.Go(func() error {
-		err := control.Serve(ctx, control.Config{Hubs: running, DataDir: string(cfg.Dir)})
+		err := virtualhub.Serve(ctx, virtualhub.ServeConfig{Hubs: running, DataDir: string(cfg.Dir)})
 		if err != nil { // the demo works without `hubcloud sim`
 			cfg.Logger.Warn("virtual hubs not controllable", "error", err)
 		}
@@ -165,7 +164,7 @@ func Run(ctx context.Context, cfg Config, ready func(state State, link string)) 
 }
 
 // newHubs makes the demo's virtual hubs. If it returns an error, it has closed them.
-func newHubs(cfg Config, state State) (running []control.Hub, err error) {
+func newHubs(cfg Config, state State) (running []virtualhub.Served, err error) {
 	for _, h := range hubs {
 		hub, err := virtualhub.New(virtualhub.Config{
 			EnrollURL: cfg.Endpoints.PublicURL, Serial: h.id.Serial(), Secret: state.Secrets[h.id],
@@ -181,7 +180,7 @@ func newHubs(cfg Config, state State) (running []control.Hub, err error) {
 			}
 			return nil, err
 		}
-		running = append(running, control.Hub{Hub: hub, Name: h.name})
+		running = append(running, virtualhub.Served{Hub: hub, Name: h.name})
 	}
 	return running, nil
 }

@@ -1,0 +1,251 @@
+package hub
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+
+	"hubcloud/streams/filelock"
+)
+
+const (
+	fileName = "hub.journal"
+	// headerBytes is the size of what is before each record: its length, the CRC of the length, and
+	// the CRC of the record, 4 bytes each, little endian.
+	headerBytes = 12
+	// sectorBytes is the smallest unit in which disks write.
+	sectorBytes = 512
+	// maxRecordBytes is more than any record has: a greater length is damage.
+	maxRecordBytes = 256 << 20
+	// minRewriteBytes is the size up to which a file is not rewritten.
+	minRewriteBytes = 1 << 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// record is one record of the file. Every field is optional.
+type record struct {
+	// Log is the log id, in the first record of a file.
+	Log string `json:"log,omitempty"`
+	// Events are the events from the number First on.
+	First  uint64            `json:"first,omitempty"`
+	Events []json.RawMessage `json:"events,omitempty"`
+	// Through is the number up to which events are dropped.
+	Through uint64                     `json:"through,omitempty"`
+	Set     map[string]json.RawMessage `json:"set,omitempty"`
+	Delete  []string                   `json:"delete,omitempty"`
+}
+
+// disk is the file of a journal.
+type disk struct {
+	dir    string
+	lock   *filelock.Lock
+	file   *os.File
+	size   int64 // of the complete records
+	base   int64 // size after the last rewrite
+	synced bool
+	broken error // of a failed write that may have left an incomplete record
+}
+
+// openDisk locks dir, opens the file in it if there is one, and calls apply for each record in
+// order.
+func openDisk(dir string, apply func(record)) (*disk, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create journal directory: %w", err)
+	}
+	lock, err := filelock.Acquire(filepath.Join(dir, "lock"))
+	if errors.Is(err, filelock.ErrInUse) {
+		return nil, fmt.Errorf("%w: %s", ErrInUse, dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	d := &disk{dir: dir, lock: lock}
+	if err := d.load(apply); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+func (d *disk) load(apply func(record)) error {
+	f, err := os.OpenFile(d.path(), os.O_RDWR, 0o600)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	d.file = f
+	data, err := os.ReadFile(d.path())
+	if err != nil {
+		return fmt.Errorf("read journal: %w", err)
+	}
+	complete, err := decode(data, apply)
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, d.path())
+	}
+	if complete < len(data) {
+		if err := f.Truncate(int64(complete)); err != nil {
+			return fmt.Errorf("remove incomplete journal record: %w", err)
+		}
+	}
+	if _, err := f.Seek(int64(complete), 0); err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	d.size, d.base = int64(complete), int64(complete)
+	return nil
+}
+
+// decode calls apply for each record in data and returns the size of the complete records. A crash
+// may leave an incomplete record at the end, which decode ignores; any other damage is ErrCorrupt.
+func decode(data []byte, apply func(record)) (complete int, err error) {
+	for complete < len(data) {
+		rest := data[complete:]
+		if len(bytes.TrimRight(rest, "\x00")) < headerBytes {
+			return complete, nil // no record has only zeros
+		}
+		length := int(binary.LittleEndian.Uint32(rest))
+		if length > maxRecordBytes || checksum(rest[:4]) != binary.LittleEndian.Uint32(rest[4:]) {
+			return complete, ErrCorrupt
+		}
+		if len(rest) < headerBytes+length {
+			return complete, nil
+		}
+		body := rest[headerBytes : headerBytes+length]
+		if checksum(body) != binary.LittleEndian.Uint32(rest[8:]) {
+			if len(bytes.Trim(rest[headerBytes+length:], "\x00")) == 0 &&
+				lacksSector(body, complete+headerBytes) {
+				return complete, nil
+			}
+			return complete, ErrCorrupt
+		}
+		var r record
+		if json.Unmarshal(body, &r) != nil {
+			return complete, ErrCorrupt
+		}
+		apply(r)
+		complete += headerBytes + length
+	}
+	return complete, nil
+}
+
+// lacksSector reports whether a sector of a record, which begins at an offset in the file, was not
+// written before a power cut: it has only zeros then, and JSON has none. Damage of a record that was
+// written, and whose numbers may have been seen, looks different.
+func lacksSector(body []byte, offset int) bool {
+	for len(body) > 0 {
+		n := min(sectorBytes-offset%sectorBytes, len(body))
+		if len(bytes.Trim(body[:n], "\x00")) == 0 {
+			return true
+		}
+		body, offset = body[n:], offset+n
+	}
+	return false
+}
+
+func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
+
+func encode(r record) ([]byte, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode journal record: %w", err)
+	}
+	frame := make([]byte, headerBytes, headerBytes+len(body))
+	binary.LittleEndian.PutUint32(frame, uint32(len(body)))
+	binary.LittleEndian.PutUint32(frame[4:], checksum(frame[:4]))
+	binary.LittleEndian.PutUint32(frame[8:], checksum(body))
+	return append(frame, body...), nil
+}
+
+// append appends a record in one write. If the write fails, append truncates the file to its former
+// size.
+func (d *disk) append(r record) error {
+	if d.broken != nil {
+		return d.broken
+	}
+	frame, err := encode(r)
+	if err != nil {
+		return err
+	}
+	if _, err := d.file.Write(frame); err != nil {
+		err = fmt.Errorf("write journal: %w", err)
+		if _, seekErr := d.file.Seek(d.size, 0); seekErr != nil || d.file.Truncate(d.size) != nil {
+			d.broken = err
+		}
+		return err
+	}
+	d.size += int64(len(frame))
+	d.synced = false
+	return nil
+}
+
+func (d *disk) sync() error {
+	if d.synced {
+		return nil
+	}
+	if err := d.file.Sync(); err != nil {
+		return fmt.Errorf("sync journal: %w", err)
+	}
+	d.synced = true
+	return nil
+}
+
+// mostlyHistory reports whether a rewrite would shrink the file considerably.
+func (d *disk) mostlyHistory() bool { return d.size > minRewriteBytes && d.size > 3*d.base }
+
+// rewrite replaces the file with one of the given records. After a crash, either file is complete.
+func (d *disk) rewrite(records []record) (err error) {
+	temporary := d.path() + ".new"
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("rewrite journal: %w", err)
+	}
+	var size int64
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf(
+				"rewrite journal: %w", errors.Join(err, f.Close(), os.Remove(temporary)),
+			)
+		}
+	}()
+	for _, r := range records {
+		frame, err := encode(r)
+		if err != nil {
+			return err
+		}
+		if _, err := f.Write(frame); err != nil {
+			return err
+		}
+		size += int64(len(frame))
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, d.path()); err != nil {
+		return err
+	}
+	if dir, err := os.Open(d.dir); err == nil {
+		_ = dir.Sync() // makes the rename durable, on file systems that support it
+		_ = dir.Close()
+	}
+	if d.file != nil {
+		_ = d.file.Close()
+	}
+	d.file, d.size, d.base, d.synced, d.broken = f, size, size, true, nil
+	return nil
+}
+
+func (d *disk) close() error {
+	var err error
+	if d.file != nil {
+		err = errors.Join(d.file.Sync(), d.file.Close())
+	}
+	return errors.Join(err, d.lock.Release())
+}
+
+func (d *disk) path() string { return filepath.Join(d.dir, fileName) }
