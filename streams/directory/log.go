@@ -64,10 +64,35 @@ type Log struct {
 	admit func(bytes int) error
 }
 
+// ErrGone means that the stream is gone from a broker that has journals, which are created after it.
+// With an empty directory every hub would belong to whoever asks first.
+var ErrGone = fmt.Errorf(
+	"the directory is gone: the broker has no stream %s, but journals of its hubs",
+	streams.DirectoryStream,
+)
+
 // Open opens the stream, or creates it with that number of replicas on the broker: 1, 3 or 5. 0
 // keeps the number of an existing stream, and means 1 for a new one. Open returns
-// streams.ErrIncompatible for a stream with other properties.
+// streams.ErrIncompatible for a stream with other properties, and ErrGone.
 func Open(ctx context.Context, conns *streams.Conns, replicas int) (*Log, error) {
+	api := jsapi.New(conns.Cloud)
+	_, err := api.Info(ctx, streams.DirectoryStream)
+	if errors.Is(err, jsapi.ErrNoStream) {
+		if _, err = api.Info(ctx, streams.JournalStream(0)); err == nil {
+			return nil, ErrGone
+		}
+		if errors.Is(err, jsapi.ErrNoStream) {
+			err = nil // a new installation
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the directory: %w", err)
+	}
+	return Create(ctx, conns, replicas)
+}
+
+// Create is Open for a stream that may be gone.
+func Create(ctx context.Context, conns *streams.Conns, replicas int) (*Log, error) {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
 		return nil, fmt.Errorf("open the directory: %w", err)

@@ -184,7 +184,13 @@ func TestDamagedDirectory(t *testing.T) {
 	damage := func(text string) {
 		t.Helper()
 		s.Stop()
-		flip(t, path, func(data []byte) int { return bytes.Index(data, []byte(text)) })
+		if text == "" {
+			if err := os.RemoveAll(filepath.Dir(filepath.Dir(path))); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			flip(t, path, func(data []byte) int { return bytes.Index(data, []byte(text)) })
+		}
 		s.Launch()
 		select {
 		case <-s.Ended():
@@ -196,7 +202,7 @@ func TestDamagedDirectory(t *testing.T) {
 		}
 		out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", s.Dir, "--json")
 		if !strings.Contains(out, "restore --directory") {
-			t.Errorf("%s: the doctor does not name the hole:\n%s", text, out)
+			t.Errorf("%q: the doctor does not name the hole:\n%s", text, out)
 		}
 	}
 	restore := func(args ...string) (string, int) {
@@ -231,5 +237,25 @@ func TestDamagedDirectory(t *testing.T) {
 	s.Begin()
 	if got := sites(); !strings.Contains(got, `"New"`) {
 		t.Errorf("a later site is missing: %s", got)
+	}
+
+	damage("") // the whole stream is removed: the service went on with an empty directory
+	if errs, code := restore(saved); code != 0 {
+		t.Fatalf("create the directory from a backup: %s", errs)
+	}
+	s.Begin()
+	harness.RunBinary(t, "projections", "rebuild", "--data-dir", s.Dir)
+	if got := sites(); got != want {
+		t.Errorf("created again from a backup: got\n%s\nwant\n%s", got, want)
+	}
+
+	damage("")
+	if errs, code := restore("--accept-loss"); code != 0 {
+		t.Fatalf("accept the loss of the directory: %s", errs)
+	}
+	s.Begin()
+	if answer, err := tenant.Try(http.MethodGet, "/sites", nil); err != nil ||
+		answer.Status != http.StatusUnauthorized {
+		t.Errorf("a key of the lost directory: got %d, %v, want 401", answer.Status, err)
 	}
 }

@@ -18,8 +18,8 @@ type restoreCommand struct {
 	outputFlags
 	Dir             string `arg:"" optional:"" help:"Folder with the backup." type:"path"`
 	Check           bool   `help:"Only check the backup and describe it."`
-	Directory       bool   `help:"Only fill the holes of a damaged directory, from a backup or from a copy of a broker's store."`
-	AcceptLoss      bool   `help:"With --directory: record the loss of the events that no copy has."`
+	Directory       bool   `help:"Only put back the lost events of the directory, from a backup or from a copy of a broker's store."`
+	AcceptLoss      bool   `help:"With --directory: record the loss of what no copy has."`
 	Store           string `help:"With --directory: store of a stopped nats-server of your own (store_dir), instead of a data directory." type:"path" placeholder:"DIR"`
 	DataDir         string `help:"New or empty data directory to restore into." default:"./data" type:"path"`
 	NATSURL         string `help:"Empty external broker to restore into, instead of a data directory." name:"nats-url" placeholder:"URL"`
@@ -44,7 +44,8 @@ A DAMAGED DIRECTORY: where the disk has lost events of the directory, no service
 the command puts these events back in their places, from a backup or from a copy of another server's store, and changes nothing else; all later
 changes stay. Stop the service first; with a nats-server of your own, stop that, and give its --store. What no copy has is lost:
 --accept-loss records that, and the service starts again. A change that is lost then never happened: a revoked key or certificate may be valid
-again, a hub may have its former owner. The log of the service and hubcloud doctor name the times of the lost events.
+again, a hub may have its former owner. The log of the service and hubcloud doctor name the times of the lost events. Where the whole
+directory is gone, the command creates it again, from a backup or a copy; with --accept-loss alone, an empty one.
 
   hubcloud restore --directory --data-dir /var/lib/hubcloud /backups/monday
   hubcloud restore --directory --data-dir /var/lib/hubcloud --accept-loss

@@ -22,13 +22,21 @@ func (c *restoreCommand) fillDirectory(ctx context.Context, out Output) error {
 		store = dir.Path("nats", "durable")
 	}
 	filled, err := operator.FillDirectory{
-		Store: store, Source: c.Dir, AcceptLoss: c.AcceptLoss, Logger: textLogger(out, slog.LevelWarn),
+		Store: store, External: c.Store != "", Source: c.Dir, AcceptLoss: c.AcceptLoss,
+		Logger: textLogger(out, slog.LevelWarn),
 	}.Run(ctx)
 	if err != nil {
 		return fmt.Errorf("nothing was restored: %w", err)
 	}
 	if c.JSON {
 		return printJSON(out.Out, filled)
+	}
+	if filled.Gone {
+		fmt.Fprintf(out.Out, `The directory was created again with %d events, %d of which record a loss. What was changed after the copy is lost: look through
+the API keys, members and hub certificates, and revoke again what was revoked then. Build the read models again after the start: hubcloud
+projections rebuild. Start the service with its former flags.
+`, len(filled.Restored)+len(filled.Lost), len(filled.Lost))
+		return nil
 	}
 	if len(filled.Restored)+len(filled.Lost) == 0 {
 		fmt.Fprintln(out.Out, "The directory has no holes. Nothing was changed.")

@@ -91,11 +91,19 @@ func checkStores(ctx context.Context, t *target, err error, f *findings) {
 		)
 	}
 	folders, _ := filepath.Glob(t.path("nats", "durable", "jetstream", "*", "streams", "*"))
+	var lasting []string
 	for _, folder := range folders {
-		name := filepath.Base(folder)
-		if name != streams.DirectoryStream && !isJournal(name) {
-			continue
+		if name := filepath.Base(folder); name == streams.DirectoryStream || isJournal(name) {
+			lasting = append(lasting, name)
 		}
+	}
+	if len(lasting) > 0 && !slices.Contains(lasting, streams.DirectoryStream) {
+		f.wrong("the directory (%s) is gone", streams.DirectoryStream).todo(
+			"no service starts without it: create it again with `hubcloud restore --directory`, " +
+				"from a backup or another copy, or without one (--accept-loss)",
+		)
+	}
+	for _, name := range lasting {
 		found, err := broker.Holes(t.DataDir, name)
 		var holes []jsapi.Hole
 		for _, hole := range found {

@@ -17,10 +17,13 @@ import (
 	"hubcloud/streams/directory"
 )
 
-// FillDirectory fills the holes of the directory in the store of a stopped broker.
+// FillDirectory fills the holes of the directory in the store of a stopped broker, or puts back a
+// directory that is gone.
 type FillDirectory struct {
-	// Store is the folder with the server's streams.
-	Store string
+	// Store is the folder with the server's streams. External reports that it is the store of a
+	// nats-server of the operator's own.
+	Store    string
+	External bool
 	// Source is a backup, or a copy of a broker's store or of the stream's folder; "" for none.
 	Source string
 	// AcceptLoss records the loss of what Source does not have.
@@ -28,11 +31,12 @@ type FillDirectory struct {
 	Logger     *slog.Logger
 }
 
-// Filled is what FillDirectory has done: the sequences of the events that were restored, and of those
-// whose loss is recorded.
+// Filled is what FillDirectory has done: the sequences of the events that were restored, and the
+// sequences whose loss is recorded. Gone reports that the whole directory was put back.
 type Filled struct {
 	Restored []uint64 `json:"restored"`
 	Lost     []uint64 `json:"lost"`
+	Gone     bool     `json:"gone"`
 }
 
 // directoryFolder is the folder of the directory in a broker's store.
@@ -44,8 +48,11 @@ var directoryFolder = filepath.Join(
 func (f FillDirectory) Run(ctx context.Context) (Filled, error) {
 	filled := Filled{Restored: []uint64{}, Lost: []uint64{}}
 	folder := filepath.Join(f.Store, directoryFolder)
-	if _, err := os.Stat(folder); err != nil {
+	if _, err := os.Stat(f.Store); err != nil {
 		return filled, fmt.Errorf("there is no directory to be repaired: %w", err)
+	}
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return f.putBack(ctx)
 	}
 	if err := broker.Repair(f.Store, f.Logger); err != nil {
 		return filled, err

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -77,6 +78,9 @@ func (i *infrastructure) startReadModels(ctx context.Context) (_ *readModels, er
 func (s *readModels) openReadModels(ctx context.Context) error {
 	err := s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
 		s.directoryLog, err = directory.Open(ctx, s.conns, s.cfg.LogReplicas)
+		if errors.Is(err, directory.ErrGone) {
+			return s.directoryGone(err)
+		}
 		if err != nil {
 			return err
 		}
@@ -123,6 +127,17 @@ func (m models) DeviceLabels(
 		return nil, err
 	}
 	return state.Labels, nil
+}
+
+// directoryGone adds to an error that wraps directory.ErrGone what to do.
+func (s *readModels) directoryGone(err error) error {
+	how := "create it again with `hubcloud restore --directory`, from a backup or another copy, or " +
+		"without one (--accept-loss)"
+	if s.cfg.NATSURL != "" {
+		how = "stop the nats-servers, copy the stream's folder into their stores from an older copy, and " +
+			"start them; or restore a whole backup into an empty broker"
+	}
+	return finalError{fmt.Errorf("%w: %s", err, how)}
 }
 
 // checkDirectory returns an error if events of the directory are lost: nobody can tell then who owns
@@ -213,14 +228,16 @@ func (s *readModels) newDirectory(barrier *replicas.Barrier) *directory.Service 
 	})
 }
 
-// waitForAccess waits until the index of keys and hubs has applied the whole directory log.
+// waitForAccess waits until the index of keys and hubs has applied the whole directory log. What the
+// index has from read models of another directory, it has dropped by then.
 func (s *readModels) waitForAccess(ctx context.Context) error {
 	return s.retry(ctx, "the index of keys and hubs", func(ctx context.Context) error {
-		head, err := s.directoryLog.Head(ctx, 0)
-		if err != nil {
-			return err
+		select {
+		case <-s.access.Loaded():
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		return s.access.WaitFor(ctx, head)
 	})
 }
 
