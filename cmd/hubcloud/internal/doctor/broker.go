@@ -25,7 +25,7 @@ func checkBroker(ctx context.Context, t *target, f *findings) {
 	}
 	servers, err := t.servers()
 	if err != nil {
-		f.unclear("%s", err.Error()).todo(
+		f.unclear("%v", err).todo(
 			"see the broker's log: it accepts connections, but its system account does not answer",
 		)
 		return
@@ -205,12 +205,12 @@ func judgeCopies(t *target, f *findings) {
 		}
 	}
 	if len(leaderless) > 0 {
-		f.wrong("%s", "no leader: "+several(leaderless)).todo(
+		f.wrong("no leader: %s", several(leaderless)).todo(
 			"start the servers that have their copies",
 		)
 	}
 	if len(behind) > 0 {
-		f.warn("%s", "missing or incomplete copies: "+several(behind)).todo(
+		f.warn("missing or incomplete copies: %s", several(behind)).todo(
 			"start missing servers; copies catch up by themselves",
 		)
 	}

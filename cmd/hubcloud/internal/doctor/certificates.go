@@ -32,7 +32,7 @@ func checkCertificates(ctx context.Context, t *target, f *findings) {
 	for _, file := range t.Certificates {
 		chain, err := readCertificates(file)
 		if err != nil {
-			f.unclear("%s", err.Error()).todo(
+			f.unclear("%v", err).todo(
 				"check that the file of --certificate exists and is PEM",
 			)
 			continue

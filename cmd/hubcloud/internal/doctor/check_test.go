@@ -99,7 +99,7 @@ func TestWorstFindingIsTheVerdict(t *testing.T) {
 	} {
 		f := newFindings()
 		for _, v := range c.found {
-			f.add(v, "found", nil).todo("do")
+			f.add(v, "found").todo("do")
 		}
 		if got := f.component("c"); got.Verdict != c.want || got.OK != c.ok ||
 			len(got.Advice) != len(c.found) {

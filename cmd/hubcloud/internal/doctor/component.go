@@ -53,18 +53,20 @@ func (f *findings) note(format string, args ...any) {
 }
 
 // wrong adds a problem.
-func (f *findings) wrong(format string, args ...any) *findings { return f.add(Wrong, format, args) }
+func (f *findings) wrong(format string, args ...any) *findings { return f.add(Wrong, format, args...) }
 
 // warn adds what may become a problem.
-func (f *findings) warn(format string, args ...any) *findings { return f.add(Warning, format, args) }
+func (f *findings) warn(format string, args ...any) *findings { return f.add(Warning, format, args...) }
 
 // unclear adds what cannot be found out now.
-func (f *findings) unclear(format string, args ...any) *findings { return f.add(Unknown, format, args) }
+func (f *findings) unclear(format string, args ...any) *findings {
+	return f.add(Unknown, format, args...)
+}
 
 // skip adds what cannot be checked from here.
-func (f *findings) skip(format string, args ...any) *findings { return f.add(Skipped, format, args) }
+func (f *findings) skip(format string, args ...any) *findings { return f.add(Skipped, format, args...) }
 
-func (f *findings) add(v Verdict, format string, args []any) *findings {
+func (f *findings) add(v Verdict, format string, args ...any) *findings {
 	if severity[v] > severity[f.Verdict] {
 		f.Verdict = v
 	}
@@ -85,7 +87,7 @@ func (f *findings) unknown(what string, err error) {
 	if errors.Is(err, errNoBroker) {
 		advice = "see the component broker"
 	}
-	f.unclear("%s", what+err.Error()).todo(advice)
+	f.unclear("%s%v", what, err).todo(advice)
 }
 
 // merge adds the findings of another check, and its advice once.

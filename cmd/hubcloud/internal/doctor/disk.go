@@ -28,7 +28,7 @@ func checkDisk(_ context.Context, t *target, f *findings) {
 	}
 	volumes, err := t.volumes()
 	if err != nil {
-		f.unclear("%s", err.Error()).todo("check whether the disk is mounted (df)")
+		f.unclear("%v", err).todo("check whether the disk is mounted (df)")
 		return
 	}
 	for _, v := range volumes {

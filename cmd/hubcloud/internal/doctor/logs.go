@@ -176,8 +176,9 @@ func judge(limits Limits, f *findings, what, unit string, used, limit int64) {
 	case part < 0.8*limits.StorageUsed:
 		return
 	}
-	f.add(verdict, "%s has %d of at most %d %s (%.0f %%)", []any{what, used, limit, unit, part}).todo(
-		"beyond the limit, writes are rejected: raise the limit of " + what + ", or find out what fills it",
+	f.add(verdict, "%s has %d of at most %d %s (%.0f %%)", what, used, limit, unit, part).todo(
+		"beyond the limit, writes are rejected: raise the limit of " + what + ", or find out what " +
+			"fills it",
 	)
 }
 

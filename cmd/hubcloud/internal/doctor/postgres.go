@@ -119,13 +119,13 @@ func databaseAway(t *target, f *findings, err error) {
 	private := t.Started != nil && !t.Started.ExternalDatabase
 	switch {
 	case errors.Is(err, errNoDatabase) && t.DataDir == "":
-		f.skip("%s", err.Error()).todo("name it with --postgres-url to check it")
+		f.skip("%v", err).todo("name it with --postgres-url to check it")
 	case errors.Is(err, fs.ErrPermission):
-		f.unclear("%s", err.Error()).todo(
+		f.unclear("%v", err).todo(
 			"run the doctor as the user of the service: the database's URL may contain a password",
 		)
 	case errors.Is(err, errNoDatabase):
-		f.unclear("%s", err.Error()).todo(
+		f.unclear("%v", err).todo(
 			"name it with --postgres-url; the service writes it to postgres.json in its data " +
 				"directory",
 		)

@@ -78,7 +78,7 @@ func notRunning(t *target, f *findings) {
 	}
 	if lockHeld(t.path("LOCK")) {
 		f.warn(
-			"%s", "a service uses the data directory and is starting or stopping"+since(t.Started),
+			"a service uses the data directory and is starting or stopping%s", since(t.Started),
 		).todo("try again in a minute; the service's log shows what a longer start waits for")
 		return
 	}

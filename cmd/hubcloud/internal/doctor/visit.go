@@ -127,9 +127,9 @@ func checkReadiness(_ context.Context, v *visit, f *findings) {
 	for _, c := range v.components {
 		switch {
 		case c.Degraded:
-			f.warn("%s", "it serves, but "+c.Name+": "+c.Detail).todo(c.Action)
+			f.warn("it serves, but %s: %s", c.Name, c.Detail).todo(c.Action)
 		case !c.OK:
-			f.wrong("%s", "it is not ready: "+c.Name+": "+c.Detail).todo(c.Action)
+			f.wrong("it is not ready: %s: %s", c.Name, c.Detail).todo(c.Action)
 		}
 	}
 	if f.Verdict == OK {
