@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
@@ -173,61 +172,6 @@ func TestCommandWithoutEndpoint(t *testing.T) {
 		a := s.do("POST", devicesPath+"/2/commands", body)
 		if got := wantError(t, a, 404, domain.CodeNotFound); got != want {
 			t.Errorf("%s: got message %q, want %q", body, got, want)
-		}
-	}
-}
-
-// An Idempotency-Key is 1 to 255 characters of any kind, in one header.
-func TestIdempotencyKey(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	for name, tt := range map[string]struct {
-		values []string
-		ok     bool
-	}{
-		"none":                     {nil, true},
-		"one character":            {[]string{"x"}, true},
-		"a quoted string":          {[]string{`"8e03978e-40d5-43dd-bc93-6894a57f9324"`}, true},
-		"255 characters":           {[]string{strings.Repeat("x", 255)}, true},
-		"255 characters of UTF-8":  {[]string{strings.Repeat("€", 255)}, true},
-		"characters of Latin-1":    {[]string{"cl\xe9"}, true},
-		"a comma":                  {[]string{"a, b"}, true},
-		"empty":                    {[]string{""}, false},
-		"256 characters":           {[]string{strings.Repeat("x", 256)}, false},
-		"256 characters of UTF-8":  {[]string{strings.Repeat("€", 256)}, false},
-		"two":                      {[]string{"x", "y"}, false},
-		"the same, but two of it":  {[]string{"x", "x"}, false},
-		"nothing and then one key": {[]string{"", "x"}, false},
-	} {
-		req, err := http.NewRequest(
-			"POST", s.base+commandPath, strings.NewReader(`{"key":"lock","value":true}`),
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header = http.Header{
-			"Authorization":   {s.bearer},
-			"Content-Type":    {"application/json"},
-			"Idempotency-Key": tt.values,
-		}
-		res, err := s.client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-		want := http.StatusBadRequest
-		if tt.ok {
-			want = http.StatusAccepted
-		}
-		if res.StatusCode != want {
-			t.Errorf("%s: %d, want %d", name, res.StatusCode, want)
-		}
-		if tt.ok && len(tt.values) == 1 &&
-			s.hub.sent[len(s.hub.sent)-1].IdempotencyKey != tt.values[0] {
-			t.Errorf(
-				"%s: got key %q, want %q", name, s.hub.sent[len(s.hub.sent)-1].IdempotencyKey,
-				tt.values[0],
-			)
 		}
 	}
 }

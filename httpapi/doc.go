@@ -22,7 +22,7 @@
 // openapi.yaml describes all answers to programs, in OpenAPI 3.1. It is written by hand and served
 // at /v1/openapi.yaml, with a page to read it and try requests at /v1/reference. Tests compare it
 // with the routing table, the bodies' types, the domain's codes and scopes, in both directions;
-// they produce each answer that it describes, and black-box tests check every answer against it.
+// black-box tests produce each answer that it describes, and check every answer against it.
 // openapi-root.yaml describes the routes outside /v1 in the same way.
 //
 // Generators of clients must understand the document, so it uses no `if`, no schemas that are true

@@ -67,11 +67,11 @@ type event struct {
 
 // elsewhere holds the object schemas without a type in this package, and the tests that check them.
 var elsewhere = map[string]string{
-	"EventPage":           "written by hand: TestAnswersAreDescribed",
-	"FeedPage":            "written by hand: TestAnswersAreDescribed",
+	"EventPage":           "written by hand: the contract suite",
+	"FeedPage":            "written by hand: the contract suite",
 	"FeedGapData":         "written by package orgfeed: the contract suite",
-	"DeviceList":          "has no type of its own: TestAnswersAreDescribed",
-	"Health":              "has no type of its own: TestAnswersAreDescribed",
+	"DeviceList":          "has no type of its own: the contract suite",
+	"Health":              "has no type of its own: the contract suite",
 	"Color":               "a value, passed on as the hub sends it",
 	"Alarm":               "a value, passed on as the hub sends it",
 	"Scene":               "a value, passed on as the hub sends it",
@@ -188,8 +188,8 @@ func sameNames(one, other []openapitest.Field) bool {
 // Every type of this package that is encoded as JSON is compared with a schema.
 func TestBodiesAreCompared(t *testing.T) {
 	t.Parallel()
-	// The answers on the operators' port are not described. TestAnswersAreDescribed checks Build as
-	// a part of Health.
+	// The answers on the operators' port are not described. The contract suite checks Build
+	// as a part of Health.
 	compared := map[string]bool{
 		"Build":            true,
 		"apierror.Detail":  true,

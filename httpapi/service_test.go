@@ -206,27 +206,6 @@ func (s *service) form(a answer) string {
 	})
 }
 
-// checkForms sends requests in order and compares the responses' statuses and forms.
-func checkForms(t *testing.T, s *service, tests []formTest) {
-	t.Helper()
-	for _, tt := range tests {
-		a := s.do(tt.method, tt.path, tt.body)
-		if got := s.form(a); a.StatusCode != tt.status || got != tt.want {
-			t.Errorf(
-				"%s %s %s: got %d %s\nwant %d %s", tt.method, tt.path, tt.body, a.StatusCode, got,
-				tt.status, tt.want,
-			)
-		}
-		checkHeaders(t, a)
-	}
-}
-
-type formTest struct {
-	method, path, body string
-	status             int
-	want               string
-}
-
 // pipeListener is a listener of in-memory pipes.
 type pipeListener struct {
 	conns  chan net.Conn

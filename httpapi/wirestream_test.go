@@ -37,51 +37,6 @@ func TestStreamOverHTTP10(t *testing.T) {
 	}
 }
 
-// A client that does not read is disconnected ten seconds after its connection is full, which is
-// soon. Until then another client gets every event at once.
-func TestStalledReaderOverTCP(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes as long as a write may")
-	}
-	s := start(t, nil)
-	stalled, _ := s.raw(
-		t,
-		fmt.Sprintf(
-			"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, s.bearer,
-		),
-	)
-	defer stalled.Close()
-	open := s.stream()
-	open.block()
-	readers := func() int {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.readers
-	}
-	streamstest.Eventually(t, "both streams have readers", func() bool { return readers() == 2 })
-	began := time.Now()
-	const size = 10_000
-	var sent uint64
-	for readers() == 2 {
-		s.emit(1, size)
-		sent++
-		emitted := time.Now()
-		open.expect(string(encodedEvent(sent, size).Frame))
-		if took := time.Since(emitted); took > 20*time.Second {
-			t.Fatalf("event %d took %s, want at most 20 s", sent, took)
-		}
-		if took := time.Since(began); took > 2*writeTimeout {
-			t.Fatalf(
-				"got a stalled reader connected after %s and %d bytes, want it closed", took,
-				sent*size,
-			)
-		}
-		time.Sleep(5 * time.Millisecond) // the rate of the events
-	}
-	t.Logf("cut off after %s and %d bytes", time.Since(began), sent*size)
-}
-
 // A client that does not read uses limited memory, also in the kernel, whose default is megabytes.
 func TestStalledReaderTakesLittle(t *testing.T) {
 	t.Parallel()

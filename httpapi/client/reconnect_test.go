@@ -5,10 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"strconv"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,75 +41,6 @@ func TestStalledStreamsAreLeft(t *testing.T) {
 			t.Errorf("slow caller: read from %q, want one stream from a", positions(s))
 		}
 	})
-}
-
-// A real server misbehaves on each connection: it is silent, cuts the stream within an event,
-// repeats events, sends garbage, or ends at once. Every event is yielded once.
-func TestHostileStreams(t *testing.T) {
-	t.Parallel()
-	var connections atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		after, _ := strconv.ParseInt(strings.TrimPrefix(r.Header.Get("Last-Event-ID"), "c"), 10, 64)
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.(http.Flusher).Flush()
-		send := func(text string) {
-			io.WriteString(w, text)
-			w.(http.Flusher).Flush()
-		}
-		n := func(i int64) string { return "c" + strconv.FormatInt(i, 10) }
-		switch connections.Add(1) % 6 {
-		case 0:
-			<-r.Context().Done()
-		case 1:
-			send(frame(n(after + 1)))
-			send(frame(n(after + 2))[:70])
-			panic(http.ErrAbortHandler)
-		case 2:
-			for i := max(1, after-5); i <= after+2; i++ {
-				send(frame(n(i)))
-			}
-			panic(http.ErrAbortHandler)
-		case 3:
-			send(frame(n(after+1)) + "data: \x00\xff{{{\n\n")
-			<-r.Context().Done()
-		case 4:
-			w.Header().Set("Connection", "close")
-		default:
-			send("id: " + n(after) + "\n\n" + frame(n(after+1)) + frame(n(after+1)))
-		}
-	}))
-	defer server.Close()
-	c, err := New(
-		Config{
-			BaseURL: server.URL,
-			APIKey:  "k",
-			Retry:   Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond},
-		},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	next := 1
-	for event, err := range c.Events(ctx, "hub-1", "c0", StallTimeout(50*time.Millisecond)) {
-		if err != nil {
-			t.Fatalf(
-				"after %d events and %d connections: got %v, want all events", next-1,
-				connections.Load(), err,
-			)
-		}
-		if want := "c" + strconv.Itoa(next); event.Cursor != want {
-			t.Fatalf("%s in place of %s", event.Cursor, want)
-		}
-		if next++; next > 60 {
-			break
-		}
-	}
-	if connections.Load() < 50 {
-		t.Errorf("got %d connections, want at least 50", connections.Load())
-	}
 }
 
 // Comments keep a stream from being reconnected.

@@ -78,13 +78,12 @@ func one[T any](sequence iter.Seq2[T, error]) (T, error) {
 	return last, nil
 }
 
-// Every route is called with the contract's method, path, query and body, and nothing of the answer
-// is lost.
+// Routes are called with the contract's method, path, query and body, also where some of it is left
+// out, and nothing of an answer of any type is lost. The black-box tests call every route.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	list := func(item string) string { return `{"data":[` + item + `],"has_more":false}` }
-	name := "Lobby"
 	for _, tt := range []struct {
 		do       func(c *Client) (any, error)
 		request  string
@@ -93,28 +92,12 @@ func TestRoutes(t *testing.T) {
 		want     string // what of the response is given; all of it when empty
 	}{
 		{
-			func(c *Client) (any, error) { return one(c.Sites(ctx)) }, "GET /v1/sites", "",
-			list(siteJSON), siteJSON,
-		},
-		{
 			func(c *Client) (any, error) {
 				return c.SitesPage(ctx, PageQuery{
 					Limit: 7, StartingAfter: "s0",
 				})
 			},
 			"GET /v1/sites?limit=7&starting_after=s0", "", list(siteJSON), "",
-		},
-		{
-			func(c *Client) (any, error) { return c.CreateSite(ctx, "Home") }, "POST /v1/sites",
-			`{"name":"Home"}`, siteJSON, "",
-		},
-		{
-			func(c *Client) (any, error) { return c.Site(ctx, "s1") }, "GET /v1/sites/s1", "",
-			siteJSON, "",
-		},
-		{
-			func(c *Client) (any, error) { return c.RenameSite(ctx, "s1", "Home") },
-			"PATCH /v1/sites/s1", `{"name":"Home"}`, siteJSON, "",
 		},
 		{
 			func(c *Client) (any, error) { return one(c.States(ctx, StateFilter{})) },
@@ -143,23 +126,12 @@ func TestRoutes(t *testing.T) {
 			list(listedHubJSON), listedHubJSON,
 		},
 		{
-			func(c *Client) (any, error) { return one(c.Hubs(ctx, "s1")) },
-			"GET /v1/hubs?site_id=s1", "", list(listedHubJSON), listedHubJSON,
-		},
-		{
 			func(c *Client) (any, error) {
 				return c.AddHub(ctx, HubAddition{
 					Serial: "HUB-1", SiteID: "s1",
 				})
 			},
 			"POST /v1/hubs", `{"serial":"HUB-1","site_id":"s1"}`, newHubJSON, "",
-		},
-		{func(c *Client) (any, error) {
-			return c.AddHub(ctx, HubAddition{Serial: "HUB-1", SiteID: "s1", Name: &name})
-		}, "POST /v1/hubs", `{"serial":"HUB-1","site_id":"s1","name":"Lobby"}`, hubJSON, ""},
-		{
-			func(c *Client) (any, error) { return c.Hub(ctx, "hub-1") }, "GET /v1/hubs/hub-1", "",
-			hubJSON, "",
 		},
 		{
 			func(c *Client) (any, error) {
@@ -168,18 +140,6 @@ func TestRoutes(t *testing.T) {
 				})
 			},
 			"PATCH /v1/hubs/hub-1", `{"name":null,"site_id":"s2"}`, hubJSON, "",
-		},
-		{
-			func(c *Client) (any, error) {
-				return c.UpdateHub(ctx, "hub-1", HubUpdate{
-					SiteID: "s2",
-				})
-			},
-			"PATCH /v1/hubs/hub-1", `{"site_id":"s2"}`, hubJSON, "",
-		},
-		{
-			func(c *Client) (any, error) { return nil, c.ResetLink(ctx, "hub-1") },
-			"POST /v1/hubs/hub-1/reset-link", "", "", "",
 		},
 		{
 			func(c *Client) (any, error) { return c.Devices(ctx, "hub-1") },
@@ -202,32 +162,12 @@ func TestRoutes(t *testing.T) {
 			"PATCH /v1/hubs/hub-1/devices/3", `{"room":""}`, labelJSON, "",
 		},
 		{
-			func(c *Client) (any, error) { return nil, c.ForgetDevice(ctx, "hub-1", 3) },
-			"DELETE /v1/hubs/hub-1/devices/3", "", "", "",
-		},
-		{
-			func(c *Client) (any, error) { return c.OpenPairing(ctx, "hub-1", "") },
-			"POST /v1/hubs/hub-1/pairing", "", windowJSON, "",
-		},
-		{
 			func(c *Client) (any, error) { return c.OpenPairing(ctx, "hub-1", "12345") },
 			"POST /v1/hubs/hub-1/pairing", `{"setup_code":"12345"}`, windowJSON, "",
 		},
 		{
-			func(c *Client) (any, error) { return nil, c.ClosePairing(ctx, "hub-1") },
-			"DELETE /v1/hubs/hub-1/pairing", "", "", "",
-		},
-		{
-			func(c *Client) (any, error) { return c.OpenRemoval(ctx, "hub-1") },
-			"POST /v1/hubs/hub-1/removal", "", windowJSON, "",
-		},
-		{
 			func(c *Client) (any, error) { return c.OpenRemoval(ctx, "hub-1") },
 			"POST /v1/hubs/hub-1/removal", "", "", `{"status":"","expires_in":0}`,
-		},
-		{
-			func(c *Client) (any, error) { return nil, c.CloseRemoval(ctx, "hub-1") },
-			"DELETE /v1/hubs/hub-1/removal", "", "", "",
 		},
 		{func(c *Client) (any, error) {
 			return c.Send(ctx, Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true})
@@ -252,32 +192,8 @@ func TestRoutes(t *testing.T) {
 			list(memberJSON), memberJSON,
 		},
 		{
-			func(c *Client) (any, error) { return c.Member(ctx, "m1") }, "GET /v1/members/m1", "",
-			memberJSON, "",
-		},
-		{
-			func(c *Client) (any, error) { return c.ChangeRole(ctx, "m1", RoleAdmin) },
-			"PATCH /v1/members/m1", `{"role":"admin"}`, memberJSON, "",
-		},
-		{
-			func(c *Client) (any, error) { return nil, c.RemoveMember(ctx, "m1") },
-			"DELETE /v1/members/m1", "", "", "",
-		},
-		{
-			func(c *Client) (any, error) { return one(c.Invitations(ctx)) }, "GET /v1/invitations",
-			"", list(invitationJSON), invitationJSON,
-		},
-		{
-			func(c *Client) (any, error) { return c.Invite(ctx, "a@b.test", "") },
-			"POST /v1/invitations", `{"email":"a@b.test"}`, invitationJSON, "",
-		},
-		{
 			func(c *Client) (any, error) { return c.Invite(ctx, "a@b.test", RoleAdmin) },
 			"POST /v1/invitations", `{"email":"a@b.test","role":"admin"}`, invitationJSON, "",
-		},
-		{
-			func(c *Client) (any, error) { return nil, c.RevokeInvitation(ctx, "i1") },
-			"DELETE /v1/invitations/i1", "", "", "",
 		},
 		{
 			func(c *Client) (any, error) { return c.Hub(ctx, "a/b?c#d%") },

@@ -52,17 +52,19 @@ type Files struct {
 	shared bool
 }
 
-// file is kept compressed, as it is sent to almost every client.
+// file is a file of a page, compressed, as it is sent to almost every client; or a document as it is.
 type file struct {
 	contentType, etag string
-	gzipped           []byte
+	gzipped, plain    []byte
 }
 
 // Documents returns documents in YAML, by name.
 func Documents(texts map[string]string) Files {
 	f := Files{files: map[string]file{}}
 	for name, text := range texts {
-		f.add(name, contentTypeOf(name), []byte(text))
+		f.files[name] = file{
+			contentType: contentTypeOf(name), etag: etagOf([]byte(text)), plain: []byte(text),
+		}
 	}
 	return f
 }
@@ -106,8 +108,14 @@ func Link() Files {
 }
 
 func (f Files) add(name, contentType string, content []byte) {
+	f.files[name] = file{
+		contentType: contentType, etag: etagOf(content), gzipped: compress(content),
+	}
+}
+
+func etagOf(content []byte) string {
 	sum := sha256.Sum256(content)
-	f.files[name] = file{contentType, `"` + hex.EncodeToString(sum[:8]) + `"`, compress(content)}
+	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
 // contentTypeOf returns the media type for the extension of a name: RFC 9512 for YAML, RFC 7763 for
@@ -140,15 +148,15 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	if !ok {
 		return false
 	}
-	content, header := asset.gzipped, w.Header()
+	content, header := asset.plain, w.Header()
 	header.Set("ETag", asset.etag)
 	// Clients must revalidate, so that they see a new version at once.
 	header.Set("Cache-Control", "no-cache")
-	header.Set("Vary", "Accept-Encoding")
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "no-referrer")
 	if f.policy != "" {
+		header.Set("Vary", "Accept-Encoding")
 		header.Set("Content-Security-Policy", f.policy)
+		header.Set("Referrer-Policy", "no-referrer")
 	}
 	if f.shared {
 		header.Set("Access-Control-Allow-Origin", "*")
@@ -158,10 +166,13 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 		return true
 	}
 	header.Set("Content-Type", asset.contentType)
-	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
+	switch {
+	case content != nil:
+	case acceptsGzip(r.Header.Values("Accept-Encoding")):
 		header.Set("Content-Encoding", "gzip")
-	} else {
-		content = decompress(content)
+		content = asset.gzipped
+	default:
+		content = decompress(asset.gzipped)
 	}
 	header.Set("Content-Length", strconv.Itoa(len(content)))
 	_, _ = w.Write(content) // fails only if the client has gone

@@ -1,9 +1,6 @@
 package openapitest
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"slices"
 )
 
@@ -59,50 +56,6 @@ func (d *Document) Enum(name string) []string {
 // Scopes returns the description of the scopes of an API key.
 func (d *Document) Scopes() string {
 	return d.root.get("components", "securitySchemes", "apiKey", "description").text()
-}
-
-// CheckOrder checks that the fields of a JSON text, at every depth, are in the order of their
-// schemas.
-func (d *Document) CheckOrder(schema string, body []byte) error {
-	return checkOrder(d.component(schema), body)
-}
-
-func checkOrder(schema place, body []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	opening, err := decoder.Token()
-	if err != nil {
-		return err
-	}
-	var listed, given []string
-	for name := range schema.get("properties").entries() {
-		listed = append(listed, name)
-	}
-	for decoder.More() {
-		part := schema.get("items")
-		if opening == json.Delim('{') {
-			name, err := decoder.Token()
-			if err != nil {
-				return err
-			}
-			given = append(given, fmt.Sprint(name))
-			part = schema.get("properties", fmt.Sprint(name))
-		}
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return err
-		}
-		if err := checkOrder(part, value); err != nil {
-			return err
-		}
-	}
-	required := schema.get("required").texts()
-	listed = slices.DeleteFunc(listed, func(name string) bool { // what may be left out, and is
-		return !slices.Contains(given, name) && !slices.Contains(required, name)
-	})
-	if listed != nil && given != nil && !slices.Equal(listed, given) {
-		return fmt.Errorf("the fields of %s are %v; listed are %v", schema.pointer, given, listed)
-	}
-	return nil
 }
 
 // roots returns the top of each document.

@@ -1,10 +1,7 @@
 package httpapi
 
 import (
-	"context"
-	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"reflect"
@@ -13,22 +10,14 @@ import (
 	"testing"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/apierror"
 	"hubcloud/httpapi/openapitest"
 	"hubcloud/hubbridge/protocol"
 )
 
-// there and notThere build paths and bodies of things that the organization of startReal has and
-// does not have.
-var (
-	there = strings.NewReplacer(
-		"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2",
-		"{member_id}", memberAdmin, "{invitation_id}", invitationOne,
-	)
-	notThere = strings.NewReplacer(
-		"{site_id}", nowhere, "{hub_id}", string(hubNone), "{device_id}", "99", "{member_id}",
-		nowhere, "{invitation_id}", nowhere, siteOne, nowhere,
-	)
+// there builds paths of things that the organization of startReal has.
+var there = strings.NewReplacer(
+	"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2",
+	"{member_id}", memberAdmin, "{invitation_id}", invitationOne,
 )
 
 // requestBodies holds bodies with every field that startReal's service accepts, by the name of
@@ -45,113 +34,6 @@ var requestBodies = map[string]string{
 	"RoleChange":         `{"role":"member"}`,
 	"InvitationRequest":  `{"email":"grace@example.com","role":"admin"}`,
 	"CertificateRequest": `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"right","csr":"x"}`,
-}
-
-// Each answer that openapi.yaml describes, by operation, status and error type, is produced and
-// checked against the document, including the order of its fields. A described answer that no route
-// can give fails here.
-func TestAnswersAreDescribed(t *testing.T) {
-	t.Parallel()
-	d, routes := described(t), describable(t)
-	real := startReal(t, nil)
-	for _, op := range d.Operations {
-		for _, status := range op.Statuses() {
-			types := op.Types(status)
-			if len(types) == 0 {
-				types = []string{""}
-			}
-			for _, code := range types {
-				t.Run(fmt.Sprint(op, " ", status, " ", code), func(t *testing.T) {
-					a := bringAbout(t, real, op, routes[op.String()], status, domain.Code(code))
-					var body apierror.Body
-					if err := json.Unmarshal([]byte(a.body), &body); code != "" &&
-						op.Method != http.MethodHead &&
-						(err != nil || string(body.Error.Type) != code) {
-						t.Errorf("got answer %s, want type %s", a.body, code)
-					}
-					if a.StatusCode != status {
-						t.Fatalf("got answer %d %s, want %d", a.StatusCode, a.body, status)
-					}
-					path := a.Request.URL.EscapedPath()
-					err := d.Check(op.Method, path, status, a.Header, []byte(a.body))
-					if err != nil {
-						t.Error(err)
-					}
-					if schema := op.Schema(status); schema != "" && a.body != "" {
-						if err := d.CheckOrder(schema, []byte(a.body)); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-		}
-	}
-}
-
-// bringAbout sends a request that should get the answer. Code is "" if the answer is not an error.
-// It uses the service real, or a service of its own for faults that real parts cannot show.
-func bringAbout(
-	t *testing.T, real *service, op *openapitest.Operation, rt *route, status int, code domain.Code,
-) answer {
-	t.Helper()
-	path, body := op.Pattern, requestBodies[op.Body]
-	s, headers := real, []string{}
-	switch code {
-	case "":
-		switch {
-		case status == http.StatusServiceUnavailable || strings.HasSuffix(path, "/stream"):
-			s = start(t, nil)
-			s.drain()
-		case strings.HasSuffix(path, "/events"):
-			s = start(t, nil) // its log is empty: the real service's has events after List
-		case status == http.StatusNotModified:
-			headers = []string{"If-None-Match", s.do(op.Method, path, body).Header.Get("ETag")}
-		case op.Method == http.MethodDelete:
-			s = startReal(t, nil)
-		}
-	case domain.CodeInvalidRequest:
-		body = strings.Repeat(" ", maxBody+1)
-	case domain.CodeNotFound:
-		path, body = notThere.Replace(path), notThere.Replace(body)
-	case domain.CodeForbidden:
-		path = strings.Replace(path, "{member_id}", memberOwner, 1)
-		body = strings.Replace(body, `"admin"`, `"owner"`, 1)
-	case domain.CodeHubNotAddable:
-		body = strings.Replace(body, "HUB-7K2M-Q4XD-93TA", string(hubNone), 1)
-	case domain.CodeInsufficientScope:
-		s = start(t, nil)
-		bearer, _ := s.addKey(orgOne, 9)
-		headers = []string{"Authorization", bearer}
-	case domain.CodeRateLimited:
-		s = start(t, func(c *Config) { c.Rate, c.Burst = 0.001, 1 })
-		s.do(op.Method, there.Replace(path), strings.Repeat(" ", maxBody+1))
-	case domain.CodeInternal:
-		s = start(t, func(c *Config) { // a route that calls any port panics
-			c.ReadModels, c.Directory, c.Devices, c.Commands = nil, nil, nil, nil
-			c.Events, c.OrgEvents, c.FeedReaders, c.Enrolment = nil, nil, nil, nil
-			c.Ready = func(context.Context) []Component { panic("no components") }
-		})
-	default:
-		if code == domain.CodeIdempotencyConflict && !rt.asksHub {
-			headers = []string{"Idempotency-Key", rand.Text()}
-			s.do(op.Method, path, strings.Replace(body, `"name":"`, `"name":"Old `, 1), headers...)
-			body = strings.Replace(body, `"role":"admin"`, `"role":"member"`, 1)
-			break
-		}
-		view := newReplicaView()
-		s = start(t, func(c *Config) { c.Freshness = view })
-		switch fault := domain.Errorf(code, "because"); {
-		case code == domain.CodeUnauthenticated && rt.access == forKey:
-			headers = []string{"Authorization", ""}
-		case code == domain.CodeServiceUnavailable && rt.access == forKey:
-			view.lose()
-		case rt.asksHub:
-			s.hub.fault = fault
-		default: // of event logs and enrolment
-			s.fault = fault
-		}
-	}
-	return s.do(op.Method, there.Replace(path), body, headers...)
 }
 
 func namesOf(fields []openapitest.Field) []string {
