@@ -28,7 +28,7 @@
 // Generators of clients must understand the document, so it uses no `if`, no schemas that are true
 // or false, no servers of single paths, and no defaults of fields. What that leaves open, two
 // extensions say: x-error-types of an answer, and x-values-by-key for the value of a channel.
-// Package openapitest checks both.
+// The tests under test/openapi check both.
 //
 // The hub protocol is described at /link/ (package docpages).
 //

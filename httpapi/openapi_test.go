@@ -9,18 +9,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/apierror"
-	"hubcloud/httpapi/openapitest"
 )
-
-// described returns openapi.yaml and openapi-root.yaml, parsed as one document.
-func described(t testing.TB) *openapitest.Document {
-	t.Helper()
-	d, err := openapitest.Parse(nil, OpenAPI(), OpenAPIRoot())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
 
 // describable returns the routes that openapi.yaml must describe: all but the pages for people.
 func describable(t *testing.T) map[string]*route {
@@ -40,7 +29,7 @@ func describable(t *testing.T) map[string]*route {
 func TestRoutesAreDescribed(t *testing.T) {
 	t.Parallel()
 	routes := describable(t)
-	for _, op := range described(t).Operations {
+	for _, op := range described(t).operations {
 		name := op.String()
 		rt, ok := routes[name]
 		if !ok {
@@ -48,35 +37,35 @@ func TestRoutesAreDescribed(t *testing.T) {
 			continue
 		}
 		delete(routes, name)
-		if op.Scope != string(rt.scope) || op.Keyless != (rt.access != forKey) {
+		if op.scope != string(rt.scope) || op.keyless != (rt.access != forKey) {
 			t.Errorf(
 				"%s: described with scope %q, keyless: %t, want scope %q as its route", name,
-				op.Scope, op.Keyless, rt.scope,
+				op.scope, op.keyless, rt.scope,
 			)
 		}
-		described := strings.HasPrefix(op.Description, "Scope: `"+op.Scope+"`.\n")
-		if described != (op.Scope != "") {
+		described := strings.HasPrefix(op.description, "Scope: `"+op.scope+"`.\n")
+		if described != (op.scope != "") {
 			t.Errorf(
-				"%s: description begins with %.30q, want its scope %q", name, op.Description,
-				op.Scope,
+				"%s: description begins with %.30q, want its scope %q", name, op.description,
+				op.scope,
 			)
 		}
-		if query := slices.Sorted(slices.Values(op.Query)); !slices.Equal(
+		if query := slices.Sorted(slices.Values(op.query)); !slices.Equal(
 			query, slices.Sorted(slices.Values(rt.query)),
 		) {
 			t.Errorf("%s: described with parameters %v, want %v as its route", name, query, rt.query)
 		}
-		if (op.Body != "") != rt.readsBody {
+		if (op.body != "") != rt.readsBody {
 			t.Errorf(
-				"%s: described with body %q, want one: %t as its route", name, op.Body,
+				"%s: described with body %q, want one: %t as its route", name, op.body,
 				rt.readsBody,
 			)
 		}
-		if want := statusesOf(rt); !slices.Equal(op.Statuses(), want) {
-			t.Errorf("%s: described are %v; the route answers %v", name, op.Statuses(), want)
+		if want := statusesOf(rt); !slices.Equal(op.statuses(), want) {
+			t.Errorf("%s: described are %v; the route answers %v", name, op.statuses(), want)
 		}
-		for _, status := range op.Statuses() {
-			counted := slices.Contains(op.Headers(status), "Ratelimit-Remaining")
+		for _, status := range op.statuses() {
+			counted := slices.Contains(op.answers[status].headers, "Ratelimit-Remaining")
 			if counted != (rt.access != forAnyone) {
 				t.Errorf(
 					"%s: %d described with rate limit: %t, want %t", name, status, counted,
@@ -151,7 +140,7 @@ func TestErrorTypesAreDescribed(t *testing.T) {
 	statuses := apierror.Statuses()
 	t.Parallel()
 	d := described(t)
-	types := d.Enum("ErrorType")
+	types := d.schema("ErrorType").get("enum").texts()
 	for _, name := range types {
 		if statuses[domain.Code(name)] == 0 {
 			t.Errorf("%s: described, want only codes that exist", name)
@@ -163,9 +152,9 @@ func TestErrorTypesAreDescribed(t *testing.T) {
 		}
 	}
 	used := map[string]bool{}
-	for _, op := range d.Operations {
-		for _, status := range op.Statuses() {
-			for _, name := range op.Types(status) {
+	for _, op := range d.operations {
+		for _, status := range op.statuses() {
+			for _, name := range op.answers[status].types {
 				used[name] = true
 				if statuses[domain.Code(name)] != status {
 					t.Errorf(
@@ -174,7 +163,7 @@ func TestErrorTypesAreDescribed(t *testing.T) {
 					)
 				}
 			}
-			if status >= 400 && len(op.Types(status)) == 0 && op.Pattern != "/readyz" {
+			if status >= 400 && len(op.answers[status].types) == 0 && op.pattern != "/readyz" {
 				t.Errorf("%v: %d described without types, want some", op, status)
 			}
 		}
@@ -192,7 +181,7 @@ func TestScopesAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := described(t)
 	var lines []string
-	for line := range strings.Lines(d.Scopes()) {
+	for line := range strings.Lines(d.roots[0].get("components", "securitySchemes", "apiKey", "description").text()) {
 		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok &&
 			strings.HasPrefix(line, "| `") {
 			lines = append(lines, name)
@@ -203,7 +192,7 @@ func TestScopesAreDescribed(t *testing.T) {
 	}
 	for _, scope := range domain.AllScopes() {
 		if !slices.ContainsFunc(
-			d.Operations, func(op *openapitest.Operation) bool { return op.Scope == string(scope) },
+			d.operations, func(op *operation) bool { return op.scope == string(scope) },
 		) {
 			t.Errorf("%s: described for no operation, want at least one", scope)
 		}

@@ -10,13 +10,12 @@ import (
 	"testing"
 
 	"hubcloud/httpapi"
-	"hubcloud/httpapi/openapitest"
 	"hubcloud/test/openapi"
 )
 
 // described parses openapi.yaml and openapi-root.yaml once per test run.
 var described = sync.OnceValues(
-	func() (*openapitest.Document, error) {
+	func() (*openapi.Document, error) {
 		return openapi.Parse(httpapi.OpenAPI(), httpapi.OpenAPIRoot())
 	},
 )
@@ -25,7 +24,7 @@ var described = sync.OnceValues(
 var seen sync.Map
 
 // answerName names an answer of an operation. errorType is "" unless the answer is an API error.
-func answerName(op *openapitest.Operation, status int, errorType string) string {
+func answerName(op *openapi.Operation, status int, errorType string) string {
 	return fmt.Sprint(op, " ", status, " ", errorType)
 }
 
@@ -105,7 +104,7 @@ func CheckBareError(t testing.TB, status int, header http.Header, body []byte) {
 type checked struct {
 	t        testing.TB
 	next     http.RoundTripper
-	document *openapitest.Document
+	document *openapi.Document
 
 	mu    sync.Mutex
 	ended bool // t must not be used any more

@@ -1,5 +1,5 @@
-// Package openapi validates answers of the API against openapi.yaml with a JSON Schema library.
-// Package openapitest has everything that needs no such library.
+// Package openapi checks answers of the API against openapi.yaml: status, header fields, bodies, and
+// the messages of event streams. A body or message may have only what its schema lists.
 package openapi
 
 import (
@@ -8,22 +8,16 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"hubcloud/httpapi/openapitest"
 )
-
-// Parse reads the documents of a service as one and compiles their schemas: draft 2020-12, with
-// `format` and `contentSchema` asserted.
-func Parse(texts ...string) (*openapitest.Document, error) {
-	return openapitest.Parse(newSchemas, texts...)
-}
 
 // location is the name under which the compiler knows the document.
 const location = "openapi.yaml"
 
+// schemas compiles the schemas of a document: draft 2020-12, with `format` and `contentSchema`
+// asserted.
 type schemas struct{ compiler *jsonschema.Compiler }
 
-func newSchemas(document any) (openapitest.Schemas, error) {
+func newSchemas(document any) (schemas, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
@@ -31,14 +25,15 @@ func newSchemas(document any) (openapitest.Schemas, error) {
 	return schemas{compiler}, compiler.AddResource(location, document)
 }
 
-func (s schemas) Compile(pointer string) (openapitest.Schema, error) {
-	schema, err := s.compiler.Compile(
+// compile returns the schema at a JSON pointer into the document.
+func (s schemas) compile(pointer string) (schema, error) {
+	compiled, err := s.compiler.Compile(
 		location + "#" + (&url.URL{Fragment: pointer}).EscapedFragment(),
 	)
 	if err != nil {
 		return nil, err
 	}
-	return func(value any) error { return withoutLocation(schema.Validate(value)) }, nil
+	return func(value any) error { return withoutLocation(compiled.Validate(value)) }, nil
 }
 
 // withoutLocation removes the first line of the library's error, which names the schema by the URL

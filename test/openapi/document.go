@@ -1,4 +1,4 @@
-package openapitest
+package openapi
 
 import (
 	"bytes"
@@ -22,9 +22,8 @@ type Document struct {
 	Examples []Example
 
 	root     place
-	schemas  Schemas         // nil: values are not validated
+	schemas  schemas
 	unrouted map[int]*answer // what paths and methods answer that are not described
-	others   []*Document     // the further documents, whose operations and examples are here too
 }
 
 // Operation is a method of a path.
@@ -32,19 +31,6 @@ type Operation struct {
 	Method string
 	// Pattern is the whole path, with parameters as {name}.
 	Pattern string
-	// Scope is the scope that the API key must have; "" if none.
-	Scope string
-	// Keyless reports that no API key is needed.
-	Keyless bool
-	// Query and Header are the names of the operation's parameters.
-	Query, Header []string
-	// Body is the name of the schema of the request body; "" if there is none. BodyOptional reports
-	// that the body may be omitted.
-	Body         string
-	BodyOptional bool
-	// BodyExamples holds the examples of the operation's body and of its schema.
-	BodyExamples []any
-	Description  string
 
 	answers map[int]*answer
 }
@@ -56,37 +42,23 @@ func (o *Operation) String() string { return o.Method + " " + o.Pattern }
 type Example struct {
 	Pointer string
 	Value   any
-	schema  Schema
+	schema  schema
 }
 
 // Check validates the example.
-func (e Example) Check() error { return e.schema.validate(e.Value) }
+func (e Example) Check() error { return e.schema(e.Value) }
 
-// Schema validates a value: JSON decoded into maps, slices and json.Number. Its error has a line
-// for each violation. A nil Schema accepts every value.
-type Schema func(value any) error
+// schema validates a value: JSON decoded into maps, slices and json.Number. Its error has a line for
+// each violation.
+type schema func(value any) error
 
-func (s Schema) validate(value any) error {
-	if s == nil {
-		return nil
-	}
-	return s(value)
-}
-
-// Schemas compiles the schemas of one document.
-type Schemas interface {
-	// Compile returns the schema at a JSON pointer into the document.
-	Compile(pointer string) (Schema, error)
-}
-
-// Parse parses the documents of a service, which describe it together. newSchemas gets a document
-// as JSON and returns the compiler of its schemas; if it is nil, the values of bodies, header
-// fields and messages are not validated. The first document describes the answers to requests that have no
-// operation. The components that several documents have must be the same in all.
-func Parse(newSchemas func(document any) (Schemas, error), texts ...string) (*Document, error) {
+// Parse parses the documents of a service, which describe it together, and compiles their schemas. The
+// first document describes the answers to requests that have no operation. The components that
+// several documents have must be the same in all.
+func Parse(texts ...string) (*Document, error) {
 	all := &Document{}
 	for i, text := range texts {
-		d, err := parse(newSchemas, text)
+		d, err := parse(text)
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +72,6 @@ func Parse(newSchemas func(document any) (Schemas, error), texts ...string) (*Do
 		if err := sameComponents(all.root, d.root); err != nil {
 			return nil, err
 		}
-		all.others = append(all.others, d)
 		all.Operations = append(all.Operations, d.Operations...)
 		all.Examples = append(all.Examples, d.Examples...)
 	}
@@ -131,7 +102,7 @@ func sameComponents(one, other place) error {
 	return nil
 }
 
-func parse(newSchemas func(document any) (Schemas, error), text string) (*Document, error) {
+func parse(text string) (*Document, error) {
 	var file yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
 		return nil, err
@@ -147,10 +118,8 @@ func parse(newSchemas func(document any) (Schemas, error), text string) (*Docume
 	}
 	applyExtensions(tree)
 	d := &Document{root: place{root: file.Content[0], node: file.Content[0]}}
-	if newSchemas != nil {
-		if d.schemas, err = newSchemas(tree); err != nil {
-			return nil, err
-		}
+	if d.schemas, err = newSchemas(tree); err != nil {
+		return nil, err
 	}
 	if err := d.readOperations(); err != nil {
 		return nil, err
@@ -220,34 +189,7 @@ func (d *Document) readOperations() error {
 			if method == "parameters" {
 				continue
 			}
-			o := &Operation{
-				Method:      strings.ToUpper(method),
-				Pattern:     prefix + path,
-				Description: op.get("description").text(),
-			}
-			o.readSecurity(op, d.root)
-			parameters := append(item.get("parameters").items(), op.get("parameters").items()...)
-			for _, p := range parameters {
-				switch p.get("in").text() {
-				case "query":
-					o.Query = append(o.Query, p.get("name").text())
-				case "header":
-					o.Header = append(o.Header, p.get("name").text())
-				}
-			}
-			if body := op.get("requestBody"); body.exists() {
-				o.BodyOptional = body.get("required").text() != "true"
-				content := body.get("content", "application/json")
-				o.Body = nameOf(content.get("schema"))
-				examples := append(content.examples(), content.get("schema").examples()...)
-				for _, example := range examples {
-					value, err := example.value()
-					if err != nil {
-						return fmt.Errorf("%v: %w", o, err)
-					}
-					o.BodyExamples = append(o.BodyExamples, value)
-				}
-			}
+			o := &Operation{Method: strings.ToUpper(method), Pattern: prefix + path}
 			var err error
 			if o.answers, err = d.answers(op.get("responses")); err != nil {
 				return fmt.Errorf("%v: %w", o, err)
@@ -266,19 +208,6 @@ func (d *Document) server() string {
 	return ""
 }
 
-func (o *Operation) readSecurity(op, root place) {
-	security := op.get("security")
-	if !security.exists() {
-		security = root.get("security")
-	}
-	o.Keyless = len(security.items()) == 0
-	for _, requirement := range security.items() {
-		for _, scope := range requirement.get("apiKey").texts() {
-			o.Scope = scope
-		}
-	}
-}
-
 // nameOf returns the name of a schema among the components, "" for any other schema.
 func nameOf(schema place) string {
 	name, ok := strings.CutPrefix(schema.pointer, "/components/schemas/")
@@ -289,12 +218,7 @@ func nameOf(schema place) string {
 }
 
 // compile compiles the schema at a place.
-func (d *Document) compile(p place) (Schema, error) {
-	if d.schemas == nil {
-		return nil, nil
-	}
-	return d.schemas.Compile(p.pointer)
-}
+func (d *Document) compile(p place) (schema, error) { return d.schemas.compile(p.pointer) }
 
 // readExamples collects the examples of schemas, media types, parameters and header fields.
 func (d *Document) readExamples() error {

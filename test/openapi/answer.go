@@ -1,4 +1,4 @@
-package openapitest
+package openapi
 
 import (
 	"errors"
@@ -15,8 +15,6 @@ import (
 type answer struct {
 	headers  map[string]headerField // by canonical name
 	contents map[string]content     // by media type; none: the body is empty
-	// schema is the name of the body's schema among the components, "" if it is not there.
-	schema string
 	// types are the error types of an error; none for other answers.
 	types []string
 }
@@ -24,13 +22,13 @@ type answer struct {
 type headerField struct {
 	required bool
 	number   bool
-	schema   Schema
+	schema   schema
 }
 
 type content struct {
-	schema  Schema
+	schema  schema
 	streams bool
-	message Schema
+	message schema
 	// byCursor reports that the id of a message is the cursor of its event.
 	byCursor bool
 }
@@ -40,15 +38,6 @@ func (o *Operation) Statuses() []int { return slices.Sorted(maps.Keys(o.answers)
 
 // Types returns the error types that are described for a status.
 func (o *Operation) Types(status int) []string { return o.answers[status].types }
-
-// Schema returns the name of the schema of a status's body, "" if it is not among the components.
-func (o *Operation) Schema(status int) string { return o.answers[status].schema }
-
-// Headers returns the names of the header fields that are described for a status, in canonical form
-// and sorted.
-func (o *Operation) Headers(status int) []string {
-	return slices.Sorted(maps.Keys(o.answers[status].headers))
-}
 
 func (d *Document) answers(responses place) (map[int]*answer, error) {
 	all := map[int]*answer{}
@@ -91,7 +80,6 @@ func (d *Document) answer(response place) (*answer, error) {
 			}
 		}
 		a.contents[mediaType] = c
-		a.schema = nameOf(body.get("schema"))
 		a.types = body.get("x-error-types").texts()
 	}
 	return a, nil
@@ -119,7 +107,7 @@ func (a *answer) checkHeader(header http.Header) error {
 		case len(values) > 1:
 			wrong = append(wrong, fmt.Errorf("header %s: is given %d times", name, len(values)))
 		case len(values) == 1:
-			if err := field.schema.validate(field.value(values[0])); err != nil {
+			if err := field.schema(field.value(values[0])); err != nil {
 				wrong = append(wrong, fmt.Errorf("header %s, %q: %w", name, values[0], err))
 			}
 		}
@@ -173,7 +161,7 @@ func (a *answer) checkBody(header http.Header, body []byte) error {
 	}
 	value, err := decode(body)
 	if err == nil {
-		err = c.schema.validate(value)
+		err = c.schema(value)
 	}
 	if err != nil {
 		return fmt.Errorf("body: %w\nin %s", err, abridged(body))

@@ -1,4 +1,4 @@
-package openapitest
+package openapi
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 // Messages parses an event stream (section 9.2 of the HTML standard, with line feeds only, as the
 // service sends it) and checks each message against the document. It is used by one goroutine.
 type Messages struct {
-	schema Schema
+	schema schema
 	// byCursor reports that the id of a message is the cursor of its event.
 	byCursor bool
 	report   func(error)
@@ -70,7 +70,7 @@ func (m *Messages) dispatch() {
 	if message == nil {
 		return
 	}
-	if err := m.schema.validate(message); err != nil {
+	if err := m.schema(message); err != nil {
 		m.report(fmt.Errorf("message: %w\nin %v", err, message))
 		return
 	}
