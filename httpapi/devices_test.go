@@ -45,23 +45,6 @@ func TestSetupCode(t *testing.T) {
 	}
 }
 
-// The cursor of a device list is from before the hub was asked: events during the call are after
-// it.
-func TestEventCursor(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	s.emit(3, 0)
-	a := s.do("GET", devicesPath, "")
-	cursor := a.Header.Get("Event-Cursor")
-	if cursor != "c3" {
-		t.Fatalf("got Event-Cursor %q, want c3", cursor)
-	}
-	next := s.do("GET", "/v1/hubs/"+string(hubOne)+"/events?after="+cursor, "")
-	if !strings.Contains(next.body, `"cursor":"c4"`) {
-		t.Errorf("got next events %s, want c4 first", next.body)
-	}
-}
-
 // Errors have the right status and type and a message that names the problem, and the hub is not
 // asked needlessly.
 func TestDeviceErrors(t *testing.T) {
@@ -144,15 +127,6 @@ func TestDeviceErrors(t *testing.T) {
 	if a.StatusCode != 400 {
 		t.Errorf("setup code as text: got %d, want 400", a.StatusCode)
 	}
-}
-
-// names returns the names of the header fields, without those that may differ.
-func names(header http.Header) map[string]bool {
-	all := map[string]bool{}
-	for name := range header {
-		all[name] = true
-	}
-	return all
 }
 
 // A request that waits for a hub twice, each time up to the timeout, is still answered.

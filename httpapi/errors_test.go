@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"hubcloud/domain"
 	"hubcloud/streams/streamstest"
@@ -211,33 +210,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Only application/json is accepted.
-func TestContentType(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	for value, ok := range map[string]bool{
-		"application/json": true, "Application/JSON; charset=UTF-8": true,
-		"application/json;charset=utf-8;x=y": true,
-		"":                                   false, "text/plain": false,
-		"application/json; charset=latin1":  false,
-		"application/x-www-form-urlencoded": false,
-		"application/json; charset":         false, "application/json, application/json": false,
-		"application/merge-patch+json": false,
-	} {
-		a := s.do("POST", "/v1/sites", `{"name":"x"}`, "Content-Type", value)
-		if ok && a.StatusCode != 201 {
-			t.Errorf("%q: got %d %s, want 201", value, a.StatusCode, a.body)
-		}
-		if !ok {
-			if msg := wantError(t, a, 400, domain.CodeInvalidRequest); !strings.Contains(
-				msg, "Content-Type",
-			) {
-				t.Errorf("%q: got message %s, want Content-Type in it", value, msg)
-			}
-		}
-	}
-}
-
 // A fault of the service is answered without its cause, which the log has under the same request
 // id.
 func TestFaults(t *testing.T) {
@@ -269,34 +241,4 @@ func TestPanic(t *testing.T) {
 		t, "the panic is in the log",
 		func() bool { return strings.Contains(s.logged.String(), "sites.go") },
 	)
-}
-
-// A client that announces a body and does not send it is disconnected, whether or not the request
-// is rejected first.
-func TestSlowBody(t *testing.T) {
-	t.Parallel()
-	for _, authorization := range []string{"", "x"} {
-		inBubble(t, nil, func(s *service, listener *pipeListener) {
-			conn, err := listener.dial()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			header := "POST /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n" +
-				"Content-Length: 20\r\n"
-			if authorization == "" {
-				header += "Authorization: " + s.bearer + "\r\n"
-			}
-			go func() { _, _ = conn.Write([]byte(header + "\r\n{")) }()
-			began := time.Now()
-			buf := make([]byte, 12)
-			n, _ := conn.Read(buf)
-			if took := time.Since(began); took > 11*time.Second {
-				t.Errorf("connection held for %s, want at most 11 s", took)
-			}
-			if got := string(buf[:n]); n > 0 && got != "HTTP/1.1 400" && got != "HTTP/1.1 401" {
-				t.Errorf("got answer %q, want none, 400 or 401", got)
-			}
-		})
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/apierror"
 )
 
 // Every accepted body is one JSON object in UTF-8 that encoding/json decodes alike, and fields have
@@ -69,79 +67,6 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// Whatever body and idempotency key a route gets, the answer is not internal_error, errors have the
-// contract's form, and commands that reach a hub are valid.
-func FuzzRequests(f *testing.F) {
-	w := accepting{newWorld()}
-	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
-	handler := newAPI(f, Config{
-		Keys: w, Hubs: hubAccess(w), ReadModels: w, Directory: w, Devices: live(w),
-		Commands: live(w), Idempotency: w, Events: w, OrgEvents: worldFeed(w), FeedReaders: w, Enrolment: w,
-		Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e9,
-	})
-	var routes []*route
-	for _, rt := range (&api{}).routes() {
-		if rt.readsBody {
-			routes = append(routes, rt)
-		}
-	}
-	ids := strings.NewReplacer(
-		"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "1",
-		"{member_id}", memberAdmin,
-	)
-	for _, seed := range []string{
-		`{"name":"x"}`, `{"name":null,"room":"y"}`, `{"setup_code":"12345"}`,
-		`{"key":"lock","value":true,"endpoint":0}`, `{"role":"member"}`,
-		`{"key":"color","value":{"red":0,"green":1,"blue":255,"warm_white":1.0}}`,
-		`{"key":"mode","value":"heat"}`, `{"key":"level","value":9e1}`,
-		`{"email":"a@example.org","role":"admin"}`,
-		`{"serial":"HUB-7K2M-Q4XD-93TA","site_id":"` + siteOne + `"}`,
-		`{"key":"pressure","value":0,"endpoint":2}`, ``, `[`,
-	} {
-		for i := range routes {
-			f.Add(uint8(i), "key", []byte(seed))
-		}
-	}
-	f.Fuzz(func(t *testing.T, which uint8, key string, body []byte) {
-		rt := routes[int(which)%len(routes)]
-		req := httptest.NewRequest(rt.method, ids.Replace(rt.pattern), bytes.NewReader(body))
-		req.Header = http.Header{
-			"Authorization":   {bearer},
-			"Content-Type":    {"application/json"},
-			"Idempotency-Key": {key},
-		}
-		w.hub.sent = nil
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, req)
-		a := answer{recorder.Result(), recorder.Body.String()}
-		a.Request = req
-		if a.StatusCode >= 500 {
-			t.Fatalf(
-				"%s %s %s: got %d %s, want no fault", rt.method, rt.pattern, body, a.StatusCode,
-				a.body,
-			)
-		}
-		if a.StatusCode >= 400 {
-			if msg := wantError(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) ||
-				len(msg) > 400 {
-				t.Fatalf("got message %q, want valid UTF-8 of at most 400 bytes", msg)
-			}
-		}
-		for _, c := range w.hub.sent {
-			_, known := map[string]bool{
-				"lock": true, "barrier": true, "switch": true, "level": true, "position": true,
-				"color": true, "mode": true, "heating_setpoint": true,
-				"cooling_setpoint": true, "fan_mode": true, "local_protection": true,
-			}[c.Key]
-			if a.StatusCode != http.StatusAccepted || !known || c.Endpoint < 0 ||
-				!json.Valid(c.Value) ||
-				c.IdempotencyKey != key {
-				t.Fatalf("got %d, the hub got %+v, want 202 and a valid command", a.StatusCode, c)
-			}
-		}
-	})
-}
-
 // accepting accepts every change, much faster than the real directory: a fuzz test tries thousands
 // of bodies a second.
 type accepting struct{ *world }
@@ -191,16 +116,6 @@ func (accepting) Once(
 	do func(ctx context.Context, id string) ([]byte, error),
 ) ([]byte, error) {
 	return do(ctx, siteOne)
-}
-
-// typeOf returns the type of an error whose status has several.
-func typeOf(a answer) domain.Code {
-	for code, status := range apierror.Statuses() {
-		if status == a.StatusCode && strings.Contains(a.body, `"type":"`+string(code)+`"`) {
-			return code
-		}
-	}
-	return domain.CodeInvalidRequest
 }
 
 // Answers that net/http writes by itself are recognized, and nothing else is.

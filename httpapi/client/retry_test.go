@@ -3,13 +3,10 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -411,55 +408,4 @@ func (endless) Read(p []byte) (int, error) {
 		p[i] = 'x'
 	}
 	return len(p), nil
-}
-
-// A real server cuts off the connection before, within and after the answer's header.
-func TestOverRealConnections(t *testing.T) {
-	t.Parallel()
-	var tries atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch tries.Add(1) {
-		case 1:
-			panic(http.ErrAbortHandler)
-		case 2:
-			w.Header().Set("Content-Length", "100")
-			fmt.Fprint(w, `{"id":`)
-			w.(http.Flusher).Flush()
-			panic(http.ErrAbortHandler)
-		default:
-			fmt.Fprint(w, `{"id":"hub-1"}`)
-		}
-	}))
-	defer server.Close()
-	c, err := New(
-		Config{
-			BaseURL: server.URL + "/v1/",
-			APIKey:  "k",
-			Retry:   Retry{MinBackoff: time.Millisecond},
-		},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if hub, err := c.Hub(t.Context(), "hub-1"); err != nil || hub.ID != "hub-1" ||
-		tries.Load() != 3 {
-		t.Errorf("got %+v after %d tries, %v, want hub-1 after 3, nil", hub, tries.Load(), err)
-	}
-	tries.Store(0)
-	if site, err := c.CreateSite(t.Context(), "Home"); err != nil || site.ID == "" ||
-		tries.Load() != 3 {
-		t.Errorf("got %+v after %d tries, %v, want a site after 3, nil", site, tries.Load(), err)
-	}
-	tries.Store(0)
-	if err := c.ResetLink(t.Context(), "hub-1"); err == nil || tries.Load() != 1 {
-		t.Errorf("reset: got %d tries, %v, want 1, an error", tries.Load(), err)
-	}
-	server.Close()
-	began := time.Now()
-	c.retry.MaxElapsed = 50 * time.Millisecond
-	if _, err := c.CreateSite(t.Context(), "Home"); err == nil ||
-		time.Since(began) > 30*time.Second {
-		t.Errorf("no answer: got %v after %s, want an error within 30s", err, time.Since(began))
-	}
 }
