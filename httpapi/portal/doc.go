@@ -4,8 +4,7 @@
 //
 // The API's router calls the handlers of Routes. The router has already given the request an id and
 // counted it on the client's network, and it logs the request. Portal.WriteError answers what the
-// router itself rejects under /portal.
-// The portal starts no goroutine that outlives a request.
+// router itself rejects under /portal. The portal starts no goroutine that outlives a request.
 //
 // # Signing in
 //
@@ -104,6 +103,9 @@
 // be framed, load nothing from third parties, are not cached, and send no referrer to other sites.
 // A page whose address contains a secret sends no referrer at all, and the secret is not logged.
 //
+// The English stands in the templates where it is read. Texts that are computed, or that Go and the
+// scripts share, are in Go: scriptTexts, words and notices.
+//
 // Names that people chose are escaped everywhere, and stand in <bdi> so that their writing
 // direction cannot change the text around them. Assets are named after a hash of their content and
 // cached forever. Links are relative, so that the service can run under a path of a proxy. Times
@@ -144,21 +146,19 @@
 // wakes up. While the service does not answer, and for the first ten minutes, it waits at most
 // 2.25 s, so that it is live within three seconds of the service. After two seconds without a
 // connection it shows since when its values are old, and disables commands; forms stay as they are
-// and can be sent again. A hidden page disconnects after 20
-// s and catches up when it is shown. When it was away for more than five minutes, or its position has
-// expired, it begins at the end of the feed, and the list says so, as it does for gaps; the page of a
-// hub requests the devices again. A page stops, and says why, when the
-// viewer is signed out or no longer a member.
+// and can be sent again. A hidden page disconnects after 20 s and catches up when it is shown. When
+// it was away for more than five minutes, or its position has expired, it begins at the end of the
+// feed, and the list says so, as it does for gaps; the page of a hub requests the devices again. A
+// page stops, and says why, when the viewer is signed out or no longer a member.
 //
 // Every event has a severity (severityRules): routine, notable, warning or alarm. The list of live
 // events shows all but routine ones, until the viewer asks for everything.
 //
 // A page keeps the newest 500 routine events, the newest 500 others, and the device names of 1,000
-// hubs. It requests names hub by
-// hub, only for the hubs that it shows. While the list is paused, or the viewer points at a row or
-// focuses one, rows do not move, and new events wait. More than 20 events in a quarter of a second
-// are shown as the newest 60, once a second; all events that are kept appear when the list is
-// paused, pointed at or scrolled.
+// hubs. It requests names hub by hub, only for the hubs that it shows. While the list is paused, or
+// the viewer points at a row or focuses one, rows do not move, and new events wait. More than 20
+// events in a quarter of a second are shown as the newest 60, once a second; all events that are kept
+// appear when the list is paused, pointed at or scrolled.
 //
 // Updates do not disturb input: while a control has a focused field, an open confirmation or unsent
 // input, only its value and its status change.
