@@ -59,8 +59,8 @@ func (t *tail) check(ctx context.Context) (*endCheck, error) {
 
 // startCheck starts a check unless one is running.
 func (t *tail) startCheck() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	if t.checks.running == nil {
 		t.launchCheck()
 	}
@@ -69,8 +69,8 @@ func (t *tail) startCheck() {
 // startOrQueueCheck returns a check that begins after the call: a new one or, while one is running,
 // the next one.
 func (t *tail) startOrQueueCheck() *endCheck {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	if t.checks.running == nil {
 		return t.launchCheck()
 	}
@@ -80,7 +80,7 @@ func (t *tail) startOrQueueCheck() *endCheck {
 	return t.checks.next
 }
 
-// launchCheck starts a check, while none is running. The caller must hold t.mu.
+// launchCheck starts a check, while none is running. The caller must hold the mutex.
 func (t *tail) launchCheck() *endCheck {
 	c := newEndCheck()
 	t.checks.running = c
@@ -93,27 +93,27 @@ func newEndCheck() *endCheck { return &endCheck{done: make(chan struct{})} }
 // checkDue reports whether the tail has readers, its last check began before then, and no check is
 // running.
 func (t *tail) checkDue(then time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	return t.err == nil && t.readers > 0 && t.checks.running == nil && t.checks.began.Before(then)
 }
 
 // runChecks runs the current check, and then those that were waiting.
 func (t *tail) runChecks(ctx context.Context) {
 	for {
-		t.mu.Lock()
+		t.Lock()
 		c := t.checks.running
 		t.checks.began = time.Now()
 		end := t.end
-		t.mu.Unlock()
+		t.Unlock()
 		checkCtx, cancel := context.WithTimeout(ctx, checkTimeout)
 		t.runCheck(checkCtx, c, end)
 		cancel()
 		close(c.done)
-		t.mu.Lock()
+		t.Lock()
 		c = t.checks.next
 		t.checks.running, t.checks.next = c, nil
-		t.mu.Unlock()
+		t.Unlock()
 		if c == nil {
 			return
 		}
@@ -141,8 +141,8 @@ func (t *tail) runCheck(ctx context.Context, c *endCheck, end uint64) {
 		return
 	}
 	t.skipTo(c.last)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	if c.err = t.err; c.err == nil {
 		t.checkedEnd, t.checkedAt = c.last, c.at
 	}

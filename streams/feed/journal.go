@@ -81,7 +81,9 @@ func (l *Logs) received(group int, commits []journal.Commit) {
 		(*observer).Received(group, observed)
 	}
 	for _, t := range changed {
-		t.wake()
+		t.Lock()
+		t.Wake()
+		t.Unlock()
 	}
 }
 

@@ -24,8 +24,8 @@ func (l *Logs) events(t *tail) uint64 {
 			return tip.Events
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	return t.end
 }
 
@@ -42,8 +42,8 @@ func (t *tail) eventsBehind(ctx context.Context, pos uint64) uint64 {
 			pos = max(gone.first-1, pos+1)
 			continue
 		case err != nil:
-			t.mu.Lock()
-			defer t.mu.Unlock()
+			t.Lock()
+			defer t.Unlock()
 			return t.end - min(t.end, pos)
 		case len(b.events) > 0:
 			return t.eventsAfter(b.events[0].Number - 1)

@@ -189,8 +189,8 @@ func waiting(f *fixture, hub domain.HubID) int {
 	if t == nil {
 		return 0
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	return t.readers
 }
 

@@ -299,7 +299,7 @@ func TestIdleTailsAreRemoved(t *testing.T) {
 	r.Close()
 	streamstest.Eventually(t, "the tail is removed", func() bool {
 		return f.shard(hubA).tail(hubA) == nil && f.rings.used.Load() == 0 &&
-			f.rings.tails.Load() == 0
+			f.rings.rings.Load() == 0
 	})
 	if got := numbers(t, f.page(hubA, "", 100).Events); !slices.Equal(got, upTo(1, 10)) {
 		t.Errorf("page has %v, want 1 to 10", got)

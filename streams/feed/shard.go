@@ -105,7 +105,6 @@ func (s *shard) attach(hub domain.HubID) (*tail, error) {
 	t := newTail(s, hub, epoch)
 	t.attach()
 	s.tails[hub] = t
-	s.logs.rings.Open()
 	s.logs.metrics.tails.Inc()
 	s.mu.Unlock()
 	if former != nil {
@@ -115,7 +114,7 @@ func (s *shard) attach(hub domain.HubID) (*tail, error) {
 	return t, nil
 }
 
-func (s *shard) release(t *tail) { t.detach(time.Now()) }
+func (s *shard) release(t *tail) { t.detach() }
 
 // remove removes a tail. Its readers end with err, and the next reader opens a new tail.
 func (s *shard) remove(t *tail, err error) {
@@ -134,7 +133,7 @@ func (s *shard) remove(t *tail, err error) {
 // none can attach in between.
 func (s *shard) removeIdle(t *tail, before time.Time) {
 	s.mu.Lock()
-	idle := s.tails[t.hub] == t && t.idleSince(before)
+	idle := s.tails[t.hub] == t && t.IdleSince(before)
 	if idle {
 		delete(s.tails, t.hub)
 	}
@@ -147,7 +146,6 @@ func (s *shard) removeIdle(t *tail, before time.Time) {
 // stop ends a tail that was removed from the map.
 func (s *shard) stop(t *tail, err error) {
 	t.fail(err)
-	s.logs.rings.Close()
 	s.logs.metrics.tails.Dec()
 }
 

@@ -61,11 +61,11 @@ func (s *shard) sweep(now time.Time, unchecked time.Duration) {
 			s.remove(t, ErrEpochEnded)
 			continue
 		}
-		if t.idleSince(idle) {
+		if t.IdleSince(idle) {
 			s.removeIdle(t, idle)
 			continue
 		}
-		t.trimToBudget()
+		t.TrimToBudget()
 		if started < sweepChecks && t.checkDue(now.Add(-unchecked)) {
 			t.startCheck()
 			started++

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"hubcloud/domain"
@@ -15,8 +14,10 @@ import (
 //	   in the stream and the journal only
 //
 // Its methods are in tail.go (opening and closing, readers), tail_receive.go (new records),
-// tail_ring.go (the ring), tail_read.go (reading) and check.go (the comparison with the journal).
+// tail_read.go (reading) and check.go (the comparison with the journal).
 type tail struct {
+	// Ring has every event from sequence ringFrom to end. Its mutex guards the fields below opened.
+	Ring[domain.EncodedEvent]
 	shard *shard
 	hub   domain.HubID
 	epoch domain.Epoch
@@ -25,16 +26,7 @@ type tail struct {
 	opened  chan struct{}
 	openErr error
 
-	mu sync.Mutex
-	// err ends the readers.
-	err error
-	// ring holds every event from sequence ringFrom to end. Readers keep slices of the ring, so its
-	// elements never change: it grows at the end, is cut at the front, and is copied when cut, the
-	// number of elements cut since the last copy, gets large.
-	ring     []domain.EncodedEvent
 	ringFrom uint64
-	cut      int
-	bytes    int64
 	// end is the last sequence that readers see. started reports whether it is known.
 	end     uint64
 	started bool
@@ -42,30 +34,21 @@ type tail struct {
 	checkedEnd uint64
 	checkedAt  time.Time
 
-	// changed is closed when end moves or err is set, if waited is set: a reader may wait on it.
-	changed chan struct{}
-	waited  bool
-
 	// life ends with the tail, and with it the reads of history that its readers are in: they would
 	// wait for a broker that is cut off. It is a field because no caller's context lasts as long.
 	life    context.Context
 	endLife context.CancelFunc
 
-	readers int
-	// idle is when the last reader left.
-	idle time.Time
-
 	checks checks
 }
 
 func newTail(s *shard, hub domain.HubID, epoch domain.Epoch) *tail {
-	t := &tail{
-		shard:   s,
-		hub:     hub,
-		epoch:   epoch,
-		opened:  make(chan struct{}),
-		changed: make(chan struct{}),
-	}
+	t := &tail{shard: s, hub: hub, epoch: epoch, opened: make(chan struct{})}
+	t.Init(
+		&s.logs.rings, s.logs.cfg.RingEvents,
+		func(e *domain.EncodedEvent) int64 { return eventBytes(*e) },
+		func(e *domain.EncodedEvent) { t.ringFrom = e.Seq + 1 },
+	)
 	t.life, t.endLife = context.WithCancel(context.Background())
 	return t
 }
@@ -87,62 +70,53 @@ func (t *tail) open(ctx context.Context) {
 
 // start sets the end that the log had at the time now. The tail may have received more since.
 func (t *tail) start(last uint64, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	if !t.started {
 		t.ringFrom, t.end, t.started = last+1, last, true
 	}
 	t.checkedEnd, t.checkedAt = last, now
-	t.wakeLocked()
+	t.Wake()
 }
 
 // fail ends the tail and its readers. Only the first error counts.
 func (t *tail) fail(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.err != nil {
-		return
+	t.Lock()
+	defer t.Unlock()
+	if t.End(err) {
+		t.endLife()
+		t.ringFrom = t.end + 1
 	}
-	t.err = err
-	t.endLife()
-	t.restart(t.end + 1)
-	t.wakeLocked()
+}
+
+// restart empties the ring, which continues at a sequence. The caller must hold the mutex.
+func (t *tail) restart(seq uint64) {
+	t.Clear()
+	t.ringFrom = seq
+}
+
+// push appends a received event to the ring. encoded is nil unless the event is encoded already.
+// The caller must hold the mutex.
+func (t *tail) push(m stored, encoded *domain.EncodedEvent) {
+	if encoded == nil {
+		e, err := m.encode()
+		if err != nil {
+			t.shard.logs.cfg.Logger.Error(
+				"event in hub log unreadable", "hub_id", t.hub, "error", err,
+			)
+			return
+		}
+		encoded = &e
+	}
+	t.Push(*encoded)
 }
 
 func (t *tail) attach() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.readers++
+	t.Attach()
 	t.shard.logs.metrics.readers.Inc()
 }
 
-func (t *tail) detach(now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.readers--
+func (t *tail) detach() {
+	t.Detach()
 	t.shard.logs.metrics.readers.Dec()
-	if t.readers == 0 {
-		t.idle = now
-	}
-}
-
-// idleSince reports whether the tail has had no reader since before.
-func (t *tail) idleSince(before time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.readers == 0 && t.idle.Before(before)
-}
-
-func (t *tail) wake() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.wakeLocked()
-}
-
-// wakeLocked wakes the readers. The caller must hold t.mu.
-func (t *tail) wakeLocked() {
-	if t.waited {
-		close(t.changed)
-		t.changed, t.waited = make(chan struct{}), false
-	}
 }

@@ -24,8 +24,8 @@ type batch struct {
 // inRing returns the ring's events after pos that fit into wanted, or sets streamTo if the ring does
 // not have the next one. With atLeastOne the first event is returned whatever its size.
 func (t *tail) inRing(pos uint64, wanted space, atLeastOne bool) (batch, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	switch {
 	case t.err != nil:
 		return batch{}, t.err
@@ -34,8 +34,10 @@ func (t *tail) inRing(pos uint64, wanted space, atLeastOne bool) (batch, error) 
 	case pos+1 < t.ringFrom:
 		return batch{next: pos, left: wanted, streamTo: min(t.ringFrom-1, t.end)}, nil
 	}
-	from := sort.Search(len(t.ring), func(i int) bool { return t.ring[i].Seq > pos })
-	following := t.ring[from:]
+	following, _ := t.Entries()
+	following = following[sort.Search(len(following), func(i int) bool {
+		return following[i].Seq > pos
+	}):]
 	events, left := wanted.fit(following, atLeastOne)
 	// Clipped, because an append by the caller must not change the ring.
 	b := batch{events: slices.Clip(events), left: left}
@@ -65,8 +67,8 @@ func (t *tail) read(ctx context.Context, pos uint64, wanted space, atLeastOne bo
 		ctx, logEpoch{t.hub, t.epoch}, pos+1, b.streamTo, wanted, atLeastOne,
 	)
 	if err != nil && t.life.Err() != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
+		t.Lock()
+		defer t.Unlock()
 		err = t.err
 	}
 	return b, err
@@ -80,38 +82,28 @@ func (t *tail) first(ctx context.Context) (uint64, error) {
 
 // wait returns a channel that is closed when the log reaches beyond pos or the tail has ended.
 func (t *tail) wait(pos uint64) <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.err != nil || pos < t.end {
-		return closed
-	}
-	t.waited = true
-	return t.changed
+	t.Lock()
+	defer t.Unlock()
+	return t.Wait(pos < t.end)
 }
-
-var closed = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
 
 // lastCheck returns where the log ended at the last check, and the time of the check.
 func (t *tail) lastCheck() (end uint64, at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	return t.checkedEnd, t.checkedAt
 }
 
 // reaches reports whether readers see the log up to seq.
 func (t *tail) reaches(seq uint64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	return seq <= t.end
 }
 
 // ringHolds reports whether the ring has every event after pos.
 func (t *tail) ringHolds(pos uint64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	return pos+1 >= t.ringFrom
 }

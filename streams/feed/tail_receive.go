@@ -12,8 +12,8 @@ import (
 func (t *tail) receive(
 	records []journal.Record, encoded []ReceivedEvent,
 ) (changed bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	for i := range records {
 		m := storedRecord(&records[i])
 		var e *domain.EncodedEvent
@@ -45,13 +45,13 @@ func (t *tail) receive(
 
 // skipTo moves the end to last. Readers read what was not received from the stream or the journal.
 func (t *tail) skipTo(last uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	if t.end >= last {
 		return
 	}
 	t.shard.logs.metrics.gaps.Inc()
 	t.restart(last + 1)
 	t.end = last
-	t.wakeLocked()
+	t.Wake()
 }

@@ -101,10 +101,8 @@ type Feed struct {
 	// refreshed is when the last refresh of Hubs for an unknown hub began.
 	refreshed atomic.Pointer[time.Time]
 
-	mu    sync.RWMutex
-	rings map[string]*ring
-	// pasts are shared by readers behind the rings, by organization.
-	pasts  map[string][]*past
+	mu     sync.RWMutex
+	rings  map[string]*ring
 	closed bool
 	// counters has those of the organizations with rings, and the kept ones.
 	counters map[string]*counter
@@ -121,8 +119,7 @@ func New(cfg Config) (*Feed, error) {
 	}
 	f := &Feed{
 		cfg: cfg, groups: cfg.Journal.Groups(), rings: map[string]*ring{},
-		pasts: map[string][]*past{}, mergeSlots: make(chan struct{}, mergeSlots),
-		merges:   newKeptMerges(),
+		mergeSlots: make(chan struct{}, mergeSlots), merges: newKeptMerges(),
 		counters: map[string]*counter{},
 	}
 	cfg.Logs.Observe(f)
@@ -139,7 +136,6 @@ func (f *Feed) Close() {
 		r.end(feed.ErrClosed)
 	}
 	f.merges.drop(time.Now().Add(time.Hour))
-	f.dropPasts(time.Now().Add(time.Hour))
 }
 
 // withMergeSlot calls do, which holds the events of a merge.
@@ -211,7 +207,7 @@ func (f *Feed) acquire(ctx context.Context, org string) (*ring, error) {
 		r = newRing(f, org)
 		f.rings[org] = r
 	}
-	r.attach()
+	r.Attach()
 	f.mu.Unlock()
 	if opens {
 		// The ring receives events from now on; what was stored before is up to its start.
@@ -230,7 +226,7 @@ func (f *Feed) acquire(ctx context.Context, org string) (*ring, error) {
 	return r, nil
 }
 
-func (f *Feed) release(r *ring) { r.detach(time.Now()) }
+func (f *Feed) release(r *ring) { r.Detach() }
 
 // remove removes a ring, and ends its readers with err.
 func (f *Feed) remove(r *ring, err error) {
@@ -257,7 +253,7 @@ func (f *Feed) deleteLocked(r *ring) {
 // attach in between.
 func (f *Feed) removeIdle(r *ring, before time.Time) {
 	f.mu.Lock()
-	idle := f.rings[r.org] == r && r.idleSince(before)
+	idle := f.rings[r.org] == r && r.IdleSince(before)
 	if idle {
 		f.deleteLocked(r)
 	}
@@ -336,21 +332,15 @@ func (f *Feed) Run(ctx context.Context) error {
 func (f *Feed) sweep(ctx context.Context, now time.Time, unconfirmed time.Duration) {
 	f.mu.RLock()
 	all := slices.Collect(maps.Values(f.rings))
-	for _, pasts := range f.pasts {
-		for _, p := range pasts {
-			p.trimToBudget()
-		}
-	}
 	f.mu.RUnlock()
 	f.merges.drop(now.Add(-keptMergeAge))
-	f.dropPasts(now.Add(-pastIdle))
 	due := false
 	for _, r := range all {
-		if idle := now.Add(-f.cfg.RingIdle); r.idleSince(idle) {
+		if idle := now.Add(-f.cfg.RingIdle); r.IdleSince(idle) {
 			f.removeIdle(r, idle)
 			continue
 		}
-		r.trimToBudget()
+		r.TrimToBudget()
 		due = due || f.cfg.Now().Sub(time.UnixMilli(r.confirmedAt())) > unconfirmed/2
 	}
 	if !due {

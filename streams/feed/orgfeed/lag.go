@@ -55,9 +55,6 @@ func (r *Reader) Lag(context.Context) domain.FeedLag {
 		for _, log := range m.logs {
 			behind += log.left()
 		}
-	case r.past != nil:
-		inPast, next := r.past.after(r.number)
-		behind, number = behind+inPast, next
 	case !r.joined:
 		number, _, _ = r.ring.find(r.pos)
 	}
@@ -70,13 +67,13 @@ func (r *Reader) Lag(context.Context) domain.FeedLag {
 // after returns how many events of hubs that the filter chooses the ring has had from a number on,
 // and the organization's count.
 func (r *ring) after(number uint64, filter *domain.EventFilter) (following, mark uint64) {
-	r.mu.Lock()
-	end, mark := r.base+uint64(len(r.entries)), r.feedCounter.events.Load()
-	var entries []entry
-	if from := max(number, r.base); from < end {
-		entries = r.entries[from-r.base:]
+	r.Lock()
+	end, mark := r.Next(), r.feedCounter.events.Load()
+	entries, ok := r.From(min(number, end))
+	if !ok {
+		entries, _ = r.Entries()
 	}
-	r.mu.Unlock()
+	r.Unlock()
 	if number >= end {
 		return 0, mark
 	}
@@ -91,24 +88,4 @@ func (r *ring) after(number uint64, filter *domain.EventFilter) (following, mark
 		}
 	}
 	return following, mark
-}
-
-// after returns how many events the past has or will have from a number on, and the number of the
-// ring's first entry after them.
-func (p *past) after(number uint64) (following, next uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	end := p.base + uint64(len(p.entries))
-	return end - min(number, end) + p.left, p.next
-}
-
-// count sets what is left of the merge. The caller must have the turn.
-func (p *past) count() {
-	left := uint64(0)
-	for _, log := range p.merge.logs {
-		left += log.left()
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.left, p.next = left, p.merge.number
 }

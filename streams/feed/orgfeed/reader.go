@@ -21,15 +21,15 @@ type Reader struct {
 	text     string
 	complete int64
 	moved    bool
-	// merge and past are nil while the reader reads the ring. One of them is set otherwise.
+	// merge is nil while the reader reads the ring.
 	merge *merge
-	past  *past
-	// joined reports whether the reader has a place in the ring or the past: number is that of the
-	// next entry, and times are those of the ring or the past before it. They differ from those of
-	// pos if the position came from a process that received the events in another order.
+	// joined reports whether the reader has a place in the ring.
 	joined bool
+	// number is the number of the ring's next entry.
 	number uint64
-	times  []int64
+	// times are the ring's times before that entry. They differ from those of pos if the position
+	// came from a process that received the events in another order.
+	times []int64
 	// more reports that Next has left events that are there.
 	more bool
 	// fresh reports that the reader had no position and has not read up to the end yet: it has lost
@@ -157,10 +157,7 @@ func (r *Reader) next(
 // Ready returns a channel that is closed once Next may have events or an error to return. It is
 // good for one wait.
 func (r *Reader) Ready() <-chan struct{} {
-	if r.merge != nil || r.past != nil || !r.joined || r.more || len(r.held) > 0 {
-		return closed
-	}
-	return r.ring.wait(r.number)
+	return r.ring.wait(r.number, r.merge != nil || !r.joined || r.more || len(r.held) > 0)
 }
 
 // Cursor returns the position to continue from: that of the last event that Next has returned, or a
@@ -177,7 +174,6 @@ func (r *Reader) Cursor() string {
 func (r *Reader) Close() {
 	if !r.closed {
 		r.closed = true
-		r.leavePast()
 		r.feed.release(r.ring)
 	}
 }
@@ -209,7 +205,7 @@ func (b *batch) add(e domain.EncodedEvent) {
 func (b *batch) read(ctx context.Context) error {
 	r := b.reader
 	for done := true; done; {
-		if r.merge == nil && r.past == nil {
+		if r.merge == nil {
 			behind, err := b.readRing(ctx)
 			if err != nil || !behind {
 				return err
@@ -217,69 +213,16 @@ func (b *batch) read(ctx context.Context) error {
 			if r.feed.expired(r.pos) {
 				return errExpired()
 			}
-			if err := b.fallBehind(ctx); err != nil {
+			if r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos); err != nil {
 				return err
 			}
 		}
 		var err error
-		if r.past != nil {
-			done, err = b.readPast(ctx)
-		} else {
-			done, err = b.readMerge(ctx)
-		}
-		if err != nil {
+		if done, err = b.readMerge(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// fallBehind makes the reader go on behind the ring: with a past or, if it reads only some hubs or
-// a page, with a merge of its own.
-func (b *batch) fallBehind(ctx context.Context) (err error) {
-	r := b.reader
-	if b.frames && r.filter.HasAllHubs() && !r.fresh {
-		if r.past, r.number, r.times = r.feed.joinPast(r.ring.org, r.pos); r.past != nil {
-			return nil
-		}
-	}
-	r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos)
-	return err
-}
-
-// leavePast makes the reader leave its past, if it has one.
-func (r *Reader) leavePast() {
-	if r.past != nil {
-		r.past.leave()
-		r.past, r.joined = nil, false
-	}
-}
-
-// readPast adds events of the past. done reports that the reader has left it.
-func (b *batch) readPast(ctx context.Context) (done bool, err error) {
-	r := b.reader
-	for {
-		entries, end, ok := r.past.from(r.number)
-		switch {
-		case !ok:
-			r.leavePast()
-			return true, nil
-		case len(entries) > 0:
-			if err := b.addEntries(ctx, entries); err != nil || r.more {
-				return false, err
-			}
-		case end == nil && (len(b.events) > 0 || b.full(0)):
-			return false, nil // what is there need not wait for what follows
-		case end == nil:
-			if err := r.past.read(ctx, r.ring, r.number); err != nil {
-				return false, err
-			}
-		default:
-			r.leavePast()
-			r.reach(end.until, end.complete)
-			return true, nil
-		}
-	}
 }
 
 // reach moves the position to the end of a merge.
@@ -314,7 +257,7 @@ func (b *batch) readRing(ctx context.Context) (behind bool, err error) {
 	return false, nil
 }
 
-// addEntries adds the next entries of the ring or the past. It sets r.more if it leaves some.
+// addEntries adds the next entries of the ring. It sets r.more if it leaves some.
 func (b *batch) addEntries(ctx context.Context, entries []entry) error {
 	r := b.reader
 	r.more = false
@@ -361,7 +304,7 @@ func (b *batch) addEntry(ctx context.Context, e *entry) error {
 		b.add(withID(nil, r.pos.String(), marker))
 		return nil
 	case !chosen || state == entryFormer,
-		!e.gap && !r.filter.HasAllTypes() && !r.filter.HasType(eventType(&e.event)):
+		!r.filter.HasAllTypes() && !r.filter.HasType(eventType(&e.event)):
 		return nil
 	}
 	r.times[e.group] = e.time

@@ -19,28 +19,24 @@ type ring struct {
 	opened  chan struct{}
 	openErr error
 
-	window
-	// The fields below are guarded by the window's mutex.
-
-	// err ends the readers.
-	err error
+	// Ring has every event after start, and up to last. Both have one time for each group. Its mutex
+	// guards the fields below, too.
+	feed.Ring[entry]
+	start, last []int64
 	// confirmed is a time, in milliseconds since 1970: everything stored before it was received.
 	confirmed int64
-	// changed is closed when entries grows or err is set, if waited is set.
-	changed chan struct{}
-	waited  bool
-
-	readers int
-	idle    time.Time
 }
 
 // newRing returns an empty ring. The caller must hold f.mu.
 func newRing(f *Feed, org string) *ring {
 	r := &ring{
 		feed: f, org: org, feedCounter: f.counterLocked(org), opened: make(chan struct{}),
-		changed: make(chan struct{}),
+		start: make([]int64, f.groups), last: make([]int64, f.groups),
 	}
-	r.window.init(f, make([]int64, f.groups))
+	r.Init(
+		f.cfg.Logs.RingBudget(), f.cfg.RingEvents, (*entry).size,
+		func(e *entry) { r.start[e.group] = e.time },
+	)
 	return r
 }
 
@@ -61,9 +57,9 @@ func (r *ring) open(ctx context.Context) {
 		r.feed.remove(r, err)
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.cutLocked(len(r.entries))
+	r.Lock()
+	defer r.Unlock()
+	r.Clear()
 	for g := range r.last {
 		r.last[g] = max(r.last[g], ends[g])
 	}
@@ -72,24 +68,19 @@ func (r *ring) open(ctx context.Context) {
 
 // end ends the readers with err.
 func (r *ring) end(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err != nil {
-		return
-	}
-	r.err = err
-	r.closeLocked()
-	r.wakeLocked()
+	r.Lock()
+	defer r.Unlock()
+	r.End(err)
 }
 
 // push appends a received event. It reports whether readers must be woken.
 func (r *ring) push(group int, received *feed.ReceivedEvent) bool {
 	record := received.Record
 	at := record.Time.UnixNano()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	r.feedCounter.events.Add(1)
-	if r.err != nil || at <= r.last[group] {
+	if r.Err() != nil || at <= r.last[group] {
 		return false
 	}
 	e := entry{
@@ -102,91 +93,81 @@ func (r *ring) push(group int, received *feed.ReceivedEvent) bool {
 	}
 	id := Position{Complete: e.complete, Times: r.last}.String()
 	e.event = withID(make([]byte, 0, frameBytes(id, &received.Event)), id, &received.Event)
-	r.appendLocked(e)
-	return r.waited
+	r.Push(e)
+	return r.IsAwaited()
 }
 
 // confirm records that everything stored before a time was received.
 func (r *ring) confirm(at int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	r.confirmed = max(r.confirmed, at)
 }
 
 func (r *ring) confirmedAt() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	return r.confirmed
 }
 
 // lastTimes returns the times of the last events, when they were known to be the last, and the
 // number of the next entry.
 func (r *ring) lastTimes() (times []int64, confirmed int64, number uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.last), r.confirmed, r.base + uint64(len(r.entries))
+	r.Lock()
+	defer r.Unlock()
+	return slices.Clone(r.last), r.confirmed, r.Next()
 }
 
 // from returns the entries from a number on. ok is false if the ring no longer has the first.
 // confirmed is for the position after all of them.
 func (r *ring) from(number uint64) (entries []entry, confirmed int64, ok bool, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err != nil {
-		return nil, 0, false, r.err
+	r.Lock()
+	defer r.Unlock()
+	if err := r.Err(); err != nil {
+		return nil, 0, false, err
 	}
-	entries, ok = r.fromLocked(number)
+	entries, ok = r.From(number)
 	return entries, r.confirmed, ok, nil
 }
 
-// wait returns a channel that is closed when the ring has an entry with that number or has ended.
-func (r *ring) wait(number uint64) <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err != nil || number < r.base+uint64(len(r.entries)) {
-		return closed
+// find returns the number of the first entry that a reader at a position may not have, and the
+// times of the ring before that entry. ok is false if the ring no longer has all events after the
+// position.
+func (r *ring) find(p Position) (number uint64, times []int64, ok bool) {
+	r.Lock()
+	defer r.Unlock()
+	if !p.includes(r.start) {
+		return 0, nil, false
 	}
-	r.waited = true
-	return r.changed
+	times = slices.Clone(r.last)
+	beyond := 0 // how many groups are after the position
+	for g, t := range times {
+		if t > p.Times[g] {
+			beyond++
+		}
+	}
+	entries, base := r.Entries()
+	i := len(entries)
+	for ; beyond > 0 && i > 0; i-- {
+		e := &entries[i-1]
+		if times[e.group] > p.Times[e.group] && e.before <= p.Times[e.group] {
+			beyond--
+		}
+		times[e.group] = e.before
+	}
+	return base + uint64(i), times, true
 }
 
-var closed = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
+// wait returns a channel that is closed when the ring has an entry with that number or has ended; it
+// is closed already if there is more to read.
+func (r *ring) wait(number uint64, more bool) <-chan struct{} {
+	r.Lock()
+	defer r.Unlock()
+	return r.Wait(more || number < r.Next())
+}
 
 func (r *ring) wake() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.wakeLocked()
-}
-
-func (r *ring) wakeLocked() {
-	if r.waited {
-		close(r.changed)
-		r.changed, r.waited = make(chan struct{}), false
-	}
-}
-
-func (r *ring) attach() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.readers++
-}
-
-func (r *ring) detach(now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.readers--
-	if r.readers == 0 {
-		r.idle = now
-	}
-}
-
-// idleSince reports whether the ring has had no reader since before.
-func (r *ring) idleSince(before time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.readers == 0 && r.idle.Before(before)
+	r.Lock()
+	defer r.Unlock()
+	r.Wake()
 }
