@@ -53,8 +53,8 @@
 //
 // # Goroutines
 //
-// Tails receive records in the journal's goroutines. Checks run in goroutines of their own, at most
-// one per tail. Close waits for all of them. Run, which the caller owns, removes idle tails, ends
+// Tails receive records in the journal's goroutines. The checks that Run starts have goroutines of
+// their own. Close waits for all of them. Run, which the caller owns, removes idle tails, ends
 // replaced logs and starts due checks. Readers have no goroutines.
 //
 // # Failure

@@ -116,7 +116,7 @@ type pageRead struct {
 	more bool
 	// lastCheck is the last check of the tail. Unless more events follow than asked for, pos has
 	// reached the end that it found.
-	lastCheck *endCheck
+	lastCheck endCheck
 	// checkFresh reports whether start made lastCheck, a moment ago.
 	checkFresh bool
 }

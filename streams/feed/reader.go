@@ -131,9 +131,8 @@ func (r *Reader) Ready() <-chan struct{} { return r.tail.wait(r.pos) }
 // the one that the reader began with. Once it is older than half the retention and no event has
 // followed, Cursor returns a new one for the same place.
 func (r *Reader) Cursor() string {
-	end, at := r.tail.lastCheck()
-	if r.pos >= end {
-		r.cursor = r.logs.renew(r.cursor, cursorAt(r.tail.epoch, r.pos, at.UnixMilli()))
+	if check := r.tail.lastCheck(); r.pos >= check.last {
+		r.cursor = r.logs.renew(r.cursor, cursorAt(r.tail.epoch, r.pos, check.at.UnixMilli()))
 	}
 	return r.cursor
 }

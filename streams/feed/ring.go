@@ -157,6 +157,9 @@ func (r *Ring[E]) Attach() {
 	r.readers++
 }
 
+// HasReaders reports whether a reader is attached.
+func (r *Ring[E]) HasReaders() bool { return r.readers > 0 }
+
 // Detach ends the counting of a reader.
 func (r *Ring[E]) Detach() {
 	r.Lock()

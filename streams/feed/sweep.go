@@ -66,8 +66,7 @@ func (s *shard) sweep(now time.Time, unchecked time.Duration) {
 			continue
 		}
 		t.TrimToBudget()
-		if started < sweepChecks && t.checkDue(now.Add(-unchecked)) {
-			t.startCheck()
+		if started < sweepChecks && t.checkSince(now.Add(-unchecked)) {
 			started++
 		}
 	}

@@ -30,16 +30,14 @@ type tail struct {
 	// end is the last sequence that readers see. started reports whether it is known.
 	end     uint64
 	started bool
-	// checkedEnd is where the log ended at the time checkedAt.
-	checkedEnd uint64
-	checkedAt  time.Time
+	// known is the last check, and checked is when the last one began.
+	known   endCheck
+	checked time.Time
 
 	// life ends with the tail, and with it the reads of history that its readers are in: they would
 	// wait for a broker that is cut off. It is a field because no caller's context lasts as long.
 	life    context.Context
 	endLife context.CancelFunc
-
-	checks checks
 }
 
 func newTail(s *shard, hub domain.HubID, epoch domain.Epoch) *tail {
@@ -75,7 +73,7 @@ func (t *tail) start(last uint64, now time.Time) {
 	if !t.started {
 		t.ringFrom, t.end, t.started = last+1, last, true
 	}
-	t.checkedEnd, t.checkedAt = last, now
+	t.known, t.checked = endCheck{last, now}, time.Now()
 	t.Wake()
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sort"
-	"time"
 
 	"hubcloud/domain"
 )
@@ -87,11 +86,11 @@ func (t *tail) wait(pos uint64) <-chan struct{} {
 	return t.Wait(pos < t.end)
 }
 
-// lastCheck returns where the log ended at the last check, and the time of the check.
-func (t *tail) lastCheck() (end uint64, at time.Time) {
+// lastCheck returns the last check.
+func (t *tail) lastCheck() endCheck {
 	t.Lock()
 	defer t.Unlock()
-	return t.checkedEnd, t.checkedAt
+	return t.known
 }
 
 // reaches reports whether readers see the log up to seq.
