@@ -182,35 +182,6 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestBrokerRestarts checks that a tap loses and repeats no event when the broker restarts.
-func TestBrokerRestarts(t *testing.T) {
-	t.Parallel()
-	const hubs, rounds = 6, 3
-	r := newTestHubs(t, time.Hour)
-	out := newSink()
-	u := r.start(tap.Config{Follow: true, Output: out})
-	want := 0
-	for range rounds {
-		for n := range hubs {
-			r.store(hubID(n), 50)
-			want += 50
-		}
-		r.broker.Stop()
-		r.broker.Start(t)
-		streamstest.Eventually(t, "the connections are back", func() bool {
-			return r.conns.Shards[0].FlushTimeout(time.Second) == nil &&
-				r.conns.Shards[3].FlushTimeout(time.Second) == nil
-		})
-	}
-	got := numbers(t, out.await(t, want))
-	for n := range hubs {
-		consecutive(t, hubID(n), got[hubID(n)], 50*rounds)
-	}
-	if err := u.end(); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestOutputFails checks that an error of the output ends the tap and is returned by Run.
 func TestOutputFails(t *testing.T) {
 	t.Parallel()
