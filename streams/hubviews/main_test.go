@@ -151,7 +151,11 @@ func (f *fixture) commitSized(size int, hubs ...domain.HubID) journal.Commit {
 		f.Fatal(err)
 	}
 	for _, r := range c.Records {
-		f.stored[r.Hub][r.Seq-1] = r // with its count of events
+		for i := range f.stored[r.Hub] {
+			if stored := &f.stored[r.Hub][i]; stored.Seq == r.Seq {
+				stored.Events = r.Events
+			}
+		}
 	}
 	return c
 }
