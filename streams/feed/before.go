@@ -39,7 +39,7 @@ func (l *Logs) readBefore(
 	ctx context.Context, hub domain.HubID, before string, limit int,
 ) (domain.EventPage, error) {
 	s := l.shard(hub)
-	t, err := s.acquire(ctx, hub)
+	t, err := s.acquire(hub)
 	if err != nil {
 		return domain.EventPage{}, err
 	}

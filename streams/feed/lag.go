@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/journal"
 )
 
 // lagPatience bounds the search for the first event after a position.
@@ -19,10 +20,8 @@ func (t *tail) eventsAfter(number uint64) uint64 {
 
 // events returns how many events a log has had, as this process has received it.
 func (l *Logs) events(t *tail) uint64 {
-	if l.cfg.Journal != nil {
-		if tip, ok := l.cfg.Journal.Tip(t.hub); ok {
-			return tip.Events
-		}
+	if tip := l.tip(t.hub); tip.Seq > 0 {
+		return tip.Events
 	}
 	t.Lock()
 	defer t.Unlock()
@@ -54,6 +53,14 @@ func (t *tail) eventsBehind(ctx context.Context, pos uint64) uint64 {
 	}
 }
 
+// tip returns the end of a log that the journal has had, as this process has received it.
+func (l *Logs) tip(hub domain.HubID) (tip journal.Tip) {
+	if l.cfg.Journal != nil {
+		tip, _ = l.cfg.Journal.Tip(hub)
+	}
+	return tip
+}
+
 // lagOf returns the lag of a cursor after which that many events follow.
 func lagOf(text string, behind uint64) domain.FeedLag {
 	lag := domain.FeedLag{Behind: behind}
@@ -77,9 +84,7 @@ func (l *Logs) Lag(
 	if err != nil {
 		return lag, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	t, err := l.shard(hub).acquire(ctx, hub)
+	t, err := l.shard(hub).acquire(hub)
 	if err != nil {
 		return lag, unavailable(err)
 	}

@@ -65,7 +65,7 @@ func (l *Logs) readPart(
 	s := l.shard(hub)
 	startCtx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	t, err := s.acquire(startCtx, hub)
+	t, err := s.acquire(hub)
 	if err != nil {
 		return domain.EventPage{}, err
 	}

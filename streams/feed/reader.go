@@ -42,7 +42,7 @@ func (l *Logs) follow(ctx context.Context, hub domain.HubID, after string) (*Rea
 	s := l.shard(hub)
 	startCtx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	t, err := s.acquire(startCtx, hub)
+	t, err := s.acquire(hub)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -60,30 +59,8 @@ func (s *shard) all() []*tail {
 	return all
 }
 
-// acquire returns the hub's tail once it is open. The caller counts as a reader of it until
-// release.
-func (s *shard) acquire(ctx context.Context, hub domain.HubID) (*tail, error) {
-	t, err := s.attach(hub)
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-t.opened:
-	case <-ctx.Done():
-		s.release(t)
-		return nil, ctx.Err()
-	case <-s.logs.ctx.Done():
-		s.release(t)
-		return nil, ErrClosed
-	}
-	if t.openErr != nil {
-		s.release(t)
-		return nil, t.openErr
-	}
-	return t, nil
-}
-
-func (s *shard) attach(hub domain.HubID) (*tail, error) {
+// acquire returns the hub's tail. The caller counts as a reader of it until release.
+func (s *shard) acquire(hub domain.HubID) (*tail, error) {
 	epoch, err := s.logs.epoch(hub)
 	if err != nil {
 		return nil, err
@@ -110,7 +87,8 @@ func (s *shard) attach(hub domain.HubID) (*tail, error) {
 	if former != nil {
 		s.stop(former, ErrEpochEnded)
 	}
-	s.logs.work(t.open)
+	// What was received before the tail was in the map.
+	t.skipTo(s.logs.tip(hub).Seq)
 	return t, nil
 }
 

@@ -16,20 +16,15 @@ import (
 // Its methods are in tail.go (opening and closing, readers), tail_receive.go (new records),
 // tail_read.go (reading) and check.go (the comparison with the journal).
 type tail struct {
-	// Ring has every event from sequence ringFrom to end. Its mutex guards the fields below opened.
+	// Ring has every event from sequence ringFrom to end. Its mutex guards the fields below epoch.
 	Ring[domain.EncodedEvent]
 	shard *shard
 	hub   domain.HubID
 	epoch domain.Epoch
 
-	// opened is closed once the fields below are set, or openErr is.
-	opened  chan struct{}
-	openErr error
-
 	ringFrom uint64
-	// end is the last sequence that readers see. started reports whether it is known.
-	end     uint64
-	started bool
+	// end is the last sequence that readers see.
+	end uint64
 	// known is the last check, and checked is when the last one began.
 	known   endCheck
 	checked time.Time
@@ -40,8 +35,14 @@ type tail struct {
 	endLife context.CancelFunc
 }
 
+// newTail returns a tail that begins with the end of the log, as this process knows it.
 func newTail(s *shard, hub domain.HubID, epoch domain.Epoch) *tail {
-	t := &tail{shard: s, hub: hub, epoch: epoch, opened: make(chan struct{})}
+	tip := s.logs.tip(hub)
+	last := max(tip.Seq, epoch.After)
+	t := &tail{
+		shard: s, hub: hub, epoch: epoch, ringFrom: last + 1, end: last,
+		known: endCheck{last, tip.Time}, checked: time.Now(),
+	}
 	t.Init(
 		&s.logs.rings, s.logs.cfg.RingEvents,
 		func(e *domain.EncodedEvent) int64 { return eventBytes(*e) },
@@ -49,32 +50,6 @@ func newTail(s *shard, hub domain.HubID, epoch domain.Epoch) *tail {
 	)
 	t.life, t.endLife = context.WithCancel(context.Background())
 	return t
-}
-
-// open reads the log's end. The tail receives the commits since it was added to its shard, so it
-// gets everything after that end.
-func (t *tail) open(ctx context.Context) {
-	now := t.shard.logs.cfg.Now()
-	// The first check, or the next commit, corrects a stale end.
-	last, _, err := t.shard.logs.end(ctx, t.hub)
-	if err == nil {
-		t.start(max(last, t.epoch.After), now)
-	} else {
-		t.openErr = err
-		t.shard.remove(t, err)
-	}
-	close(t.opened)
-}
-
-// start sets the end that the log had at the time now. The tail may have received more since.
-func (t *tail) start(last uint64, now time.Time) {
-	t.Lock()
-	defer t.Unlock()
-	if !t.started {
-		t.ringFrom, t.end, t.started = last+1, last, true
-	}
-	t.known, t.checked = endCheck{last, now}, time.Now()
-	t.Wake()
 }
 
 // fail ends the tail and its readers. Only the first error counts.

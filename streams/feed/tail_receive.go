@@ -27,13 +27,9 @@ func (t *tail) receive(
 			return changed, ErrEpochEnded
 		}
 		if m.seq != t.end+1 {
-			// There is a gap before the record, or it is the first one.
-			if t.started {
-				t.shard.logs.metrics.gaps.Inc()
-			}
+			t.shard.logs.metrics.gaps.Inc()
 			t.restart(m.seq)
 		}
-		t.started = true
 		t.end = m.seq
 		if m.event {
 			t.push(m, e)
