@@ -32,7 +32,7 @@ func TestStreamAway(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), streams.HubStream(hubA)); err != nil {
 		t.Fatal(err)
 	}
-	f.history.cache = newBlockCache(1, f.metrics)
+	f.cache = newBlockCache(1, f.metrics)
 	if got := f.look(t); !reflect.DeepEqual(got, want) {
 		t.Errorf("without the stream: %+v; want %+v", got, want)
 	}
@@ -63,7 +63,7 @@ func TestStreamSilent(t *testing.T) {
 	want := f.look(t)
 	network.Hold(true)
 	defer network.Hold(false)
-	f.history.cache = newBlockCache(1, f.metrics)
+	f.cache = newBlockCache(1, f.metrics)
 	if got := f.look(t); !reflect.DeepEqual(got, want) {
 		t.Errorf("without an answer of the stream: %+v; want %+v", got, want)
 	}
@@ -93,7 +93,7 @@ func TestReadOfHistoryEndsWithTheTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	f.history.cache = newBlockCache(1, f.metrics)
+	f.cache = newBlockCache(1, f.metrics)
 	network.Hold(true)
 	defer network.Hold(false)
 	before := testutil.ToFloat64(f.metrics.directGets)

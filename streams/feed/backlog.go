@@ -121,7 +121,7 @@ func (b *Backlog) seek(ctx context.Context, first uint64) (uint64, error) {
 			back *= 2
 		}
 		at = max(low, at/blockSize*blockSize)
-		events, _, _, err := b.logs.history.read(
+		events, _, _, err := b.logs.history(
 			ctx, b.log, at, min(blockEnd(at), b.last), space{events: blockSize, bytes: unbounded}, true,
 		)
 		var gone *goneError
@@ -212,7 +212,7 @@ func (b *Backlog) Next(
 		return nil, false, ErrEpochEnded
 	}
 	for b.next <= b.last {
-		events, through, _, err := b.logs.history.read(
+		events, through, _, err := b.logs.history(
 			ctx, b.log, b.next, b.last, space{events: n, bytes: bytes}, true,
 		)
 		var gone *goneError

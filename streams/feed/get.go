@@ -23,17 +23,6 @@ const (
 	getTimeout = 3 * time.Second
 )
 
-// getRange reads up to n messages from the sequence from on, as one direct get returns them: fewer
-// if the batch is cut for its size, or if the stream has no more. Expired messages are left out.
-// The messages are in order.
-func (s *shard) getRange(
-	ctx context.Context, hub domain.HubID, from uint64, n int,
-) (messages []stored, err error) {
-	return s.get(
-		ctx, hub, jsapi.BatchRequest{From: from, Messages: min(n, maxGet), Bytes: loadBytes},
-	)
-}
-
 // get sends one direct get to the hub's stream and returns its messages.
 func (s *shard) get(
 	ctx context.Context, hub domain.HubID, r jsapi.BatchRequest,

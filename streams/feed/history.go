@@ -27,28 +27,18 @@ type logEpoch struct {
 	epoch domain.Epoch
 }
 
-// history reads the events before the rings.
-type history struct {
-	logs  *Logs
-	cache *blockCache
-}
-
-func newHistory(l *Logs, bytes int64) *history {
-	return &history{logs: l, cache: newBlockCache(bytes, l.metrics)}
-}
-
-// read returns the events from sequence from to to, both included, that fit into wanted. Everything
+// history returns the events from sequence from to to, both included, that fit into wanted. Everything
 // up to to must have been stored. events is complete up to the sequence through; left is the space
 // after them. With atLeastOne the first event is returned whatever its size. Callers may
 // append to the slice but not change it. The error is a *goneError when a wanted message has
 // expired.
-func (h *history) read(
+func (l *Logs) history(
 	ctx context.Context, log logEpoch, from, to uint64, wanted space, atLeastOne bool,
 ) (events []domain.EncodedEvent, through uint64, left space, err error) {
 	left = wanted
 	through = from - 1
 	for through < to && !left.exhausted() {
-		found, covered, wait := h.cache.find(log.hub, log.epoch.ID, through+1)
+		found, covered, wait := l.cache.find(log.hub, log.epoch.ID, through+1)
 		if wait != nil {
 			select {
 			case <-wait:
@@ -58,7 +48,7 @@ func (h *history) read(
 			continue
 		}
 		if covered == 0 {
-			if found, covered, err = h.load(ctx, log, through+1, to, left.events); err != nil {
+			if found, covered, err = l.load(ctx, log, through+1, to, left.events); err != nil {
 				return nil, 0, left, err
 			}
 			if covered == 0 {
@@ -102,23 +92,25 @@ func clip(
 // load reads messages from the stream into the cache, starting at from: about as many as limit, but
 // not beyond to nor into blocks that are cached or being loaded. It returns the events from from on
 // and the sequence up to which they are complete; 0 means that another load has come first.
-func (h *history) load(
+func (l *Logs) load(
 	ctx context.Context, log logEpoch, from, to uint64, limit int,
 ) (events []domain.EncodedEvent, through uint64, err error) {
 	// Read to the end of the block: more messages cost less than another request.
 	to = min(to, max(from+uint64(limit)-1, blockEnd(from)))
-	release, err := h.logs.shard(log.hub).acquireLoad(ctx)
-	if err != nil {
-		return nil, 0, err
+	slots := l.shard(log.hub).loadSlots
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
 	}
-	defer release()
-	l := h.cache.begin(log.hub, log.epoch.ID, from, to)
-	if l == nil {
+	under := l.cache.begin(log.hub, log.epoch.ID, from, to)
+	if under == nil {
 		return nil, 0, nil
 	}
-	defer h.cache.finish(l)
-	h.logs.metrics.cacheMisses.Inc()
-	messages, err := h.logs.records(ctx, log.hub, l.from, l.to)
+	defer l.cache.finish(under)
+	l.metrics.cacheMisses.Inc()
+	messages, err := l.records(ctx, log.hub, under.from, under.to)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -129,13 +121,13 @@ func (h *history) load(
 		}
 		e, err := m.encode()
 		if err != nil {
-			h.logs.cfg.Logger.Error("event in hub log unreadable", "hub_id", log.hub, "error", err)
+			l.cfg.Logger.Error("event in hub log unreadable", "hub_id", log.hub, "error", err)
 			continue
 		}
 		events = append(events, e)
 	}
 	first, last := messages[0].seq, messages[len(messages)-1].seq
-	h.cache.add(l, first, last, events)
+	l.cache.add(under, first, last, events)
 	if first > from {
 		return nil, 0, &goneError{first}
 	}
@@ -147,14 +139,4 @@ func (h *history) load(
 		events = events[1:]
 	}
 	return events, last, nil
-}
-
-// acquireLoad waits for one of the shard's slots for loads.
-func (s *shard) acquireLoad(ctx context.Context) (release func(), err error) {
-	select {
-	case s.loadSlots <- struct{}{}:
-		return func() { <-s.loadSlots }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

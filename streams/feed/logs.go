@@ -38,7 +38,7 @@ type Logs struct {
 	cfg     Config
 	metrics *metrics
 	shards  []*shard
-	history *history
+	cache   *blockCache
 	rings   RingBudget
 	// observer gets the events of all logs; nil for none.
 	observer atomic.Pointer[Observer]
@@ -80,7 +80,7 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 		metrics: newMetrics(cfg.Metrics),
 	}
 	l.rings.limit = cfg.RingBytes
-	l.history = newHistory(l, cfg.CacheBytes)
+	l.cache = newBlockCache(cfg.CacheBytes, l.metrics)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	for i, nc := range conns.Shards {
 		l.shards = append(l.shards, newShard(l, nc, reads.Shards[i], conns.Cloud))

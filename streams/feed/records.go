@@ -77,7 +77,9 @@ func (l *Logs) streamed(
 	ctx context.Context, hub domain.HubID, from, to uint64, streamOnly bool,
 ) (messages []stored, err error) {
 	get := func(ctx context.Context) error {
-		messages, err = l.shard(hub).getRange(ctx, hub, from, int(to-from+1))
+		messages, err = l.shard(hub).get(ctx, hub, jsapi.BatchRequest{
+			From: from, Messages: int(min(to-from+1, maxGet)), Bytes: loadBytes,
+		})
 		return err
 	}
 	if streamOnly {

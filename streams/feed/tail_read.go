@@ -62,7 +62,7 @@ func (t *tail) read(ctx context.Context, pos uint64, wanted space, atLeastOne bo
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.life, cancel)()
-	b.events, b.next, b.left, err = t.shard.logs.history.read(
+	b.events, b.next, b.left, err = t.shard.logs.history(
 		ctx, logEpoch{t.hub, t.epoch}, pos+1, b.streamTo, wanted, atLeastOne,
 	)
 	if err != nil && t.life.Err() != nil {
