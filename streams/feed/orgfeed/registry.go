@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// MaxPerOrg is how many readers of an organization are kept.
-	MaxPerOrg = 1000
-	// Keep is how long a reader is kept after it last read.
-	Keep = 7 * 24 * time.Hour
+	// maxPerOrg is how many readers of an organization are kept.
+	maxPerOrg = 1000
+	// keepReaders is how long a reader is kept after it last read.
+	keepReaders = 7 * 24 * time.Hour
 	// defaultMax is how many readers a process keeps.
 	defaultMax = 100_000
 )
@@ -157,7 +157,7 @@ func (r *Registry) org(id string) *org {
 
 // trim removes the readers that are too many after one was added to o. The caller must hold r.mu.
 func (r *Registry) trim(o *org) {
-	for o.newest.Len() > MaxPerOrg {
+	for o.newest.Len() > maxPerOrg {
 		r.evict(o)
 	}
 	for r.total > r.cfg.Max {
@@ -186,7 +186,7 @@ func (r *Registry) remove(o *org, element *list.Element) {
 // removeOld removes the readers of an organization that have not read for long. The caller must
 // hold r.mu.
 func (r *Registry) removeOld(o *org, now time.Time) {
-	for e := o.newest.Back(); e != nil && now.Sub(e.Value.(*reader).LastSeen) > Keep; {
+	for e := o.newest.Back(); e != nil && now.Sub(e.Value.(*reader).LastSeen) > keepReaders; {
 		r.remove(o, e)
 		e = o.newest.Back()
 	}

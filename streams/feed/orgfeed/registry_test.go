@@ -137,27 +137,27 @@ func TestListAcrossReplicas(t *testing.T) {
 // full.
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	r := startReplica(t, streamstest.Start(t), MaxPerOrg+10)
+	r := startReplica(t, streamstest.Start(t), maxPerOrg+10)
 	for n := range 20 {
 		r.Saw(orgB, domain.FeedReaderID{Name: fmt.Sprintf("b%02d", n)}, "p", lag(0, 0))
 	}
 	r.Saw(orgA, domain.FeedReaderID{Name: "kept"}, "p", lag(0, 0))
-	for n := range 3 * MaxPerOrg {
+	for n := range 3 * maxPerOrg {
 		r.Saw(orgA, domain.FeedReaderID{Name: fmt.Sprint("made up ", n)}, "p", lag(0, 0))
 		if n%500 == 0 {
 			r.Saw(orgA, domain.FeedReaderID{Name: "kept"}, "p", lag(0, 0))
 		}
 	}
 	a, b := r.list(orgA), r.list(orgB)
-	if len(a) != MaxPerOrg-10 || a[0].Name != "kept" {
+	if len(a) != maxPerOrg-10 || a[0].Name != "kept" {
 		t.Errorf("the organization that makes up names has %d readers, first %q, want %d and \"kept\"",
-			len(a), a[0].Name, MaxPerOrg-10)
+			len(a), a[0].Name, maxPerOrg-10)
 	}
 	if len(b) != 20 {
 		t.Errorf("the other organization has %d readers, want 20", len(b))
 	}
-	if got := streamstest.MetricValue(t, r.metrics, "hubcloud_feedreaders_evicted_total"); got < 2*MaxPerOrg {
-		t.Errorf("hubcloud_feedreaders_evicted_total is %v, want at least %d", got, 2*MaxPerOrg)
+	if got := streamstest.MetricValue(t, r.metrics, "hubcloud_feedreaders_evicted_total"); got < 2*maxPerOrg {
+		t.Errorf("hubcloud_feedreaders_evicted_total is %v, want at least %d", got, 2*maxPerOrg)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestStates(t *testing.T) {
 	if got := r.list(orgA); len(got) != 2 || got[0].Behind == nil || got[1].Behind != nil {
 		t.Errorf("list: got %+v, want two readers, and a count for the first", got)
 	}
-	check(Keep+51*time.Minute, 0, 0, 0, 3600)
+	check(keepReaders+51*time.Minute, 0, 0, 0, 3600)
 	if got := r.list(orgA); len(got) != 0 {
 		t.Errorf("list a week later: got %+v, want none", got)
 	}

@@ -72,7 +72,7 @@ func (r *Registry) due(now time.Time) (ids []string) {
 	defer r.mu.Unlock()
 	var due []*org
 	for id, o := range r.orgs {
-		if len(o.readers) == 0 && !o.dirty && now.Sub(o.written) > Keep {
+		if len(o.readers) == 0 && !o.dirty && now.Sub(o.written) > keepReaders {
 			delete(r.orgs, id)
 			continue
 		}
