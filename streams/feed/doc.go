@@ -8,7 +8,8 @@
 // other records only use up sequences. Entries returns events and states. Records are stored
 // through the journal of the hub's group (package logwriter), which gives each its sequence in the
 // log and its time. Append stores a batch of events wholly or not at all, after the last event that
-// the caller expects; otherwise it fails with ErrConflict. Confirmed records are durable. Which of
+// the caller expects; otherwise it fails with ErrConflict. Confirmed records are durable. Each
+// record counts the events up to it, so how far a reader is behind is a subtraction. Which of
 // the events belong to the log is decided by the log's epoch (domain.Epoch), which comes from the
 // directory.
 //
