@@ -30,7 +30,7 @@ func (f *Feed) access(
 		access, ok := f.cfg.Hubs.Hub(e.hub)
 		ok = ok && access.OrgID == org
 		switch {
-		case ok && access.Epoch.Has(e.seq, e.epoch):
+		case ok && (e.gap || access.Epoch.Has(e.seq, e.epoch)):
 			return access, entryCurrent, nil
 		case refreshed && ok:
 			return access, entryFormer, nil

@@ -101,9 +101,11 @@ type Feed struct {
 	// refreshed is when the last refresh of Hubs for an unknown hub began.
 	refreshed atomic.Pointer[time.Time]
 
-	mu     sync.RWMutex
-	rings  map[string]*ring
-	closed bool
+	mu    sync.RWMutex
+	rings map[string]*ring
+	// catchUps are shared by readers behind the rings, by organization.
+	catchUps map[string][]*catchUp
+	closed   bool
 	// counters has those of the organizations with rings, and the kept ones.
 	counters map[string]*counter
 }
@@ -119,8 +121,8 @@ func New(cfg Config) (*Feed, error) {
 	}
 	f := &Feed{
 		cfg: cfg, groups: cfg.Journal.Groups(), rings: map[string]*ring{},
-		mergeSlots: make(chan struct{}, mergeSlots), merges: newKeptMerges(),
-		counters: map[string]*counter{},
+		catchUps: map[string][]*catchUp{}, mergeSlots: make(chan struct{}, mergeSlots),
+		merges: newKeptMerges(), counters: map[string]*counter{},
 	}
 	cfg.Logs.Observe(f)
 	return f, nil
@@ -136,6 +138,7 @@ func (f *Feed) Close() {
 		r.end(feed.ErrClosed)
 	}
 	f.merges.drop(time.Now().Add(time.Hour))
+	f.dropCatchUps(time.Now().Add(time.Hour))
 }
 
 // withMergeSlot calls do, which holds the events of a merge.
@@ -332,8 +335,14 @@ func (f *Feed) Run(ctx context.Context) error {
 func (f *Feed) sweep(ctx context.Context, now time.Time, unconfirmed time.Duration) {
 	f.mu.RLock()
 	all := slices.Collect(maps.Values(f.rings))
+	for _, catchUps := range f.catchUps {
+		for _, p := range catchUps {
+			p.TrimToBudget()
+		}
+	}
 	f.mu.RUnlock()
 	f.merges.drop(now.Add(-keptMergeAge))
+	f.dropCatchUps(now.Add(-catchUpIdle))
 	due := false
 	for _, r := range all {
 		if idle := now.Add(-f.cfg.RingIdle); r.IdleSince(idle) {

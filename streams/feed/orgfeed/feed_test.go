@@ -384,9 +384,10 @@ func TestPositionsExpire(t *testing.T) {
 	}
 }
 
-// Readers behind the ring get every event once, whatever their positions: also one that is slower
-// than the others, and those that read while a hub's log is reset.
-func TestManyReadersCatchUp(t *testing.T) {
+// Readers behind the ring share what is read for them, whatever their positions, and each gets
+// every event once: also one that is too slow for the others, and those that read while a hub's log
+// is reset.
+func TestReadersShareACatchUp(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{RingEvents: 60})
 	var hubs []domain.HubID
@@ -433,13 +434,16 @@ func TestManyReadersCatchUp(t *testing.T) {
 	}
 	for _, i := range []int{0, 1, 4, 5} {
 		read(i, 5)
+		if readers[i].catchUp == nil || readers[i].catchUp != readers[0].catchUp {
+			t.Errorf("reader %d does not share what reader 0 reads", i)
+		}
 	}
 	for range 400 {
 		for i := range readers[1:] {
 			read(i+1, 1+5*i)
 		}
 	}
-	for range 400 { // the others are far ahead
+	for range 400 { // the others have left the catch-up far behind
 		read(0, 7)
 	}
 	for i := range readers {

@@ -55,6 +55,9 @@ func (r *Reader) Lag(context.Context) domain.FeedLag {
 		for _, log := range m.logs {
 			behind += log.left()
 		}
+	case r.catchUp != nil:
+		inCatchUp, next := r.catchUp.after(r.number)
+		behind, number = behind+inCatchUp, next
 	case !r.joined:
 		number, _, _ = r.ring.find(r.pos)
 	}
@@ -88,4 +91,24 @@ func (r *ring) after(number uint64, filter *domain.EventFilter) (following, mark
 		}
 	}
 	return following, mark
+}
+
+// after returns how many events the catch-up has or will have from a number on, and the number of the
+// ring's first entry after them.
+func (p *catchUp) after(number uint64) (following, next uint64) {
+	p.Lock()
+	defer p.Unlock()
+	end := p.Next()
+	return end - min(number, end) + p.left, p.next
+}
+
+// count sets what is left of the merge. The caller must have the turn.
+func (p *catchUp) count() {
+	left := uint64(0)
+	for _, log := range p.merge.logs {
+		left += log.left()
+	}
+	p.Lock()
+	defer p.Unlock()
+	p.left, p.next = left, p.merge.number
 }

@@ -21,14 +21,15 @@ type Reader struct {
 	text     string
 	complete int64
 	moved    bool
-	// merge is nil while the reader reads the ring.
-	merge *merge
-	// joined reports whether the reader has a place in the ring.
+	// merge and catch-up are nil while the reader reads the ring. One of them is set otherwise.
+	merge   *merge
+	catchUp *catchUp
+	// joined reports whether the reader has a place in the ring or the catch-up.
 	joined bool
-	// number is the number of the ring's next entry.
+	// number is the number of its next entry.
 	number uint64
-	// times are the ring's times before that entry. They differ from those of pos if the position
-	// came from a process that received the events in another order.
+	// times are the times of the ring or the catch-up before that entry. They differ from those of pos if
+	// the position came from a process that received the events in another order.
 	times []int64
 	// more reports that Next has left events that are there.
 	more bool
@@ -157,7 +158,9 @@ func (r *Reader) next(
 // Ready returns a channel that is closed once Next may have events or an error to return. It is
 // good for one wait.
 func (r *Reader) Ready() <-chan struct{} {
-	return r.ring.wait(r.number, r.merge != nil || !r.joined || r.more || len(r.held) > 0)
+	return r.ring.wait(
+		r.number, r.merge != nil || r.catchUp != nil || !r.joined || r.more || len(r.held) > 0,
+	)
 }
 
 // Cursor returns the position to continue from: that of the last event that Next has returned, or a
@@ -174,6 +177,7 @@ func (r *Reader) Cursor() string {
 func (r *Reader) Close() {
 	if !r.closed {
 		r.closed = true
+		r.leaveCatchUp()
 		r.feed.release(r.ring)
 	}
 }
@@ -205,7 +209,7 @@ func (b *batch) add(e domain.EncodedEvent) {
 func (b *batch) read(ctx context.Context) error {
 	r := b.reader
 	for done := true; done; {
-		if r.merge == nil {
+		if r.merge == nil && r.catchUp == nil {
 			behind, err := b.readRing(ctx)
 			if err != nil || !behind {
 				return err
@@ -213,16 +217,69 @@ func (b *batch) read(ctx context.Context) error {
 			if r.feed.expired(r.pos) {
 				return errExpired()
 			}
-			if r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos); err != nil {
+			if err := b.fallBehind(ctx); err != nil {
 				return err
 			}
 		}
 		var err error
-		if done, err = b.readMerge(ctx); err != nil {
+		if r.catchUp != nil {
+			done, err = b.readCatchUp(ctx)
+		} else {
+			done, err = b.readMerge(ctx)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fallBehind makes the reader go on behind the ring: with a catch-up or, if it reads only some hubs or
+// a page, with a merge of its own.
+func (b *batch) fallBehind(ctx context.Context) (err error) {
+	r := b.reader
+	if b.frames && r.filter.HasAllHubs() && !r.fresh {
+		if r.catchUp, r.number, r.times = r.feed.joinCatchUp(r.ring.org, r.pos); r.catchUp != nil {
+			return nil
+		}
+	}
+	r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos)
+	return err
+}
+
+// leaveCatchUp makes the reader leave its catch-up, if it has one.
+func (r *Reader) leaveCatchUp() {
+	if r.catchUp != nil {
+		r.catchUp.Detach()
+		r.catchUp, r.joined = nil, false
+	}
+}
+
+// readCatchUp adds events of the catch-up. done reports that the reader has left it.
+func (b *batch) readCatchUp(ctx context.Context) (done bool, err error) {
+	r := b.reader
+	for {
+		entries, end, ok := r.catchUp.from(r.number)
+		switch {
+		case !ok:
+			r.leaveCatchUp()
+			return true, nil
+		case len(entries) > 0:
+			if err := b.addEntries(ctx, entries); err != nil || r.more {
+				return false, err
+			}
+		case end == nil && (len(b.events) > 0 || b.full(0)):
+			return false, nil // what is there need not wait for what follows
+		case end == nil:
+			if err := r.catchUp.read(ctx, r.ring, r.number); err != nil {
+				return false, err
+			}
+		default:
+			r.leaveCatchUp()
+			r.reach(end.until, end.complete)
+			return true, nil
+		}
+	}
 }
 
 // reach moves the position to the end of a merge.
@@ -257,7 +314,7 @@ func (b *batch) readRing(ctx context.Context) (behind bool, err error) {
 	return false, nil
 }
 
-// addEntries adds the next entries of the ring. It sets r.more if it leaves some.
+// addEntries adds the next entries of the ring or the catch-up. It sets r.more if it leaves some.
 func (b *batch) addEntries(ctx context.Context, entries []entry) error {
 	r := b.reader
 	r.more = false
@@ -304,7 +361,7 @@ func (b *batch) addEntry(ctx context.Context, e *entry) error {
 		b.add(withID(nil, r.pos.String(), marker))
 		return nil
 	case !chosen || state == entryFormer,
-		!r.filter.HasAllTypes() && !r.filter.HasType(eventType(&e.event)):
+		!e.gap && !r.filter.HasAllTypes() && !r.filter.HasType(eventType(&e.event)):
 		return nil
 	}
 	r.times[e.group] = e.time

@@ -19,10 +19,9 @@ type ring struct {
 	opened  chan struct{}
 	openErr error
 
-	// Ring has every event after start, and up to last. Both have one time for each group. Its mutex
-	// guards the fields below, too.
-	feed.Ring[entry]
-	start, last []int64
+	window
+	// The window's mutex guards the fields below.
+
 	// confirmed is a time, in milliseconds since 1970: everything stored before it was received.
 	confirmed int64
 }
@@ -31,12 +30,8 @@ type ring struct {
 func newRing(f *Feed, org string) *ring {
 	r := &ring{
 		feed: f, org: org, feedCounter: f.counterLocked(org), opened: make(chan struct{}),
-		start: make([]int64, f.groups), last: make([]int64, f.groups),
 	}
-	r.Init(
-		f.cfg.Logs.RingBudget(), f.cfg.RingEvents, (*entry).size,
-		func(e *entry) { r.start[e.group] = e.time },
-	)
+	r.init(f, make([]int64, f.groups))
 	return r
 }
 
@@ -128,34 +123,6 @@ func (r *ring) from(number uint64) (entries []entry, confirmed int64, ok bool, e
 	}
 	entries, ok = r.From(number)
 	return entries, r.confirmed, ok, nil
-}
-
-// find returns the number of the first entry that a reader at a position may not have, and the
-// times of the ring before that entry. ok is false if the ring no longer has all events after the
-// position.
-func (r *ring) find(p Position) (number uint64, times []int64, ok bool) {
-	r.Lock()
-	defer r.Unlock()
-	if !p.includes(r.start) {
-		return 0, nil, false
-	}
-	times = slices.Clone(r.last)
-	beyond := 0 // how many groups are after the position
-	for g, t := range times {
-		if t > p.Times[g] {
-			beyond++
-		}
-	}
-	entries, base := r.Entries()
-	i := len(entries)
-	for ; beyond > 0 && i > 0; i-- {
-		e := &entries[i-1]
-		if times[e.group] > p.Times[e.group] && e.before <= p.Times[e.group] {
-			beyond--
-		}
-		times[e.group] = e.before
-	}
-	return base + uint64(i), times, true
 }
 
 // wait returns a channel that is closed when the ring has an entry with that number or has ended; it

@@ -2,23 +2,71 @@ package orgfeed
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/feed"
 )
 
-// entry is an event of a ring.
+// window has consecutive events of one organization: every event after start, and up to last, which
+// have one time for each group. The mutex of its ring guards both.
+type window struct {
+	feed.Ring[entry]
+	start, last []int64
+}
+
+// init makes the window begin after times, one for each group.
+func (w *window) init(f *Feed, start []int64) {
+	w.start, w.last = start, slices.Clone(start)
+	w.Init(
+		f.cfg.Logs.RingBudget(), f.cfg.RingEvents, (*entry).size,
+		func(e *entry) { w.start[e.group] = e.time },
+	)
+}
+
+// find returns the number of the first entry that a reader at a position may not have, and the
+// times of the window before that entry. ok is false if the window no longer has all events after the
+// position.
+func (w *window) find(p Position) (number uint64, times []int64, ok bool) {
+	w.Lock()
+	defer w.Unlock()
+	if !p.includes(w.start) {
+		return 0, nil, false
+	}
+	times = slices.Clone(w.last)
+	beyond := 0 // how many groups are after the position
+	for g, t := range times {
+		if t > p.Times[g] {
+			beyond++
+		}
+	}
+	entries, base := w.Entries()
+	i := len(entries)
+	for ; beyond > 0 && i > 0; i-- {
+		e := &entries[i-1]
+		if times[e.group] > p.Times[e.group] && e.before <= p.Times[e.group] {
+			beyond--
+		}
+		times[e.group] = e.before
+	}
+	return base + uint64(i), times, true
+}
+
+// entry is an event of a window.
 type entry struct {
 	group int
 	// time is when the event was stored, and before that of the group's last event before it in the
-	// ring, or of the group's start.
+	// window, or of the group's start.
 	time, before int64
 	// complete is the Complete of the position after the event.
 	complete int64
 	hub      domain.HubID
 	epoch    domain.EpochID
 	seq      uint64
-	// received is when this process received the event.
+	// gap reports that the event is a feed.gap.
+	gap bool
+	// received is when this process received or read the event.
 	received time.Time
 	// event has the cursor and the frame of the feed.
 	event domain.EncodedEvent
