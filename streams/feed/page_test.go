@@ -125,19 +125,30 @@ func TestInvalidPageCursors(t *testing.T) {
 		"the end":       {cursor{own, 5, now}.String(), ""},
 		"the beginning": {cursor{own, 0, now}.String(), ""},
 	} {
-		if _, err := f.Page(t.Context(), hubA, c.text, 10); codeOf(err) != c.code {
-			t.Errorf("Page after a cursor %s: %v, want %q", name, err, c.code)
-		}
-		_, err := f.Part(t.Context(), hubA, c.text, 10, unbounded, time.Millisecond)
-		if codeOf(err) != c.code {
-			t.Errorf("Part after a cursor %s: %v, want %q", name, err, c.code)
-		}
-		r, err := f.Follow(t.Context(), hubA, c.text)
-		if codeOf(err) != c.code {
-			t.Errorf("Follow after a cursor %s: %v, want %q", name, err, c.code)
-		}
-		if err == nil {
-			r.Close()
+		for way, read := range map[string]func(context.Context) error{
+			"Page": func(ctx context.Context) error {
+				_, err := f.Page(ctx, hubA, c.text, 10)
+				return err
+			},
+			"Part": func(ctx context.Context) error {
+				_, err := f.Part(ctx, hubA, c.text, 10, unbounded, time.Millisecond)
+				return err
+			},
+			"Follow": func(ctx context.Context) error {
+				r, err := f.Follow(ctx, hubA, c.text)
+				if err == nil {
+					r.Close()
+				}
+				return err
+			},
+		} {
+			// At the same time: an end before the cursor must be repeated for seconds.
+			t.Run(way+" after a cursor "+name, func(t *testing.T) {
+				t.Parallel()
+				if err := read(t.Context()); codeOf(err) != c.code {
+					t.Errorf("got %v, want %q", err, c.code)
+				}
+			})
 		}
 	}
 	_, err := f.Page(t.Context(), "hub-none-none-none", "", 10)
