@@ -18,7 +18,8 @@ TESTED    := $(CURDIR)/bin/test/hubcloud
 # CPU time and changes no result. Tests keep the default. LINT_GC is the same for tools.
 LESS_GC   := -toolexec='env GOGC=400'
 LINT_GC   := 400
-# ATONCE is how many packages are built and tested at a time.
+# ATONCE is how many packages `make test` builds and tests at a time. `make test-rest` takes three: its
+# suites run many tests side by side themselves, some within times that the product promises.
 ATONCE    ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # TOOL is the path of a tool that test/tools/go.mod pins. -modfile and go.work exclude each other.
 TOOL       = $$(GOWORK=off $(GO) tool -modfile=test/tools/go.mod -n $(1))
@@ -45,17 +46,17 @@ deps: ## Install PostgreSQL if it is missing, or print what to install
 # `make lint` vets. Tests wait more than they compute, so more packages run than there are processors.
 TEST = HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid $(TESTED))" \
 	$(call TOOL,gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped \
-	-- $(LESS_GC) -vet=off -timeout 30m -p $(ATONCE) $(2) $(1)
+	-- $(LESS_GC) -vet=off -timeout 30m $(2) $(1)
 
 .PHONY: test
 test: tested ## Test all packages, the API contract at the built binary with hubs over real MQTT and TLS, a kill, a browser
-	$(call TEST,$(FIRST) ./hubbridge/... ./streams/... ./...,-parallel 4)
+	$(call TEST,$(FIRST) ./hubbridge/... ./streams/... ./...,-p $(ATONCE) -parallel 4)
 	$(call TEST,./test/faults ./test/browser,-run '^(TestKill|TestLock)$$')
 
 .PHONY: test-rest
 test-rest: tested ## Run the tests that `make test` leaves out: faults, cluster, browser, operators, upgrade, generators, guides
 	@hubbridge/kit/hub/python/install.sh
-	$(call TEST,$(REST))
+	$(call TEST,$(REST),-p 3)
 
 .PHONY: test-all
 test-all: test test-rest ## Run every test
