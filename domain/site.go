@@ -6,7 +6,7 @@ import (
 )
 
 // SiteState is a site, folded from its events. The zero value is no site. The documentation of
-// package tables lists what changes with a new field.
+// package schema lists what changes with a new field.
 type SiteState struct {
 	OrgID     string
 	ID        string

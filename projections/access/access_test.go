@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
 	"hubcloud/projections/access"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/readmodel"
+	"hubcloud/projections/schema"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 )
@@ -224,7 +224,7 @@ func TestUnreadableEventSuspendsItsKey(t *testing.T) {
 		if err := w.Directory.Skip(t.Context(), domain.Origin{
 			At: time.Now(), Actor: projectionstest.Operator,
 		}, domain.ProjectionSkipped{
-			Projection: projections.Directory, Sequence: seq, Why: "a test",
+			Projection: schema.Directory, Sequence: seq, Why: "a test",
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
+	"hubcloud/projections/schema"
 	"hubcloud/streams/directory"
 )
 
 // follow applies the directory after the last event that was applied. It fails with
-// projections.ErrOtherStream if that event is of another stream.
+// schema.ErrOtherStream if that event is of another stream.
 func (a *Index) follow(ctx context.Context) error {
 	after := a.Applied()
 	head, err := a.cfg.Directory.Head(ctx, after)
@@ -20,7 +20,7 @@ func (a *Index) follow(ctx context.Context) error {
 	if after > head {
 		return fmt.Errorf(
 			"%w: the index is at sequence %d, but the directory ends at %d",
-			projections.ErrOtherStream, after, head,
+			schema.ErrOtherStream, after, head,
 		)
 	}
 	if a.lastEventKnown() {
@@ -82,7 +82,7 @@ func (a *Index) unreadableSubjects(
 }
 
 // apply applies a batch, calls onAdd and onRelease, and returns the sequence of the last event
-// applied. subjects are those of events that cannot be read. It fails with projections.ErrOtherStream
+// applied. subjects are those of events that cannot be read. It fails with schema.ErrOtherStream
 // if the batch has another event than the last one applied; then it applies nothing.
 func (a *Index) apply(
 	batch []directory.Recorded, subjects map[uint64]string,
@@ -127,7 +127,7 @@ func (a *Index) applyLocked(
 			if a.eventID != "" && r.Event.ID != a.eventID {
 				return last, changed, fmt.Errorf(
 					"%w: event %d is %q in the directory and %q in the index",
-					projections.ErrOtherStream, r.Seq, r.Event.ID, a.eventID,
+					schema.ErrOtherStream, r.Seq, r.Event.ID, a.eventID,
 				)
 			}
 			continue
@@ -161,7 +161,7 @@ func (a *Index) applyFact(fact domain.Fact) {
 		}
 		a.suspended.revoke(f.KeyID)
 	case domain.ProjectionSkipped:
-		if f.Projection == projections.Directory {
+		if f.Projection == schema.Directory {
 			a.resumeKey(f.Sequence)
 		}
 	case domain.HubAdded:

@@ -14,10 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
-	"hubcloud/projections/database"
-	"hubcloud/projections/internal/position"
 	"hubcloud/projections/readmodel"
+	"hubcloud/projections/schema"
 	"hubcloud/streams/directory"
 )
 
@@ -61,7 +59,7 @@ type Index struct {
 	cfg    Config
 	logger *slog.Logger
 
-	applied position.Position
+	applied schema.Position
 	// loaded is closed once the Index has everything that the directory held when Run began.
 	loaded     chan struct{}
 	loadedOnce sync.Once
@@ -221,7 +219,7 @@ func (a *Index) Run(ctx context.Context) error {
 			return nil
 		case errors.Is(err, nats.ErrConnectionClosed):
 			return fmt.Errorf("access: %w", err)
-		case errors.Is(err, projections.ErrOtherStream):
+		case errors.Is(err, schema.ErrOtherStream):
 			a.logger.Warn(
 				"read models built from another directory; loading the index from this directory",
 				"error", err,
@@ -229,7 +227,7 @@ func (a *Index) Run(ctx context.Context) error {
 			a.restart()
 		default:
 			a.logger.Warn("directory lost; following again", "error", err)
-			database.Pause(ctx, database.FirstRetry)
+			schema.Pause(ctx, schema.FirstRetry)
 		}
 	}
 }

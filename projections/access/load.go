@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections/database"
 	"hubcloud/projections/readmodel"
+	"hubcloud/projections/schema"
 )
 
 // load loads the read models. If it fails, Run reads all events of the directory, which takes
@@ -16,7 +16,7 @@ func (a *Index) load(ctx context.Context) {
 		return
 	}
 	begun := time.Now()
-	loading, cancel := context.WithTimeout(ctx, database.CommitTimeout)
+	loading, cancel := context.WithTimeout(ctx, schema.CommitTimeout)
 	defer cancel()
 	snapshot, err := a.cfg.Store.AccessSnapshot(loading)
 	if err != nil {

@@ -2,15 +2,12 @@ package projectionstest
 
 import (
 	"testing"
-	"time"
 
 	"hubcloud/domain"
 	"hubcloud/projections/access"
 	"hubcloud/projections/readmodel"
-	"hubcloud/projections/statemodel"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/installationtest"
-	"hubcloud/streams/journal"
 )
 
 // Backend is an installation with read models: what the API and the portal read and change.
@@ -31,7 +28,6 @@ func StartBackend(t testing.TB) *Backend {
 	e := New(t)
 	b := &Backend{Env: e, Store: e.OpenStore(t), Mailbox: &installationtest.Mailbox{}}
 	e.Project(t, b.Store)
-	e.projectStates(t, b.Store)
 	b.Access = e.RunIndex(t, b.Store)
 	b.Installation = installationtest.Open(t, e.Conns, installationtest.Config{
 		Directory: func(cfg *directory.ServiceConfig) {
@@ -40,26 +36,6 @@ func StartBackend(t testing.TB) *Backend {
 		},
 	})
 	return b
-}
-
-// projectStates runs a projector of last reported states, on a journal of its own.
-func (e *Env) projectStates(t testing.TB, store *readmodel.Store) {
-	t.Helper()
-	journals, err := journal.New(journal.Config{Conn: e.Conns.Cloud, Retention: 25 * time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := journals.Declare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p, err := statemodel.New(statemodel.Config{
-		Database: store.ConnConfig(), Journal: journals, FlushInterval: 50 * time.Millisecond,
-		Logger: Logger(t),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	Background(t, "the projector of states", p.Run)
 }
 
 // Organization is an organization of a test in a Backend.

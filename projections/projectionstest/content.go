@@ -7,19 +7,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections"
-	"hubcloud/projections/database"
-	"hubcloud/projections/tables"
+	"hubcloud/projections/schema"
 )
 
 // WithConn runs fn on a connection that finds the tables of a schema.
-func (e *Env) WithConn(t testing.TB, schema string, fn func(conn *pgx.Conn)) {
+func (e *Env) WithConn(t testing.TB, name string, fn func(conn *pgx.Conn)) {
 	t.Helper()
-	config, err := database.Config(e.URL, schema)
+	config, err := schema.PoolConfig(e.URL, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = database.WithConn(t.Context(), config.ConnConfig, func(conn *pgx.Conn) error {
+	err = schema.WithConn(t.Context(), config.ConnConfig, func(conn *pgx.Conn) error {
 		fn(conn)
 		return nil
 	})
@@ -39,7 +37,7 @@ func (e *Env) Content(t testing.TB, schema string) (content string) {
 func Dump(t testing.TB, conn *pgx.Conn) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range tables.Of(projections.Directory) {
+	for _, table := range schema.TablesOf(schema.Directory) {
 		rows, err := conn.Query(
 			t.Context(),
 			fmt.Sprintf(`SELECT x::text FROM %s x ORDER BY x::text COLLATE "C"`, table.Name),

@@ -11,16 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hubcloud/projections"
 	"hubcloud/projections/access"
-	"hubcloud/projections/apply"
-	"hubcloud/projections/control"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/readmodel"
 	"hubcloud/projections/rebuild"
-	"hubcloud/projections/status"
+	"hubcloud/projections/schema"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/journal"
@@ -85,9 +83,17 @@ func (e *Env) OpenStore(t testing.TB) *readmodel.Store {
 // ProjectorConfig returns the configuration of a projector for a store. A stopped projection tries
 // its event again after 50 ms.
 func (e *Env) ProjectorConfig(t testing.TB, s *readmodel.Store) projector.Config {
+	cfg := rebuild.Config{
+		Schema: s.Schema(), ConnConfig: s.ConnConfig(), Sources: e.Sources(), Logger: Logger(t),
+	}
+	builder, err := rebuild.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return projector.Config{
-		Store: s, Directory: e.Directory, Presence: e.Buckets.Presence, Logger: Logger(t),
-		RetryStopped: 50 * time.Millisecond,
+		Database: cfg.ConnConfig, Schema: cfg.Schema, Sources: cfg.Sources, Committed: s.Position(),
+		BuildTarget: s.SetBuildTarget, BuildFirst: builder.Install, Logger: cfg.Logger,
+		RetryStopped: 50 * time.Millisecond, FlushInterval: 20 * time.Millisecond,
 	}
 }
 
@@ -149,25 +155,38 @@ func (m Metrics) MetricIs(t testing.TB, name, projection string, want float64) b
 	return ok && got == want
 }
 
-// Streams returns the streams for readmodel.Store.Status.
-func (e *Env) Streams() map[string]status.Stream {
-	directory := &apply.DirectorySource{Log: e.Directory}
-	presence := &apply.PresenceSource{Bucket: e.Buckets.Presence}
-	return map[string]status.Stream{directory.Name(): directory, presence.Name(): presence}
+// Sources returns the streams of the read models.
+func (e *Env) Sources() projector.Sources {
+	return projector.Sources{
+		Directory: e.Directory, Presence: e.Buckets.Presence, Journal: e.Journal,
+	}
+}
+
+// Status returns the status of the projections.
+func (e *Env) Status(t testing.TB, s *readmodel.Store) (all []schema.Status) {
+	t.Helper()
+	err := schema.WithConn(t.Context(), s.ConnConfig(), func(conn *pgx.Conn) (err error) {
+		all, err = schema.ReadStatus(t.Context(), conn, s.Schema(), e.Sources().Copies(Logger(t)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // Control opens an operator's control of the read models.
-func (e *Env) Control(t testing.TB) *control.Control {
+func (e *Env) Control(t testing.TB) *rebuild.Control {
 	t.Helper()
 	return e.ControlLoading(t, 0)
 }
 
 // ControlLoading is Control with rebuild.Config.LoadRows.
-func (e *Env) ControlLoading(t testing.TB, rows int) *control.Control {
+func (e *Env) ControlLoading(t testing.TB, rows int) *rebuild.Control {
 	t.Helper()
-	c, err := control.Open(t.Context(), control.Config{
-		URL: e.URL, InstallationID: InstallationID, Directory: e.Directory,
-		Presence: e.Buckets.Presence, Journal: e.Journal, Logger: Logger(t), LoadRows: rows,
+	c, err := rebuild.Open(t.Context(), rebuild.ControlConfig{
+		URL: e.URL, InstallationID: InstallationID, Sources: e.Sources(), Logger: Logger(t),
+		LoadRows: rows,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +196,7 @@ func (e *Env) ControlLoading(t testing.TB, rows int) *control.Control {
 
 // Verify verifies the read models and returns the differences.
 func Verify(
-	t testing.TB, c *control.Control,
+	t testing.TB, c *rebuild.Control,
 ) (all []rebuild.Verified, differences []rebuild.Difference) {
 	t.Helper()
 	all, err := c.Verify(t.Context(), nil, func(_ string, d rebuild.Difference) error {
@@ -243,7 +262,7 @@ func (e *Env) RunIndex(t testing.TB, s *readmodel.Store) *access.Index {
 // AwaitStopped waits until an event stops a projection at a sequence.
 func AwaitStopped(
 	t testing.TB, s *readmodel.Store, projection string, seq uint64,
-) (stopped *projections.StoppedError) {
+) (stopped *schema.StoppedError) {
 	t.Helper()
 	what := fmt.Sprintf("%s stopped at %d", projection, seq)
 	streamstest.Eventually(t, what, func() bool {

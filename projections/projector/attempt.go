@@ -2,6 +2,7 @@ package projector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -11,17 +12,15 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"hubcloud/projections"
-	"hubcloud/projections/apply"
-	"hubcloud/projections/database"
+	"hubcloud/projections/schema"
+
 	"hubcloud/projections/internal/query"
-	"hubcloud/projections/status"
 )
 
 // attempt runs a projection on one connection, from the checkpoint until an error.
 type attempt[E any] struct {
 	projection *projection[E]
-	writer     *apply.Writer[E]
+	writer     *Writer[E]
 	conn       *pgx.Conn
 	queries    *query.Queries
 	// head is the sequence of the stream's last event when the attempt began. The tables are
@@ -37,7 +36,7 @@ type attempt[E any] struct {
 func newAttempt[E any](p *projection[E], conn *pgx.Conn) *attempt[E] {
 	return &attempt[E]{
 		projection: p, conn: conn, queries: query.New(conn),
-		writer: &apply.Writer[E]{
+		writer: &Writer[E]{
 			Source: p.source, Conn: conn, Term: p.term, RespectStops: true,
 			NotifyChannel: p.notifyChannel,
 		},
@@ -53,36 +52,40 @@ func (a *attempt[E]) run(ctx context.Context) error {
 	}
 	at := a.writer.Checkpoint
 	if at.Sequence > a.head {
-		return a.otherStream(fmt.Sprintf(
+		return a.otherStream(ctx, fmt.Sprintf(
 			"they are at sequence %d, but the stream ends at %d", at.Sequence, a.head,
 		))
 	}
 	if err := a.markComplete(ctx); err != nil {
 		return err
 	}
-	after := at.Sequence
-	if at.EventID != "" {
-		after-- // with the event at the checkpoint, whose id apply compares
-	} else if err := a.clearStaleStop(ctx); err != nil {
-		return err
+	if at.EventID == "" { // there is no entry whose id apply compares
+		if err := a.clearStaleStop(ctx); err != nil {
+			return err
+		}
 	}
-	return a.projection.source.Follow(
-		ctx, after, func(batch []E) error { return a.apply(ctx, batch) },
+	err := a.projection.source.Follow(
+		ctx, at, func(batch []E) error { return a.apply(ctx, batch) },
 	)
+	var stopped *schema.StoppedError
+	if errors.Is(err, schema.ErrOtherStream) && !errors.As(err, &stopped) {
+		return a.otherStream(ctx, err.Error())
+	}
+	return err
 }
 
 // readCheckpoint reads the checkpoint of the tables and the head of the stream. It fails with
 // errTakenOver if another process has taken over.
 func (a *attempt[E]) readCheckpoint(ctx context.Context) error {
 	_, version := a.projection.committed.Read()
-	row, err := a.queries.Checkpoint(ctx, a.projection.name)
+	row, err := readCheckpoint(ctx, a.conn, a.projection.name, a.projection.term)
 	if err != nil {
 		return err
 	}
 	if row.Term != a.projection.term {
 		return errTakenOver
 	}
-	at := apply.Checkpoint{Sequence: uint64(row.Sequence), EventID: row.EventID}
+	at := checkpointOf(row)
 	a.writer.Checkpoint, a.built = at, row.Built
 	a.staleStop = row.StoppedSequence != nil && uint64(*row.StoppedSequence) <= at.Sequence
 	a.projection.committed.Set(at.Sequence, version)
@@ -92,10 +95,9 @@ func (a *attempt[E]) readCheckpoint(ctx context.Context) error {
 	if a.head, err = a.projection.source.Head(ctx, at.Sequence); err != nil {
 		return err
 	}
-	if a.projection.name == projections.Directory {
-		a.projection.cfg.Store.SetBuildTarget(a.head)
+	if a.projection.name == schema.Directory {
+		a.projection.cfg.BuildTarget(a.head)
 	}
-	a.projection.metrics.sequence.WithLabelValues(a.projection.name).Set(float64(at.Sequence))
 	return nil
 }
 
@@ -106,7 +108,7 @@ func (a *attempt[E]) awaitResume(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		stop, stopped := status.StopOf(stops, a.projection.name)
+		stop, stopped := schema.StopOf(stops, schema.ProjectionOf(a.projection.name))
 		switch {
 		case !stopped && logged:
 			a.projection.logger.Info("projection resumed by an operator")
@@ -120,23 +122,39 @@ func (a *attempt[E]) awaitResume(ctx context.Context) error {
 			)
 			logged = true
 		}
-		if database.Pause(ctx, controlInterval); ctx.Err() != nil {
+		if schema.Pause(ctx, controlInterval); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 }
 
-// otherStream returns the error that stops the projection: the tables were built from another
-// stream.
-func (a *attempt[E]) otherStream(reason string) error {
-	return &projections.StoppedError{
-		Projection: a.projection.name,
-		Sequence:   a.writer.Checkpoint.Sequence,
-		Err: fmt.Errorf(
-			"%w: %s; build them again with `hubcloud projections rebuild`",
-			projections.ErrOtherStream, reason,
-		),
+// otherStream is called when the tables were built from another stream. It returns the error that
+// stops the projection, or empties the tables, and returns ErrMoved.
+func (a *attempt[E]) otherStream(ctx context.Context, reason string) error {
+	at := int64(a.writer.Checkpoint.Sequence)
+	from, ok := a.projection.source.(emptier)
+	if !ok {
+		return &schema.StoppedError{
+			Projection: a.projection.name,
+			Sequence:   uint64(at),
+			Err: fmt.Errorf(
+				"%w: %s; build them again with `hubcloud projections rebuild`",
+				schema.ErrOtherStream, reason,
+			),
+		}
 	}
+	a.projection.logger.Warn("read models are of another stream; they are built again", "reason", reason)
+	err := pgx.BeginFunc(ctx, a.conn, func(tx pgx.Tx) error {
+		const restart = "UPDATE checkpoints SET sequence = 0, event_id = '', built = false " +
+			"WHERE projection = $1 AND term = $2"
+		if _, err := tx.Exec(ctx, restart, a.projection.name, a.projection.term); err != nil {
+			return err
+		}
+		batch := &pgx.Batch{}
+		from.Empty().Queue(batch)
+		return tx.SendBatch(ctx, batch).Close()
+	})
+	return errors.Join(err, ErrMoved)
 }
 
 // clearStaleStop removes a stale stop from the database.
@@ -154,11 +172,11 @@ func (a *attempt[E]) clearStaleStop(ctx context.Context) error {
 	return nil
 }
 
-// apply commits a batch. It fails with projections.ErrOtherStream if the batch is of another stream
+// apply commits a batch. It fails with schema.ErrOtherStream if the batch is of another stream
 // than the tables.
 func (a *attempt[E]) apply(ctx context.Context, batch []E) error {
 	if other, ok := a.writer.OtherStream(batch); ok {
-		return a.otherStream(fmt.Sprintf(
+		return a.otherStream(ctx, fmt.Sprintf(
 			"event %d is %q in the stream and %q in the read models", other.Sequence, other.ID,
 			a.writer.Checkpoint.EventID,
 		))
@@ -191,9 +209,8 @@ func (a *attempt[E]) observeCommits(ctx context.Context) func(entries int) {
 	begun, from := time.Now(), a.writer.Checkpoint.Sequence+1
 	return func(entries int) {
 		took := time.Since(begun)
-		name, at := a.projection.name, a.writer.Checkpoint.Sequence
+		name, at := schema.ProjectionOf(a.projection.name), a.writer.Checkpoint.Sequence
 		a.projection.committed.Advance(at)
-		a.projection.metrics.sequence.WithLabelValues(name).Set(float64(at))
 		a.projection.metrics.stopped.WithLabelValues(name).Set(0)
 		a.projection.metrics.events.WithLabelValues(name).Add(float64(entries))
 		a.projection.metrics.commits.WithLabelValues(name).Observe(took.Seconds())
@@ -216,7 +233,7 @@ func (a *attempt[E]) markComplete(ctx context.Context) error {
 	}
 	err := pgx.BeginFunc(ctx, a.conn, func(tx pgx.Tx) error {
 		queries := query.New(tx)
-		if _, err := queries.LockSchema(ctx, a.projection.schema); err != nil {
+		if _, err := queries.LockSchema(ctx, a.projection.cfg.Schema); err != nil {
 			return err
 		}
 		if err := queries.SetBuilt(ctx, query.SetBuiltParams{
@@ -224,7 +241,7 @@ func (a *attempt[E]) markComplete(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		return queries.SetLive(ctx, a.projection.schema)
+		return queries.SetLive(ctx, a.projection.cfg.Schema)
 	})
 	if err != nil {
 		return err
@@ -232,7 +249,7 @@ func (a *attempt[E]) markComplete(ctx context.Context) error {
 	a.built = true
 	a.projection.logger.Info(
 		"projection complete", "sequence", a.writer.Checkpoint.Sequence,
-		"schema", a.projection.schema,
+		"schema", a.projection.cfg.Schema,
 	)
 	return nil
 }

@@ -2,33 +2,51 @@ package projector
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hubcloud/projections/apply"
-	"hubcloud/projections/readmodel"
+	"hubcloud/projections/schema"
 	"hubcloud/streams/telemetry"
 )
 
 // Config configures a Projector.
 type Config struct {
-	// Store is the store of the read models. The projector advances its position with each commit.
-	// Required.
-	Store *readmodel.Store
-	// Directory and Presence are the streams of the read models. Required.
-	Directory apply.Directory
-	Presence  jetstream.KeyValue
-	// LoadFrom is how many events the directory must have for the first build to load them in bulk
-	// (package rebuild) instead of one by one. Defaults to 10,000.
+	// Database is the configuration of connections that find the tables of the read models. Required.
+	Database *pgx.ConnConfig
+	// Schema is the schema that has them. Required.
+	Schema string
+	// Sources are the streams of the read models. Required.
+	Sources
+	// Journals is closed once the journals exist; nil means that they do.
+	Journals <-chan struct{}
+	// Committed is advanced with each commit of the directory's projection; nil for none.
+	Committed *schema.Position
+	// BuildTarget is called with the last sequence of the directory that a first build has to reach;
+	// nil for none.
+	BuildTarget func(seq uint64)
+	// BuildFirst replaces empty read models with ones that are built in bulk (rebuild.Builder.Install).
+	// It returns nil also when another process builds them. Nil means that the first build applies
+	// the events as every later one.
+	BuildFirst func(ctx context.Context) error
+	// LoadFrom is how many events the directory must have for BuildFirst. Defaults to 10,000.
 	LoadFrom uint64
 	// RetryStopped is the time after which a stopped projection tries its event again. Defaults to
 	// 10 s.
 	RetryStopped time.Duration
+	// FlushInterval is the least time between two writes of a last reported state. Defaults to 1 s.
+	FlushInterval time.Duration
+	// MaxChannels is about how many channels are kept in memory. Defaults to 500,000, which take
+	// about 400 MB.
+	MaxChannels int
+	// SweepInterval is the time between two searches for last reported states of hubs that were
+	// released. Defaults to 1 min.
+	SweepInterval time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 	// Metrics registers the projector's metrics; nil means none.
@@ -37,25 +55,40 @@ type Config struct {
 	Tracer telemetry.Tracer
 }
 
+// maxChannels is the default of Config.MaxChannels.
+const maxChannels = 500_000
+
 // WithDefaults returns a copy with defaults in place of zero values.
 func (c Config) WithDefaults() Config {
 	c.LoadFrom = cmp.Or(c.LoadFrom, 10_000)
 	c.RetryStopped = cmp.Or(c.RetryStopped, 10*time.Second)
+	c.FlushInterval = cmp.Or(c.FlushInterval, time.Second)
+	c.SweepInterval = cmp.Or(c.SweepInterval, time.Minute)
+	c.MaxChannels = cmp.Or(c.MaxChannels, maxChannels)
+	c.Committed = cmp.Or(c.Committed, &schema.Position{})
 	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.BuildTarget == nil {
+		c.BuildTarget = func(uint64) {}
+	}
 	return c
 }
 
 // Validate returns an error that names the first invalid field.
 func (c Config) Validate() error {
+	if err := c.Sources.Validate(); err != nil {
+		return fmt.Errorf("projector: %w", err)
+	}
 	switch {
-	case c.Store == nil:
-		return errors.New("projector: Store: must not be nil")
-	case c.Directory == nil:
-		return errors.New("projector: Directory: must not be nil")
-	case c.Presence == nil:
-		return errors.New("projector: Presence: must not be nil")
+	case c.Database == nil:
+		return errors.New("projector: Database: must not be nil")
+	case c.Schema == "":
+		return errors.New("projector: Schema: must not be empty")
 	case c.RetryStopped < 0:
 		return fmt.Errorf("projector: RetryStopped: is %s, must not be negative", c.RetryStopped)
+	case c.FlushInterval < 0:
+		return fmt.Errorf("projector: FlushInterval: is %s, must not be negative", c.FlushInterval)
+	case c.MaxChannels < 1:
+		return fmt.Errorf("projector: MaxChannels: is %d, must be at least 1", c.MaxChannels)
 	}
 	return nil
 }

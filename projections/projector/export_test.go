@@ -3,9 +3,8 @@ package projector
 import (
 	"context"
 
-	"hubcloud/projections"
-	"hubcloud/projections/apply"
-	"hubcloud/projections/internal/position"
+	"hubcloud/projections/schema"
+
 	"hubcloud/streams/directory"
 )
 
@@ -17,7 +16,7 @@ var (
 
 // RecordStop records a stop of the directory's projection as the projector of a term.
 func (p *Projector) RecordStop(
-	ctx context.Context, term int64, at apply.Checkpoint, stopped *projections.StoppedError,
+	ctx context.Context, term int64, at Checkpoint, stopped *schema.StoppedError,
 ) bool {
 	return p.ofTerm(term).recordStop(ctx, at, stopped)
 }
@@ -29,5 +28,5 @@ func (p *Projector) RunOnce(ctx context.Context, term int64) error {
 }
 
 func (p *Projector) ofTerm(term int64) *projection[directory.Recorded] {
-	return newProjection(p, p.directory, &position.Position{}, term)
+	return newProjection(p, p.directory, &schema.Position{}, term)
 }

@@ -4,45 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections"
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
-	"hubcloud/projections/rebuild"
 	"hubcloud/projections/schema"
 )
 
-// buildFirst builds the read models with package rebuild if they are empty and the directory is
-// long. If an event cannot be applied, they stay empty: the projections then apply everything
-// before that event and stop at it.
+// retryBuild is the pause after a build, if another process may have built.
+const retryBuild = 500 * time.Millisecond
+
+// buildFirst calls Config.BuildFirst if the read models are empty and the directory is long. If an
+// event cannot be applied, they stay empty: the projections then apply everything before that event
+// and stop at it.
 func (p *Projector) buildFirst(ctx context.Context) error {
-	builder, err := rebuild.New(rebuild.Config{
-		Schema: p.schema, ConnConfig: p.cfg.Store.ConnConfig(), Directory: p.cfg.Directory,
-		Presence: p.cfg.Presence, Logger: p.cfg.Logger, Report: p.reportFirstBuild,
-	})
-	if err != nil {
-		return err
-	}
-	for ctx.Err() == nil {
+	for p.cfg.BuildFirst != nil && ctx.Err() == nil {
 		if needed, err := p.needsFirstBuild(ctx); err != nil || !needed {
 			return err
 		}
-		replaced, err := builder.Install(ctx)
-		var stopped *projections.StoppedError
+		err := p.cfg.BuildFirst(ctx)
+		var stopped *schema.StoppedError
 		switch {
-		case err == nil:
-			p.dropReplaced(ctx, replaced)
-			return nil
 		case errors.As(err, &stopped):
 			p.cfg.Logger.Error("first build failed; applying the events one by one", "error", err)
 			return nil
-		case errors.Is(err, rebuild.ErrBusy): // an operator rebuilds the read models
-			database.Pause(ctx, standByPause)
-		case ctx.Err() == nil:
+		case err != nil && ctx.Err() == nil:
 			return fmt.Errorf("build the read models: %w", err)
 		}
+		schema.Pause(ctx, retryBuild) // another process may build them
 	}
 	return ctx.Err()
 }
@@ -53,33 +43,20 @@ func (p *Projector) needsFirstBuild(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	p.cfg.Store.SetBuildTarget(head)
-	if head < p.cfg.LoadFrom || !errors.Is(p.cfg.Store.Ready(ctx), projections.ErrBuilding) {
+	p.cfg.BuildTarget(head)
+	if head < p.cfg.LoadFrom {
 		return false, nil
 	}
-	var at query.CheckpointRow
-	err = p.withConn(ctx, func(conn *pgx.Conn) (err error) {
-		at, err = query.New(conn).Checkpoint(ctx, projections.Directory)
+	var empty bool
+	err = p.withConn(ctx, func(conn *pgx.Conn) error {
+		queries := query.New(conn)
+		at, err := queries.Checkpoint(ctx, schema.Directory)
+		if err != nil || at.Sequence > 0 {
+			return err
+		}
+		complete, err := schema.IsComplete(ctx, queries, p.cfg.Schema)
+		empty = !complete
 		return err
 	})
-	return at.Sequence == 0, err
-}
-
-func (p *Projector) reportFirstBuild(progress rebuild.Progress) {
-	p.metrics.sequence.WithLabelValues(projections.Directory).Set(float64(progress.Sequence))
-	p.cfg.Logger.Info(
-		"building the read models", "phase", progress.Phase, "sequence", progress.Sequence,
-		"head", progress.Head, "events_per_second", int(progress.PerSecond),
-	)
-}
-
-// dropReplaced drops the empty tables that the first build has replaced.
-func (p *Projector) dropReplaced(ctx context.Context, name string) {
-	err := p.withConn(ctx, func(conn *pgx.Conn) error { return schema.Drop(ctx, conn, name) })
-	if err != nil {
-		p.cfg.Logger.Warn(
-			"empty tables not dropped; `hubcloud projections drop` drops them", "schema", name,
-			"error", err,
-		)
-	}
+	return empty, err
 }

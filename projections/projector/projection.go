@@ -10,10 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go"
 
-	"hubcloud/projections"
-	"hubcloud/projections/apply"
-	"hubcloud/projections/database"
-	"hubcloud/projections/internal/position"
+	"hubcloud/projections/schema"
+
 	"hubcloud/projections/internal/query"
 )
 
@@ -27,42 +25,40 @@ var errTakenOver = errors.New("another process projects now")
 // projection runs one projection under one term: from its checkpoint on, batch by batch.
 type projection[E any] struct {
 	cfg     Config
-	schema  string
 	metrics *metrics
 	logger  *slog.Logger
-	source  apply.Source[E]
+	source  Source[E]
 	// name is the source's name.
 	name string
 	// committed is the checkpoint; it advances with each commit.
-	committed *position.Position
+	committed *schema.Position
 	term      int64
 	// notifyChannel is the channel on which other processes receive each commit; empty for none.
 	notifyChannel string
 }
 
 func newProjection[E any](
-	p *Projector, source apply.Source[E], committed *position.Position, term int64,
+	p *Projector, source Source[E], committed *schema.Position, term int64,
 ) *projection[E] {
 	return &projection[E]{
-		cfg: p.cfg, schema: p.schema, metrics: p.metrics,
-		logger: p.cfg.Logger.With("projection", source.Name()),
+		cfg: p.cfg, metrics: p.metrics, logger: p.cfg.Logger.With("projection", source.Name()),
 		source: source, name: source.Name(), committed: committed, term: term,
 	}
 }
 
 // skipped returns the sequences of the events that operators have skipped.
 func (p *projection[E]) skipped(ctx context.Context) (map[uint64]bool, error) {
-	return apply.Skips(p.cfg.Directory.Skips).Sequences(ctx, p.name)
+	return Skips(p.cfg.Directory.Skips).Sequences(ctx, p.name)
 }
 
 // run projects until ctx ends, and returns nil then. It returns an error only if the broker's
 // connection was closed, or if another process has taken over.
 func (p *projection[E]) run(ctx context.Context) error {
-	wait := database.FirstRetry
+	wait := schema.FirstRetry
 	for {
 		begun := time.Now()
 		at, err := p.attempt(ctx)
-		var stopped *projections.StoppedError
+		var stopped *schema.StoppedError
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -73,28 +69,28 @@ func (p *projection[E]) run(ctx context.Context) error {
 				p.awaitRetry(ctx, stopped)
 			}
 			continue
-		case errors.Is(err, apply.ErrMoved):
+		case errors.Is(err, ErrMoved):
 			p.logger.Info("checkpoint moved or projection stopped; reading the checkpoint again")
-			database.Pause(ctx, database.FirstRetry)
+			schema.Pause(ctx, schema.FirstRetry)
 			continue
 		}
-		if time.Since(begun) > database.LastRetry {
-			wait = database.FirstRetry
+		if time.Since(begun) > schema.LastRetry {
+			wait = schema.FirstRetry
 		}
-		p.metrics.interruptions.WithLabelValues(p.name).Inc()
+		p.metrics.interruptions.WithLabelValues(schema.ProjectionOf(p.name)).Inc()
 		p.logger.Warn(
 			"projection interrupted; going on from its checkpoint", "error", err,
 			"retry_ms", wait.Milliseconds(),
 		)
-		database.Pause(ctx, wait)
-		wait = min(2*wait, database.LastRetry)
+		schema.Pause(ctx, wait)
+		wait = min(2*wait, schema.LastRetry)
 	}
 }
 
 // attempt runs the projection on one connection until an error. It returns the checkpoint that it
 // has reached.
-func (p *projection[E]) attempt(ctx context.Context) (at apply.Checkpoint, err error) {
-	err = database.WithConn(ctx, p.cfg.Store.ConnConfig(), func(conn *pgx.Conn) error {
+func (p *projection[E]) attempt(ctx context.Context) (at Checkpoint, err error) {
+	err = schema.WithConn(ctx, p.cfg.Database, func(conn *pgx.Conn) error {
 		a := newAttempt(p, conn)
 		defer func() { at = a.writer.Checkpoint }()
 		return a.run(ctx)
@@ -103,10 +99,10 @@ func (p *projection[E]) attempt(ctx context.Context) (at apply.Checkpoint, err e
 }
 
 // awaitRetry waits until an operator has skipped the event, at most RetryStopped.
-func (p *projection[E]) awaitRetry(ctx context.Context, stopped *projections.StoppedError) {
+func (p *projection[E]) awaitRetry(ctx context.Context, stopped *schema.StoppedError) {
 	deadline := time.Now().Add(p.cfg.RetryStopped)
 	for time.Now().Before(deadline) && ctx.Err() == nil {
-		database.Pause(ctx, min(controlInterval, p.cfg.RetryStopped))
+		schema.Pause(ctx, min(controlInterval, p.cfg.RetryStopped))
 		if skipped, err := p.skipped(ctx); err == nil && skipped[stopped.Sequence] {
 			return
 		}
@@ -117,22 +113,22 @@ func (p *projection[E]) awaitRetry(ctx context.Context, stopped *projections.Sto
 // read models have another checkpoint by now: a rebuild has replaced them, and the new ones may be
 // able to apply the event.
 func (p *projection[E]) recordStop(
-	ctx context.Context, at apply.Checkpoint, stopped *projections.StoppedError,
+	ctx context.Context, at Checkpoint, stopped *schema.StoppedError,
 ) bool {
 	sequence := int64(stopped.Sequence)
-	reason := database.StorableText(stopped.Err.Error())
-	kind := database.StorableText(stopped.Type)
-	recording, cancel := context.WithTimeout(ctx, database.AnswerTimeout)
+	reason := schema.StorableText(stopped.Err.Error())
+	kind := schema.StorableText(stopped.Type)
+	recording, cancel := context.WithTimeout(ctx, schema.AnswerTimeout)
 	defer cancel()
 	recorded := int64(0)
 	record := func(conn *pgx.Conn) (err error) {
 		recorded, err = query.New(conn).RecordStop(recording, query.RecordStopParams{
 			Projection: p.name, Sequence: &sequence, Type: &kind, Error: &reason,
-			Channel: p.schema, Checkpoint: int64(at.Sequence), EventID: at.EventID, Term: p.term,
+			Channel: p.cfg.Schema, Checkpoint: int64(at.Sequence), EventID: at.EventID, Term: p.term,
 		})
 		return err
 	}
-	err := database.WithConn(recording, p.cfg.Store.ConnConfig(), record)
+	err := schema.WithConn(recording, p.cfg.Database, record)
 	if err == nil && recorded == 0 {
 		p.logger.Info(
 			"stop not recorded: the read models were replaced, or another process projects",

@@ -3,59 +3,46 @@ package projector
 import (
 	"context"
 	_ "embed"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/time/rate"
 
-	"hubcloud/projections"
-	"hubcloud/projections/apply"
-	"hubcloud/projections/database"
-	"hubcloud/projections/internal/position"
+	"hubcloud/domain"
 	"hubcloud/projections/internal/query"
-	"hubcloud/projections/status"
-)
-
-const (
-	// standByPause is the time between two tries to take over.
-	standByPause = 500 * time.Millisecond
-	// keepLockInterval is the time between two statements on the connection that holds the lock. It
-	// must be well below database.SilenceLimit.
-	keepLockInterval = 500 * time.Millisecond
-	// keepLockTimeout bounds each of these statements.
-	keepLockTimeout = 2 * time.Second
+	"hubcloud/projections/schema"
 )
 
 // Projector keeps the read models up to date, or stands by while another process does.
 type Projector struct {
 	cfg       Config
-	schema    string
 	metrics   *metrics
-	directory *apply.DirectorySource
-	presence  *apply.PresenceSource
+	directory *DirectorySource
+	presence  *PresenceSource
+	devices   []*DevicesSource
 	// presenceAt is the checkpoint of the presence projection.
-	presenceAt position.Position
+	presenceAt schema.Position
 }
 
 // New returns a Projector, and registers its metrics.
 func New(cfg Config) (*Projector, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("projector: %w", err)
+		return nil, err
 	}
 	p := &Projector{
-		cfg: cfg, schema: cfg.Store.Schema(), presence: &apply.PresenceSource{Bucket: cfg.Presence},
+		cfg: cfg, metrics: newMetrics(cfg.Metrics), presence: &PresenceSource{Bucket: cfg.Presence},
 	}
-	p.directory = &apply.DirectorySource{
+	p.directory = &DirectorySource{
 		Log: cfg.Directory, Presence: p.presence, PresencePosition: &p.presenceAt,
 	}
-	var err error
-	if p.metrics, err = newMetrics(cfg.Metrics); err != nil {
-		return nil, fmt.Errorf("projector: %w", err)
+	for number := range cfg.Journal.Number() {
+		p.devices = append(p.devices, &DevicesSource{
+			Journal: cfg.Journal, Number: number, Interval: cfg.FlushInterval,
+			MaxChannels: max(1, cfg.MaxChannels/cfg.Journal.Number()),
+			Sweep:       p.deleteReleased, SweepInterval: cfg.SweepInterval, Logger: cfg.Logger,
+			metrics: p.metrics,
+		})
 	}
 	return p, nil
 }
@@ -64,63 +51,39 @@ func New(cfg Config) (*Projector, error) {
 // It returns an error only if the broker's connection was closed. After any other error it tries
 // again; the status and the metrics show such errors.
 func (p *Projector) Run(ctx context.Context) error {
-	warn := rate.Sometimes{First: 1, Interval: database.WarnInterval}
-	for {
-		err := p.withConn(ctx, func(conn *pgx.Conn) error {
-			if err := p.standBy(ctx, conn); err != nil {
-				return err
-			}
-			return p.lead(ctx, conn)
-		})
-		if ctx.Err() != nil {
-			return nil
-		}
-		if errors.Is(err, nats.ErrConnectionClosed) {
+	var term int64
+	leadership := schema.Leadership{
+		Work: "the projector", Database: p.cfg.Database, Lock: schema.ProjectorLock(p.cfg.Schema),
+		Logger: p.cfg.Logger,
+		Begin: func(ctx context.Context, conn *pgx.Conn) (err error) {
+			term, err = takeOver(ctx, conn)
 			return err
-		}
-		warn.Do(func() {
-			p.cfg.Logger.Warn(
-				"projector stopped; standing by", "error", err,
-				"retry_ms", standByPause.Milliseconds(),
-			)
-		})
-		database.Pause(ctx, standByPause)
+		},
+		Keep: func(ctx context.Context, conn *pgx.Conn) error {
+			stops, err := query.New(conn).Stops(ctx)
+			if err == nil {
+				p.metrics.setOperatorStops(stops)
+			}
+			return err
+		},
+		Lead: func(ctx context.Context) error { return p.lead(ctx, term) },
 	}
+	return leadership.Run(ctx)
 }
 
 // withConn runs fn on a connection of its own.
 func (p *Projector) withConn(ctx context.Context, fn func(conn *pgx.Conn) error) error {
-	return database.WithConn(ctx, p.cfg.Store.ConnConfig(), fn)
+	return schema.WithConn(ctx, p.cfg.Database, fn)
 }
 
-// standBy waits until the connection holds the ProjectorLock. It polls, because a statement that
-// waits for the lock would keep PostgreSQL from vacuuming.
-func (p *Projector) standBy(ctx context.Context, conn *pgx.Conn) error {
-	if err := database.EndWhenSilent(ctx, conn); err != nil {
-		return err
-	}
-	lock := database.ProjectorLock(p.schema)
-	for logged := false; ctx.Err() == nil; database.Pause(ctx, standByPause) {
-		taken, err := lock.Try(ctx, conn)
-		if err != nil || taken {
-			return err
-		}
-		if !logged {
-			p.cfg.Logger.Info("another process projects; standing by", "schema", p.schema)
-			logged = true
-		}
-	}
-	return ctx.Err()
-}
-
-//go:embed end_writers.sql
+//go:embed sql/end_writers.sql
 var endWriters string
 
 // takeOver begins a new term and returns it: the previous projector can no longer commit. takeOver
 // ends the session of a previous projector that hangs or was cut off within a transaction. The
 // caller must hold the lock.
 func takeOver(ctx context.Context, conn *pgx.Conn) (term int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, database.SessionLimit/2)
+	ctx, cancel := context.WithTimeout(ctx, schema.SessionLimit/2)
 	defer cancel()
 	if _, err := conn.Exec(ctx, endWriters); err != nil {
 		return 0, err
@@ -128,56 +91,40 @@ func takeOver(ctx context.Context, conn *pgx.Conn) (term int64, err error) {
 	return query.New(conn).TakeOver(ctx)
 }
 
-// lead runs the projections as long as the connection holds the lock.
-func (p *Projector) lead(ctx context.Context, conn *pgx.Conn) error {
-	term, err := takeOver(ctx, conn)
-	if err != nil {
-		return fmt.Errorf("take over from the last projector: %w", err)
-	}
-	p.cfg.Logger.Info("projecting", "schema", p.schema, "term", term)
+// lead runs the projections under a term.
+func (p *Projector) lead(ctx context.Context, term int64) error {
+	p.cfg.Logger.Info("projecting", "schema", p.cfg.Schema, "term", term)
 	p.metrics.leading.Set(1)
 	defer p.metrics.stopLeading()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return p.runProjections(ctx, term) })
-	group.Go(func() error { return p.keepLock(ctx, conn) })
-	group.Go(func() error { p.measureLags(ctx); return nil })
-	return group.Wait()
-}
-
-func (p *Projector) runProjections(ctx context.Context, term int64) error {
 	if err := p.buildFirst(ctx); err != nil {
 		return err
 	}
-	directory := newProjection(p, p.directory, p.cfg.Store.Position(), term)
-	directory.notifyChannel = p.schema
+	directory := newProjection(p, p.directory, p.cfg.Committed, term)
+	directory.notifyChannel = p.cfg.Schema
 	presence := newProjection(p, p.presence, &p.presenceAt, term)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return directory.run(ctx) })
 	group.Go(func() error { return presence.run(ctx) })
+	group.Go(func() error { p.measureLags(ctx); return nil })
+	group.Go(func() error { return p.leadDevices(ctx, term) })
 	return group.Wait()
 }
 
-// keepLock reads the operators' stops on the connection of the lock, every keepLockInterval, and
-// sets their metric. The statements show other processes that the session does not hang. keepLock
-// returns an error when a statement fails: the connection, and the lock with it, may be lost. It
-// must do nothing else that takes time.
-func (p *Projector) keepLock(ctx context.Context, conn *pgx.Conn) error {
-	tick := time.NewTicker(keepLockInterval)
-	defer tick.Stop()
-	for {
-		asking, cancel := context.WithTimeout(ctx, keepLockTimeout)
-		stops, err := query.New(conn).Stops(asking)
-		cancel()
-		if err != nil {
-			return fmt.Errorf("projector lock: %w", err)
-		}
-		p.metrics.setOperatorStops(stops)
+// leadDevices runs the projection of each journal, once the journals exist.
+func (p *Projector) leadDevices(ctx context.Context, term int64) error {
+	if p.cfg.Journals != nil {
 		select {
+		case <-p.cfg.Journals:
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
 		}
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, source := range p.devices {
+		devices := newProjection(p, source, &schema.Position{}, term)
+		group.Go(func() error { return devices.run(ctx) })
+	}
+	return group.Wait()
 }
 
 // lagInterval is the time between two measurements of the lag.
@@ -185,16 +132,60 @@ const lagInterval = 5 * time.Second
 
 // measureLags keeps the metrics of the lag up to date until ctx ends.
 func (p *Projector) measureLags(ctx context.Context) {
-	streams := map[string]status.Stream{
-		projections.Directory: p.directory, projections.Presence: p.presence,
+	streams := []schema.Stream{p.directory, p.presence}
+	for _, source := range p.devices {
+		streams = append(streams, source)
 	}
-	for ctx.Err() == nil {
-		asking, cancel := context.WithTimeout(ctx, database.AnswerTimeout)
-		all, err := p.cfg.Store.Status(asking, streams)
+	for ; ctx.Err() == nil; schema.Pause(ctx, lagInterval) {
+		asking, cancel := context.WithTimeout(ctx, schema.AnswerTimeout)
+		err := p.withConn(asking, func(conn *pgx.Conn) error {
+			all, err := schema.ReadStatus(asking, conn, p.cfg.Schema, streams)
+			if err == nil { // otherwise the metrics keep their values
+				p.metrics.setLags(all)
+			}
+			return err
+		})
 		cancel()
-		if err == nil { // otherwise the metrics keep their values
-			p.metrics.setLags(all)
+		if err != nil && ctx.Err() == nil {
+			p.cfg.Logger.Debug("lag not measured", "error", err)
 		}
-		database.Pause(ctx, lagInterval)
 	}
+}
+
+var (
+	//go:embed sql/released_hubs.sql
+	releasedHubs string
+	//go:embed sql/delete_reported_hubs.sql
+	deleteReportedHubs string
+)
+
+// deleteReleased deletes the last reported states of hubs of a journal that were released, and
+// returns the hubs, unless the directory's projection stands or is behind: then the rows of a hub
+// that an organization has may look as if nobody had it.
+func (p *Projector) deleteReleased(
+	ctx context.Context, journal int,
+) (hubs []domain.HubID, err error) {
+	ctx, cancel := context.WithTimeout(ctx, schema.CommitTimeout)
+	defer cancel()
+	err = p.withConn(ctx, func(conn *pgx.Conn) error {
+		at, err := query.New(conn).Checkpoint(ctx, schema.Directory)
+		if err != nil {
+			return err
+		}
+		head, err := p.directory.Head(ctx, uint64(at.Sequence))
+		if err != nil || head != uint64(at.Sequence) {
+			return nil // at the next time
+		}
+		found, err := conn.Query(ctx, releasedHubs, journal)
+		if err != nil {
+			return err
+		}
+		hubs, err = pgx.CollectRows(found, pgx.RowTo[domain.HubID])
+		if err != nil || len(hubs) == 0 {
+			return err
+		}
+		_, err = conn.Exec(ctx, deleteReportedHubs, hubs)
+		return err
+	})
+	return hubs, err
 }

@@ -17,12 +17,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
-	"hubcloud/projections/apply"
 	"hubcloud/projections/cluster"
-	"hubcloud/projections/database"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/projector"
+	"hubcloud/projections/schema"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/jsapi"
@@ -43,24 +41,24 @@ func TestUnreadableEventStopsItsProjection(t *testing.T) {
 	)
 	bad := w.StoreRaw(t, streams.SiteSubject(org, projectionstest.SiteID(1)), unknown)
 	w.AddSite(t, org, 2)
-	stopped := projectionstest.AwaitStopped(t, s, projections.Directory, bad)
+	stopped := projectionstest.AwaitStopped(t, s, schema.Directory, bad)
 	if stopped.Type != "site.painted" || !strings.Contains(stopped.Error(), "unknown event") {
 		t.Errorf("stopped by %v, want an unknown event site.painted", stopped)
 	}
-	status, err := s.Status(t.Context(), w.Streams())
-	if err != nil || len(status) != 2 || status[0].Name != projections.Directory ||
-		status[0].State != projections.StateStopped ||
+	status := w.Status(t, s)
+	if len(status) != 3 || status[0].Name != schema.Directory ||
+		status[0].State != schema.StateStopped ||
 		status[0].Sequence != before ||
 		status[0].Head != bad+1 ||
 		status[0].Lag != 2 ||
 		status[0].Stopped.Sequence != bad {
-		t.Errorf("status: got %+v, %v, want the directory stopped with a lag of 2", status, err)
+		t.Errorf("status: got %+v, want the directory stopped with a lag of 2", status)
 	}
 	is := func(name string, want float64) bool {
-		return projecting.MetricIs(t, name, projections.Directory, want)
+		return projecting.MetricIs(t, name, schema.Directory, want)
 	}
 	streamstest.Eventually(t, "the metrics show the stop and the lag", func() bool {
-		seconds, ok := projecting.Metric(t, "lag_seconds", projections.Directory)
+		seconds, ok := projecting.Metric(t, "lag_seconds", schema.Directory)
 		return ok && seconds > 0 && is("stopped", 1) && is("lag_events", 2) &&
 			is("head_sequence", float64(bad+1)) &&
 			is("sequence", float64(before))
@@ -74,14 +72,14 @@ func TestUnreadableEventStopsItsProjection(t *testing.T) {
 		t, domain.Presence{HubID: projectionstest.HubID(1), Online: true, Since: time.Now()},
 	)
 	streamstest.Eventually(t, "presence continues", func() bool {
-		status, err := s.Status(t.Context(), w.Streams())
-		return err == nil && status[1].Sequence == 1 && status[1].State == projections.StateRunning
+		status := w.Status(t, s)
+		return status[1].Sequence == 1 && status[1].State == schema.StateRunning
 	})
 }
 
 // patched is a directory with one event changed while on is set.
 type patched struct {
-	apply.Directory
+	projector.Directory
 	seq   uint64
 	patch func(*directory.Recorded)
 	on    atomic.Bool
@@ -158,7 +156,7 @@ func TestStoppedProjectionGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 				"TRUNCATE orgs, members, people, activity, invitations, sites, hubs, " +
 					"device_labels, api_keys",
 				"UPDATE checkpoints SET sequence = 0, event_id = '', built = false, " +
-					"stopped_sequence = NULL, stopped_error = NULL",
+					"stopped_sequence = NULL, stopped_error = NULL WHERE projection = 'directory'",
 			} {
 				projectionstest.Execute(t, w.URL, "SET search_path = "+s.Schema()+"; "+statement)
 			}
@@ -167,10 +165,9 @@ func TestStoppedProjectionGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 			cfg := w.ProjectorConfig(t, s)
 			cfg.Directory = dir
 			defer projectionstest.RunProjector(t, cfg).Stop()
-			projectionstest.AwaitStopped(t, s, projections.Directory, first+10)
-			if status, err := s.Status(t.Context(), w.Streams()); err != nil ||
-				status[0].Sequence != first+9 {
-				t.Errorf("status: got %+v, %v, want the checkpoint before the event", status, err)
+			projectionstest.AwaitStopped(t, s, schema.Directory, first+10)
+			if status := w.Status(t, s); status[0].Sequence != first+9 {
+				t.Errorf("status: got %+v, want the checkpoint before the event", status)
 			}
 			dir.on.Store(false)
 			projectionstest.Await(t, s, last)
@@ -196,7 +193,7 @@ func TestUnreadablePresenceStopsOnlyItsProjection(t *testing.T) {
 		t, domain.Presence{HubID: projectionstest.HubID(1), Online: true, Since: time.Now()},
 	)
 	w.PutPresenceValue(t, projectionstest.HubID(2), []byte("no presence"))
-	projectionstest.AwaitStopped(t, s, projections.Presence, 2)
+	projectionstest.AwaitStopped(t, s, schema.Presence, 2)
 	projectionstest.Await(t, s, w.AddSite(t, org, 2))
 	// The bucket keeps one value a hub: a new value removes the bad one.
 	w.PutPresence(
@@ -210,7 +207,7 @@ func TestReadModelsAreReadyOnceTheyAreComplete(t *testing.T) {
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
 	last := w.AddSite(t, org, 1)
-	if err := s.Ready(t.Context()); !errors.Is(err, projections.ErrBuilding) {
+	if err := s.Ready(t.Context()); !errors.Is(err, schema.ErrBuilding) {
 		t.Errorf("Ready before anything is projected: got %v, want ErrBuilding", err)
 	}
 	stop := w.Project(t, s).Stop
@@ -226,7 +223,7 @@ func TestReadModelsAreReadyOnceTheyAreComplete(t *testing.T) {
 
 // terminateSessions runs SQL on a connection of its own.
 func terminateSessions(ctx context.Context, config *pgx.ConnConfig, sql string) error {
-	return database.WithConn(ctx, config, func(conn *pgx.Conn) error {
+	return schema.WithConn(ctx, config, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, sql)
 		return err
 	})
@@ -246,7 +243,7 @@ func TestStandbyTakesOver(t *testing.T) {
 
 	projectingFirst.Stop()
 	for _, name := range []string{"sequence", "lag_events"} {
-		if value, ok := projectingFirst.Metric(t, name, projections.Directory); ok {
+		if value, ok := projectingFirst.Metric(t, name, schema.Directory); ok {
 			t.Errorf("after Stop the metric %s is %v, want no series", name, value)
 		}
 	}
@@ -274,7 +271,7 @@ func TestStandbyTakesOver(t *testing.T) {
 			if err != nil && ctx.Err() == nil {
 				return nil // the killers met each other
 			}
-			database.Pause(ctx, 100*time.Millisecond)
+			schema.Pause(ctx, 100*time.Millisecond)
 		}
 		return nil
 	})
@@ -425,13 +422,13 @@ func TestStopIsNotRecordedInReplacedReadModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stale := &projections.StoppedError{
-		Projection: projections.Directory,
+	stale := &schema.StoppedError{
+		Projection: schema.Directory,
 		Sequence:   last,
 		Type:       "site.created",
-		Err:        projections.ErrOtherStream,
+		Err:        schema.ErrOtherStream,
 	}
-	for name, at := range map[string]apply.Checkpoint{
+	for name, at := range map[string]projector.Checkpoint{
 		"another sequence": {Sequence: last - 1},
 		"another event":    {Sequence: last, EventID: "of another stream"},
 	} {
@@ -443,7 +440,7 @@ func TestStopIsNotRecordedInReplacedReadModels(t *testing.T) {
 		}
 	}
 	if !(projectionstest.Metrics{Registry: registry}).MetricIs(
-		t, "stopped", projections.Directory, 0,
+		t, "stopped", schema.Directory, 0,
 	) {
 		t.Error("the metric shows a stop")
 	}

@@ -9,20 +9,18 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
-	"hubcloud/projections/apply"
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/readmodel"
+	"hubcloud/projections/schema"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/streamstest"
 )
 
 // hangs takes a lock like a process that hangs afterwards. It runs then on a second connection.
 func hangs(
-	t *testing.T, s *readmodel.Store, wanted database.Lock,
+	t *testing.T, s *readmodel.Store, wanted schema.Lock,
 	then func(ctx context.Context, conn *pgx.Conn) error,
 ) (lock, writing *pgx.Conn) {
 	t.Helper()
@@ -35,7 +33,7 @@ func hangs(
 		return conn
 	}
 	lock, writing = connect(), connect()
-	if err := database.EndWhenSilent(t.Context(), lock); err != nil {
+	if err := schema.EndWhenSilent(t.Context(), lock); err != nil {
 		t.Fatal(err)
 	}
 	// The server may not have ended the last projector's session yet, which has the lock until
@@ -90,7 +88,7 @@ func TestHangingProjectorLosesItsLock(t *testing.T) {
 			lock, writing := hangs(
 				t,
 				s,
-				database.ProjectorLock(s.Schema()),
+				schema.ProjectorLock(s.Schema()),
 				func(ctx context.Context, conn *pgx.Conn) (err error) {
 					if term, err = projector.TakeOver(ctx, conn); err != nil {
 						return err
@@ -128,7 +126,7 @@ func TestOnlyTheLatestTermCommits(t *testing.T) {
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
 	first := w.AddSite(t, org, 1)
-	err := database.WithConn(t.Context(), s.ConnConfig(), func(conn *pgx.Conn) error {
+	err := schema.WithConn(t.Context(), s.ConnConfig(), func(conn *pgx.Conn) error {
 		old, err := projector.TakeOver(t.Context(), conn)
 		if err != nil {
 			return err
@@ -145,21 +143,21 @@ func TestOnlyTheLatestTermCommits(t *testing.T) {
 			return err
 		}
 		write := func(term int64) error {
-			return (&apply.Writer[directory.Recorded]{
-				Source: &apply.DirectorySource{Log: w.Directory}, Conn: conn, Term: term,
+			return (&projector.Writer[directory.Recorded]{
+				Source: &projector.DirectorySource{Log: w.Directory}, Conn: conn, Term: term,
 				RespectStops: true,
 			}).Apply(t.Context(), history)
 		}
-		if err := write(old); !errors.Is(err, apply.ErrMoved) {
+		if err := write(old); !errors.Is(err, projector.ErrMoved) {
 			t.Errorf("Apply of the old term: got %v, want ErrMoved", err)
 		}
-		stopped := &projections.StoppedError{
-			Projection: projections.Directory,
+		stopped := &schema.StoppedError{
+			Projection: schema.Directory,
 			Sequence:   first,
 			Err:        domain.ErrUnknownEvent,
 		}
 		stale := newProjector(t, w, s)
-		if stale.RecordStop(t.Context(), old, apply.Checkpoint{}, stopped) {
+		if stale.RecordStop(t.Context(), old, projector.Checkpoint{}, stopped) {
 			t.Error("RecordStop of the old term returned true")
 		}
 		return write(next)
@@ -167,7 +165,7 @@ func TestOnlyTheLatestTermCommits(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if err := s.Ready(t.Context()); !errors.Is(err, projections.ErrBuilding) ||
+	if err := s.Ready(t.Context()); !errors.Is(err, schema.ErrBuilding) ||
 		errors.Is(err, directory.ErrReadModelsStopped) {
 		t.Errorf("Ready: got %v, want ErrBuilding without a stop", err)
 	}
@@ -190,7 +188,7 @@ func TestHangingBuildLosesItsLock(t *testing.T) {
 	s := w.OpenStore(t)
 	w.Project(t, s)
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
-	hangs(t, s, database.BuildLock(s.Schema()), func(ctx context.Context, conn *pgx.Conn) error {
+	hangs(t, s, schema.BuildLock(s.Schema()), func(ctx context.Context, conn *pgx.Conn) error {
 		// as a switch does
 		_, err := conn.Exec(ctx, "BEGIN; LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE")
 		return err
@@ -201,10 +199,10 @@ func TestHangingBuildLosesItsLock(t *testing.T) {
 	}
 	projectionstest.Await(t, s, last)
 	// The same while it holds the lock of installations.
-	hangs(t, s, database.BuildLock(s.Schema()), func(ctx context.Context, conn *pgx.Conn) error {
+	hangs(t, s, schema.BuildLock(s.Schema()), func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "BEGIN")
 		if err == nil {
-			err = database.InstallLock().Take(ctx, conn)
+			err = schema.InstallLock().Take(ctx, conn)
 		}
 		return err
 	})

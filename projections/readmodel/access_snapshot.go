@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections"
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/schema"
 )
 
 // AccessSnapshot has the rows that package access keeps in memory, as of one event.
@@ -42,7 +42,7 @@ func (s *Store) AccessSnapshot(ctx context.Context) (AccessSnapshot, error) {
 }
 
 func (s *AccessSnapshot) read(ctx context.Context, queries *query.Queries) error {
-	at, err := queries.Checkpoint(ctx, projections.Directory)
+	at, err := queries.Checkpoint(ctx, schema.Directory)
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/schema"
 )
 
 // Activity returns the newest events of an organization before a sequence of the directory, newest
@@ -17,7 +17,7 @@ func (s *Store) Activity(
 	ctx context.Context, org string, limit int, before uint64,
 ) (domain.Page[domain.Activity], error) {
 	params := query.ActivityParams{
-		OrgID:    database.StorableText(org),
+		OrgID:    schema.StorableText(org),
 		Before:   math.MaxInt64,
 		Since:    time.Now().Add(-domain.ActivityRetention),
 		RowLimit: int32(limit) + 1,

@@ -4,12 +4,8 @@ import (
 	"context"
 	_ "embed"
 
-	"github.com/jackc/pgx/v5"
-
 	"hubcloud/domain"
-	"hubcloud/projections"
-	"hubcloud/projections/database"
-	"hubcloud/projections/statemodel"
+	"hubcloud/projections/schema"
 )
 
 //go:embed sql/states_attention.sql
@@ -25,29 +21,15 @@ const maxAttention = 20_000
 func (s *Store) StatesNeedingAttention(
 	ctx context.Context, org, site string, hub domain.HubID,
 ) ([]domain.ReportedState, error) {
-	ask := func(ctx context.Context) ([]domain.ReportedState, error) {
-		db := s.whenComplete()
-		built, err := statemodel.Built(ctx, db)
-		if err == nil && !built {
-			err = projections.ErrBuilding
-		}
-		if err != nil {
-			return nil, err
-		}
+	ask := func(ctx context.Context, db *completeOnly) ([]domain.ReportedState, error) {
 		rows, err := db.Query(
-			ctx, statemodel.SQL(statesAttention), org, database.StorableText(site),
-			database.StorableText(string(hub)), maxAttention,
+			ctx, statesAttention, org, schema.StorableText(site),
+			schema.StorableText(string(hub)), maxAttention,
 		)
 		if err != nil {
 			return nil, err
 		}
-		var row stateRow
-		var states []domain.ReportedState
-		_, err = pgx.ForEachRow(rows, row.into(), func() error {
-			states = append(states, row.state())
-			return nil
-		})
-		return states, err
+		return collectStates(rows)
 	}
-	return read(ctx, s, "states that need attention", ask)
+	return readStates(ctx, s, "states that need attention", ask)
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"hubcloud/projections"
 	"hubcloud/projections/internal/query"
-	"hubcloud/projections/status"
+	"hubcloud/projections/schema"
 )
 
 // completeOnly rejects queries until the first build of the read models is complete: before, lists
@@ -23,13 +22,13 @@ type completeOnly struct {
 func (s *Store) whenComplete() *completeOnly { return &completeOnly{s.pool, s} }
 
 // incomplete returns nil if the read models are complete. Otherwise it returns errGone while the
-// database was never reached, and projections.ErrBuilding after that.
+// database was never reached, and schema.ErrBuilding after that.
 func (c *completeOnly) incomplete() error {
 	switch s := c.store; {
 	case !isClosed(s.claimed):
 		return errGone
 	case !isClosed(s.complete), s.incomplete.Load():
-		return projections.ErrBuilding
+		return schema.ErrBuilding
 	}
 	return nil
 }
@@ -63,13 +62,13 @@ type rejectedRow struct{ err error }
 func (r rejectedRow) Scan(...any) error { return r.err }
 
 // Complete returns a channel that is closed once the first build of the read models is complete.
-// Until then queries fail with projections.ErrBuilding, or with another error while the database was
+// Until then queries fail with schema.ErrBuilding, or with another error while the database was
 // never reached.
 func (s *Store) Complete() <-chan struct{} { return s.complete }
 
 // checkComplete reads whether the first build of the read models is complete.
 func (s *Store) checkComplete(ctx context.Context, queries *query.Queries) error {
-	complete, err := status.IsComplete(ctx, queries, s.schema)
+	complete, err := schema.IsComplete(ctx, queries, s.schema)
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
-	"hubcloud/projections/statemodel"
 )
 
 //go:embed sql/hubs_in_doubt.sql
@@ -18,20 +16,12 @@ var hubsInDoubt string
 // not certain. It fails with service_unavailable until the first build of these read models is
 // complete.
 func (s *Store) HubsInDoubt(ctx context.Context) ([]domain.HubID, error) {
-	ask := func(ctx context.Context) ([]domain.HubID, error) {
-		db := s.whenComplete()
-		built, err := statemodel.Built(ctx, db)
-		if err == nil && !built {
-			err = projections.ErrBuilding
-		}
-		if err != nil {
-			return nil, err
-		}
-		rows, err := db.Query(ctx, statemodel.SQL(hubsInDoubt))
+	ask := func(ctx context.Context, db *completeOnly) ([]domain.HubID, error) {
+		rows, err := db.Query(ctx, hubsInDoubt)
 		if err != nil {
 			return nil, err
 		}
 		return pgx.CollectRows(rows, pgx.RowTo[domain.HubID])
 	}
-	return read(ctx, s, "hubs in doubt", ask)
+	return readStates(ctx, s, "hubs in doubt", ask)
 }

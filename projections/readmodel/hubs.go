@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/schema"
 )
 
 // Hubs returns an organization's hubs ordered by id, without the fields that only single reads
@@ -19,21 +19,22 @@ func (s *Store) Hubs(
 	ctx context.Context, org string, site *string, limit int, startingAfter string,
 ) (domain.Page[domain.Hub], error) {
 	return read(ctx, s, "hubs", func(ctx context.Context) (domain.Page[domain.Hub], error) {
-		page := newPage[domain.Hub](limit)
-		after, rowLimit := database.StorableText(startingAfter), int32(limit)+1
+		after, rowLimit := schema.StorableText(startingAfter), int32(limit)+1
 		if err := s.checkHubStart(ctx, org, after); err != nil {
-			return page.Page, err
+			return domain.Page[domain.Hub]{}, err
 		}
-		add := func(row *query.HubsOfOrgRow) { page.add(listedHub(row)) }
 		if site == nil {
-			params := query.HubsOfOrgParams{OrgID: org, After: after, RowLimit: rowLimit}
-			err := s.queries.EachHubOfOrg(ctx, params, add)
-			return page.Page, err
+			rows, err := s.queries.HubsOfOrg(
+				ctx, query.HubsOfOrgParams{OrgID: org, After: after, RowLimit: rowLimit},
+			)
+			return pageOf(rows, limit, listedHub), err
 		}
-		err := s.queries.EachHubOfSite(ctx, query.HubsOfSiteParams{
-			OrgID: org, SiteID: database.StorableText(*site), After: after, RowLimit: rowLimit,
-		}, add)
-		return page.Page, err
+		rows, err := s.queries.HubsOfSite(ctx, query.HubsOfSiteParams{
+			OrgID: org, SiteID: schema.StorableText(*site), After: after, RowLimit: rowLimit,
+		})
+		return pageOf(rows, limit, func(row query.HubsOfSiteRow) domain.Hub {
+			return listedHub(query.HubsOfOrgRow(row))
+		}), err
 	})
 }
 
@@ -44,17 +45,16 @@ func (s *Store) FindHubs(
 	ctx context.Context, org, site, text string, limit int, startingAfter string,
 ) (domain.Page[domain.Hub], error) {
 	return read(ctx, s, "hubs", func(ctx context.Context) (domain.Page[domain.Hub], error) {
-		after := database.StorableText(startingAfter)
+		after := schema.StorableText(startingAfter)
 		if err := s.checkHubStart(ctx, org, after); err != nil {
 			return domain.Page[domain.Hub]{}, err
 		}
 		rows, err := s.queries.FindHubs(ctx, query.FindHubsParams{
-			OrgID: org, SiteID: database.StorableText(site), Text: database.StorableText(text),
+			OrgID: org, SiteID: schema.StorableText(site), Text: schema.StorableText(text),
 			After: after, RowLimit: int32(limit) + 1,
 		})
 		return pageOf(rows, limit, func(row query.FindHubsRow) domain.Hub {
-			listed := query.HubsOfOrgRow(row)
-			return listedHub(&listed)
+			return listedHub(query.HubsOfOrgRow(row))
 		}), err
 	})
 }
@@ -75,14 +75,14 @@ func (s *Store) checkHubStart(ctx context.Context, org, startingAfter string) er
 func (s *Store) Hub(ctx context.Context, org string, id domain.HubID) (domain.Hub, error) {
 	return read(ctx, s, "hub", func(ctx context.Context) (domain.Hub, error) {
 		row, err := s.queries.Hub(
-			ctx, query.HubParams{OrgID: org, ID: database.StorableText(string(id))},
+			ctx, query.HubParams{OrgID: org, ID: schema.StorableText(string(id))},
 		)
 		return hubOf(row), ifNoRow(err, domain.ErrHubNotFound())
 	})
 }
 
 func hubOf(row query.HubRow) domain.Hub {
-	hub := listedHub(&query.HubsOfOrgRow{
+	hub := listedHub(query.HubsOfOrgRow{
 		ID: row.ID, Name: row.Name, SiteID: row.SiteID, RegisteredAt: row.RegisteredAt,
 		ConnectedWhenAdded: row.ConnectedWhenAdded, Online: row.Online, Since: row.Since,
 	})
@@ -95,7 +95,7 @@ func hubOf(row query.HubRow) domain.Hub {
 	return hub
 }
 
-func listedHub(row *query.HubsOfOrgRow) domain.Hub {
+func listedHub(row query.HubsOfOrgRow) domain.Hub {
 	hub := domain.Hub{
 		ID:      domain.HubID(row.ID),
 		Name:    row.Name,

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/schema"
 )
 
 // Invitations returns the invitations of an organization that are pending at now, newest first: at
@@ -28,7 +28,7 @@ func (s *Store) Invitations(
 		}
 		if startingAfter != "" {
 			before, err := s.queries.InvitationSequence(ctx, query.InvitationSequenceParams{
-				OrgID: org, ID: database.StorableText(startingAfter),
+				OrgID: org, ID: schema.StorableText(startingAfter),
 			})
 			if err != nil {
 				return domain.Page[domain.Invitation]{}, ifNoRow(err, unknownStart("invitation"))

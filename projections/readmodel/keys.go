@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/schema"
 )
 
 // afterAllKeys is later than the creation of any key.
@@ -20,7 +20,7 @@ func (s *Store) Keys(
 ) (domain.Page[domain.KeyView], error) {
 	return read(ctx, s, "keys", func(ctx context.Context) (domain.Page[domain.KeyView], error) {
 		params := query.KeysOfOrgParams{
-			OrgID:         database.StorableText(org),
+			OrgID:         schema.StorableText(org),
 			RowLimit:      int32(limit) + 1,
 			CreatedBefore: afterAllKeys,
 		}
@@ -50,7 +50,7 @@ func (s *Store) Key(ctx context.Context, org, id string) (domain.KeyView, error)
 // key returns an API key of the organization. It fails with pgx.ErrNoRows if there is none.
 func (s *Store) key(ctx context.Context, org, id string) (domain.KeyView, error) {
 	row, err := s.queries.Key(
-		ctx, query.KeyParams{OrgID: database.StorableText(org), ID: database.StorableText(id)},
+		ctx, query.KeyParams{OrgID: schema.StorableText(org), ID: schema.StorableText(id)},
 	)
 	return keyOf(row), err
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"hubcloud/domain"
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/schema"
 )
 
 // DeviceLabels returns the labels of a hub's devices, by device id. Devices without a label are
@@ -13,7 +13,7 @@ import (
 func (s *Store) DeviceLabels(
 	ctx context.Context, org string, hub domain.HubID,
 ) (map[int64]domain.DeviceLabel, error) {
-	params := query.DeviceLabelsParams{OrgID: org, HubID: database.StorableText(string(hub))}
+	params := query.DeviceLabelsParams{OrgID: org, HubID: schema.StorableText(string(hub))}
 	ask := func(ctx context.Context) (map[int64]domain.DeviceLabel, error) {
 		rows, err := s.queries.DeviceLabels(ctx, params)
 		labels := make(map[int64]domain.DeviceLabel, len(rows))

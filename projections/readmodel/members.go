@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"hubcloud/domain"
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/schema"
 )
 
 // Members returns an organization's members, owners first, each group in the order of joining: at
@@ -25,12 +25,12 @@ func (s *Store) FindMembers(
 	return read(ctx, s, "members", func(ctx context.Context) (domain.Page[domain.Member], error) {
 		params := query.MembersParams{
 			OrgID:    org,
-			Text:     database.StorableText(text),
+			Text:     schema.StorableText(text),
 			RowLimit: int32(limit) + 1,
 		}
 		if startingAfter != "" {
 			position, err := s.queries.MemberPosition(ctx, query.MemberPositionParams{
-				OrgID: org, ID: database.StorableText(startingAfter),
+				OrgID: org, ID: schema.StorableText(startingAfter),
 			})
 			if err != nil {
 				return domain.Page[domain.Member]{}, ifNoRow(err, unknownStart("member"))
@@ -48,7 +48,7 @@ func (s *Store) FindMembers(
 func (s *Store) Member(ctx context.Context, org, id string) (domain.Member, error) {
 	return read(ctx, s, "member", func(ctx context.Context) (domain.Member, error) {
 		row, err := s.queries.Member(
-			ctx, query.MemberParams{OrgID: org, ID: database.StorableText(id)},
+			ctx, query.MemberParams{OrgID: org, ID: schema.StorableText(id)},
 		)
 		return memberOf(row), ifNoRow(err, domain.ErrMemberNotFound())
 	})

@@ -8,8 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
-	"hubcloud/projections/statemodel"
 )
 
 var (
@@ -49,16 +47,8 @@ func (s *Store) ObserveHubs(
 			hubIDs, deviceIDs = append(hubIDs, string(hub)), append(deviceIDs, device)
 		}
 	}
-	ask := func(ctx context.Context) ([]ObservedHub, error) {
-		db := s.whenComplete()
-		built, err := statemodel.Built(ctx, db)
-		if err == nil && !built {
-			err = projections.ErrBuilding
-		}
-		if err != nil {
-			return nil, err
-		}
-		rows, err := db.Query(ctx, statemodel.SQL(observedStates), hubIDs, deviceIDs)
+	ask := func(ctx context.Context, db *completeOnly) ([]ObservedHub, error) {
+		rows, err := db.Query(ctx, observedStates, hubIDs, deviceIDs)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +66,7 @@ func (s *Store) ObserveHubs(
 		}
 		return observed(ctx, db, hubIDs, states, orgs)
 	}
-	return read(ctx, s, "hubs that need attention", ask)
+	return readStates(ctx, s, "hubs that need attention", ask)
 }
 
 // observed adds the hubs to the states of their channels. orgs are the organizations that the
@@ -88,7 +78,7 @@ func observed(
 	for hub := range states {
 		hubIDs = append(hubIDs, hub)
 	}
-	rows, err := db.Query(ctx, statemodel.SQL(observedHubs), hubIDs)
+	rows, err := db.Query(ctx, observedHubs, hubIDs)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"hubcloud/projections"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/readmodel"
 	"hubcloud/projections/schema"
@@ -50,12 +49,12 @@ func TestReadModelsOfAnotherStreamAreRejected(t *testing.T) {
 		elsewhere.AddSite(t, org, 3+n)
 		again := elsewhere.OpenStore(t)
 		stop := elsewhere.Project(t, again).Stop
-		var stopped *projections.StoppedError
+		var stopped *schema.StoppedError
 		streamstest.Eventually(
 			t, step+": stopped",
 			func() bool { return errors.As(again.Ready(t.Context()), &stopped) },
 		)
-		if text := stopped.Error(); !strings.Contains(text, projections.ErrOtherStream.Error()) ||
+		if text := stopped.Error(); !strings.Contains(text, schema.ErrOtherStream.Error()) ||
 			!strings.Contains(text, "hubcloud projections rebuild") {
 			t.Errorf("%s: stopped by %v, want ErrOtherStream with advice", step, text)
 		}

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"hubcloud/projections/database"
+	"hubcloud/projections/schema"
 )
 
 const (
@@ -44,7 +44,7 @@ func (o *outage) limit() time.Duration {
 	if since != 0 && time.Since(time.Unix(0, since)) > patience {
 		return goneTimeout
 	}
-	return database.AnswerTimeout
+	return schema.AnswerTimeout
 }
 
 // failed records a try that the database did not answer, and returns the time until which it may be

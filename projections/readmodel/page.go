@@ -2,23 +2,6 @@ package readmodel
 
 import "hubcloud/domain"
 
-// page collects items that are read one by one. The query returns at most one item more than the
-// limit; that one sets HasMore.
-type page[V any] struct {
-	domain.Page[V]
-	limit int
-}
-
-func newPage[V any](limit int) *page[V] {
-	return &page[V]{domain.Page[V]{Data: make([]V, 0, limit)}, limit}
-}
-
-func (p *page[V]) add(item V) {
-	if p.HasMore = len(p.Data) == p.limit; !p.HasMore {
-		p.Data = append(p.Data, item)
-	}
-}
-
 // pageOf returns the page of rows. The query returned at most one row more than the limit; that one
 // sets HasMore.
 func pageOf[R, V any](rows []R, limit int, view func(R) V) domain.Page[V] {

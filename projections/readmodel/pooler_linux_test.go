@@ -13,9 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/database"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/readmodel"
+	"hubcloud/projections/schema"
 	"hubcloud/streams/streamstest"
 )
 
@@ -46,7 +46,7 @@ func TestPoolerIsRejected(t *testing.T) {
 			s, err := readmodel.Open(t.Context(), readmodel.Config{
 				URL: through, InstallationID: "test", Logger: projectionstest.Logger(t),
 			})
-			if !errors.Is(err, database.ErrPooler) || !readmodel.Rejects(err) {
+			if !errors.Is(err, schema.ErrPooler) || !readmodel.Rejects(err) {
 				t.Errorf("Open: got %v, want ErrPooler", err)
 			}
 			if err != nil && strings.Contains(err.Error(), "\n") {
@@ -65,19 +65,19 @@ func TestPoolerIsRejected(t *testing.T) {
 			}
 			defer conn.Close(t.Context())
 			config.RuntimeParams["search_path"] = `"$user", public` // the server's default
-			if err := database.CheckSession(t.Context(), config, conn); c.session != (err == nil) ||
-				err != nil && !errors.Is(err, database.ErrPooler) {
+			if err := schema.CheckSession(t.Context(), config, conn); c.session != (err == nil) ||
+				err != nil && !errors.Is(err, schema.ErrPooler) {
 				t.Errorf("CheckSession: got %v, want nil: %v", err, c.session)
 			}
 		})
 	}
 	direct := projectionstest.NewDatabase(t, "")
-	config, err := database.Config(direct, "public")
+	config, err := schema.PoolConfig(direct, "public")
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = database.WithConn(t.Context(), config.ConnConfig, func(conn *pgx.Conn) error {
-		return database.CheckSession(t.Context(), config.ConnConfig, conn)
+	err = schema.WithConn(t.Context(), config.ConnConfig, func(conn *pgx.Conn) error {
+		return schema.CheckSession(t.Context(), config.ConnConfig, conn)
 	})
 	if err != nil {
 		t.Errorf("CheckSession of a direct connection: got %v, want nil", err)

@@ -9,8 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
-	"hubcloud/projections/database"
+	"hubcloud/projections/schema"
 )
 
 // firstReread and lastReread are the first and the longest pause between two tries.
@@ -35,7 +34,7 @@ func read[T any](
 		case err == nil:
 			s.answered()
 			return answer, nil
-		case errors.Is(err, projections.ErrBuilding):
+		case errors.Is(err, schema.ErrBuilding):
 			return answer, domain.UnavailableBecause(
 				err,
 				"the read models are being built; lists and single reads cannot be answered "+
@@ -53,7 +52,7 @@ func read[T any](
 				err, "the database does not answer at the moment; nothing was read",
 			)
 		}
-		database.Pause(ctx, wait)
+		schema.Pause(ctx, wait)
 	}
 }
 
@@ -82,5 +81,5 @@ func mayPass(err error) bool {
 	if errors.As(err, &known) || errors.As(err, &unreadable) {
 		return false
 	}
-	return database.IsTransient(err)
+	return schema.IsTransient(err)
 }

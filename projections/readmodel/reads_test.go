@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
 	"hubcloud/projections/cluster"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/readmodel"
+	"hubcloud/projections/schema"
 	"hubcloud/streams/streamstest"
 )
 
@@ -174,7 +174,7 @@ func TestReadsEndWithTheirCaller(t *testing.T) {
 		t.Errorf("read with a deadline: got %v, want service_unavailable", err)
 	}
 	// Reads fail until the read models are complete.
-	if _, err := s.Sites(t.Context(), org, 50, ""); !errors.Is(err, projections.ErrBuilding) ||
+	if _, err := s.Sites(t.Context(), org, 50, ""); !errors.Is(err, schema.ErrBuilding) ||
 		domain.CodeOf(err) != domain.CodeServiceUnavailable {
 		t.Errorf("Sites before they are complete: got %v, want service_unavailable", err)
 	}

@@ -8,23 +8,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections"
-	"hubcloud/projections/database"
 	"hubcloud/projections/schema"
-	"hubcloud/projections/status"
 )
 
-// Status returns the status of every projection, ordered by name. streams has the stream of each,
-// by name.
-func (s *Store) Status(
-	ctx context.Context, streams map[string]status.Stream,
-) ([]projections.Status, error) {
-	return status.Read(ctx, s.pool, s.schema, streams)
-}
-
-// Ready returns nil if the read models are complete and every projection may go on. Otherwise it
-// returns projections.ErrBuilding with the progress of the build; directory.ErrReadModelsStopped,
-// with a *projections.StoppedError if an event stops a projection; why the database cannot be used,
+// Ready returns nil if the read models are complete and every projection but schema.Devices may go
+// on. Otherwise it
+// returns schema.ErrBuilding with the progress of the build; directory.ErrReadModelsStopped,
+// with a *schema.StoppedError if an event stops a projection; why the database cannot be used,
 // as Open does; or the database's error.
 func (s *Store) Ready(ctx context.Context) error {
 	if rejected := s.rejected.Load(); rejected != nil {
@@ -35,7 +25,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	}
 	began := time.Now()
 	err := s.ready(ctx)
-	if err == nil || errors.Is(err, projections.ErrBuilding) {
+	if err == nil || errors.Is(err, schema.ErrBuilding) {
 		s.answered()
 	} else if mayPass(err) {
 		s.failed(began, err)
@@ -46,7 +36,7 @@ func (s *Store) Ready(ctx context.Context) error {
 func (s *Store) ready(ctx context.Context) error {
 	switch state, err := s.unchecked.SchemaState(ctx, s.schema); {
 	case errors.Is(err, pgx.ErrNoRows):
-		return projections.ErrBuilding
+		return schema.ErrBuilding
 	case err != nil:
 		return fmt.Errorf("read models: %w", err)
 	case state != schema.StateLive:
@@ -55,21 +45,21 @@ func (s *Store) ready(ctx context.Context) error {
 	return s.checkRunning(ctx)
 }
 
-// buildProgress returns projections.ErrBuilding with the progress of the first build.
+// buildProgress returns schema.ErrBuilding with the progress of the first build.
 func (s *Store) buildProgress(ctx context.Context) error {
 	if err := s.checkRunning(ctx); err != nil {
-		return fmt.Errorf("%w: %w", projections.ErrBuilding, err)
+		return fmt.Errorf("%w: %w", schema.ErrBuilding, err)
 	}
 	row, err := s.unchecked.Build(ctx, s.schema)
-	if err == nil && status.BuildUnderWay(row) {
-		return fmt.Errorf("%w: %d of %d events", projections.ErrBuilding, row.Sequence, row.Head)
+	if err == nil && schema.BuildUnderWay(row) {
+		return fmt.Errorf("%w: %d of %d events", schema.ErrBuilding, row.Sequence, row.Head)
 	}
-	at, err := s.unchecked.Checkpoint(ctx, projections.Directory)
+	at, err := s.unchecked.Checkpoint(ctx, schema.Directory)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
 	return fmt.Errorf(
-		"%w: %d of %d events", projections.ErrBuilding, at.Sequence,
+		"%w: %d of %d events", schema.ErrBuilding, at.Sequence,
 		max(at.Sequence, int64(s.buildTarget.Load())),
 	)
 }
@@ -86,7 +76,10 @@ func (s *Store) checkRunning(ctx context.Context) error {
 		return fmt.Errorf("read models: %w", err)
 	}
 	for _, row := range rows {
-		if err := status.CheckRunning(row, stops); err != nil {
+		if schema.ProjectionOf(row.Projection) == schema.Devices {
+			continue // nothing waits for it
+		}
+		if err := schema.CheckRunning(row, stops); err != nil {
 			return err
 		}
 	}
@@ -104,7 +97,7 @@ func (s *Store) OtherVersionServes(ctx context.Context) (bool, error) {
 		if other.Name == s.schema || other.State != schema.StateLive {
 			continue
 		}
-		held, err := database.ServingLock(other.Name).IsHeld(ctx, s.pool)
+		held, err := schema.ServingLock(other.Name).IsHeld(ctx, s.pool)
 		if err != nil || held {
 			return held, err
 		}

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"hubcloud/domain"
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/schema"
 )
 
 // Sites returns an organization's sites in the order of their creation: at most limit (1 or more),
@@ -15,28 +15,27 @@ func (s *Store) Sites(
 	ctx context.Context, org string, limit int, startingAfter string,
 ) (domain.Page[domain.Site], error) {
 	return read(ctx, s, "sites", func(ctx context.Context) (domain.Page[domain.Site], error) {
-		page := newPage[domain.Site](limit)
 		params := query.SitesParams{OrgID: org, RowLimit: int32(limit) + 1}
 		if startingAfter != "" {
 			after, err := s.queries.SiteSequence(
-				ctx, query.SiteSequenceParams{OrgID: org, ID: database.StorableText(startingAfter)},
+				ctx, query.SiteSequenceParams{OrgID: org, ID: schema.StorableText(startingAfter)},
 			)
 			if err != nil {
-				return page.Page, ifNoRow(err, unknownStart("site"))
+				return domain.Page[domain.Site]{}, ifNoRow(err, unknownStart("site"))
 			}
 			params.After = after
 		}
-		err := s.queries.EachSite(ctx, params, func(row *query.SitesRow) {
-			page.add(siteOf(query.SiteRow(*row)))
-		})
-		return page.Page, err
+		rows, err := s.queries.Sites(ctx, params)
+		return pageOf(rows, limit, func(row query.SitesRow) domain.Site {
+			return siteOf(query.SiteRow(row))
+		}), err
 	})
 }
 
 // Site returns a site of the organization, or not_found.
 func (s *Store) Site(ctx context.Context, org, id string) (domain.Site, error) {
 	return read(ctx, s, "site", func(ctx context.Context) (domain.Site, error) {
-		row, err := s.queries.Site(ctx, query.SiteParams{OrgID: org, ID: database.StorableText(id)})
+		row, err := s.queries.Site(ctx, query.SiteParams{OrgID: org, ID: schema.StorableText(id)})
 		return siteOf(row), ifNoRow(err, domain.ErrSiteNotFound())
 	})
 }

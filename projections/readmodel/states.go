@@ -9,9 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
-	"hubcloud/projections/database"
-	"hubcloud/projections/statemodel"
+	"hubcloud/projections/schema"
 )
 
 //go:embed sql/states.sql
@@ -24,50 +22,72 @@ func (s *Store) States(
 	ctx context.Context, org string, filter domain.StateFilter, limit int,
 	after domain.StatePosition,
 ) (domain.Page[domain.ReportedState], error) {
-	ask := func(ctx context.Context) (domain.Page[domain.ReportedState], error) {
-		page := newPage[domain.ReportedState](limit)
-		db := s.whenComplete()
-		built, err := statemodel.Built(ctx, db)
-		if err == nil && !built {
-			err = projections.ErrBuilding
-		}
-		if err != nil {
-			return page.Page, err
-		}
+	ask := func(
+		ctx context.Context, db *completeOnly,
+	) (page domain.Page[domain.ReportedState], err error) {
 		rows, err := db.Query(
-			ctx, statemodel.SQL(statesQuery), org, storable(filter.SiteID), storable(filter.HubID),
+			ctx, statesQuery, org, storable(filter.SiteID), storable(filter.HubID),
 			storable(filter.Key), boolText(filter.Value), filter.Status, filter.Available,
-			filter.ObservedBefore, database.StorableText(string(after.HubID)), after.DeviceID,
-			database.StorableText(after.Key), after.Endpoint, limit+1,
+			filter.ObservedBefore, schema.StorableText(string(after.HubID)), after.DeviceID,
+			schema.StorableText(after.Key), after.Endpoint, limit+1,
 		)
 		if err != nil {
-			return page.Page, err
+			return page, err
 		}
-		var row stateRow
-		_, err = pgx.ForEachRow(rows, row.into(), func() error {
-			page.add(row.state())
-			return nil
-		})
-		return page.Page, err
+		states, err := collectStates(rows)
+		return pageOf(states, limit, func(s domain.ReportedState) domain.ReportedState {
+			return s
+		}), err
 	}
-	return read(ctx, s, "last reported states", ask)
+	return readStates(ctx, s, "last reported states", ask)
+}
+
+// collectStates returns the states in the rows of a query.
+func collectStates(rows pgx.Rows) (states []domain.ReportedState, err error) {
+	var row stateRow
+	_, err = pgx.ForEachRow(rows, row.into(), func() error {
+		states = append(states, row.state())
+		return nil
+	})
+	return states, err
+}
+
+// readStates is read of the last reported states. They are built after the other read models, so it
+// fails with service_unavailable until their own first build is complete.
+func readStates[T any](
+	ctx context.Context, s *Store, what string,
+	ask func(ctx context.Context, db *completeOnly) (T, error),
+) (T, error) {
+	return read(ctx, s, what, func(ctx context.Context) (answer T, err error) {
+		const query = "SELECT coalesce(bool_and(built), false) FROM checkpoints " +
+			"WHERE projection LIKE 'devices/%'"
+		db, built := s.whenComplete(), false
+		if err := db.QueryRow(ctx, query).Scan(&built); err != nil {
+			return answer, err
+		}
+		if !built {
+			return answer, schema.ErrBuilding
+		}
+		return ask(ctx, db)
+	})
 }
 
 // StatesReached returns for each group of shards the time of the last record of the hub logs that
 // States has, in nanoseconds since 1970. It fails as States does.
 func (s *Store) StatesReached(ctx context.Context) ([]int64, error) {
-	ask := func(ctx context.Context) ([]int64, error) {
-		db := s.whenComplete()
-		built, err := statemodel.Built(ctx, db)
-		if err == nil && !built {
-			err = projections.ErrBuilding
-		}
+	ask := func(ctx context.Context, db *completeOnly) ([]int64, error) {
+		rows, err := db.Query(ctx, "SELECT event_id FROM checkpoints WHERE projection LIKE "+
+			"'devices/%' ORDER BY split_part(projection, '/', 2)::int")
 		if err != nil {
 			return nil, err
 		}
-		return statemodel.Reached(ctx, db)
+		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (int64, error) {
+			var id string
+			err := row.Scan(&id)
+			return schema.CommitTime(id), err
+		})
 	}
-	return read(ctx, s, "progress of last reported states", ask)
+	return readStates(ctx, s, "progress of last reported states", ask)
 }
 
 // stateRow is a row of the query.
@@ -103,12 +123,12 @@ func (r *stateRow) state() domain.ReportedState {
 	s.Channel.Capabilities = rawOf(r.capabilities)
 	s.Channel.Value, s.Channel.ObservedAt = rawOf(r.value), timeText(r.observedAt)
 	s.Channel.Desired, s.Channel.DesiredAt = rawOf(r.desired), timeText(r.desiredAt)
-	s.Standing = statemodel.Standing(r.standing)
-	s.AvailableLogged = statemodel.LoggedAt(r.availableLogged)
+	s.Standing = schema.Standing(r.standing)
+	s.AvailableLogged = schema.LoggedAt(r.availableLogged)
 	s.Logged = domain.LoggedTimes{
-		Observed: statemodel.LoggedAt(r.observedLogged),
-		Changed:  statemodel.LoggedAt(r.changedLogged),
-		Desired:  statemodel.LoggedAt(r.desiredLogged),
+		Observed: schema.LoggedAt(r.observedLogged),
+		Changed:  schema.LoggedAt(r.changedLogged),
+		Desired:  schema.LoggedAt(r.desiredLogged),
 	}
 	return s
 }
@@ -126,7 +146,7 @@ func storable[T ~string](text *T) *string {
 	if text == nil {
 		return nil
 	}
-	stored := database.StorableText(string(*text))
+	stored := schema.StorableText(string(*text))
 	return &stored
 }
 

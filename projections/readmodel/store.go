@@ -14,11 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hubcloud/projections/database"
-	"hubcloud/projections/internal/position"
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
-	"hubcloud/projections/statemodel"
 )
 
 // Config configures a Store.
@@ -81,7 +78,7 @@ type Store struct {
 	rejected atomic.Pointer[error]
 
 	// directory is the checkpoint of the directory's projection, as last read or notified.
-	directory position.Position
+	directory schema.Position
 	// buildTarget is the sequence at which the first build is complete; 0 if unknown.
 	buildTarget atomic.Uint64
 	outage      outage
@@ -91,7 +88,7 @@ type Store struct {
 }
 
 // Open connects to the database and creates the schema of the read models if it does not exist. It
-// fails with schema.ErrOtherInstallation, schema.ErrEncoding or database.ErrPooler if the database
+// fails with schema.ErrOtherInstallation, schema.ErrEncoding or schema.ErrPooler if the database
 // cannot be used. If the database is away for longer than patience, or for half of ctx's time, Open
 // returns all the same: the store goes on trying, Claimed reports when it has succeeded, and reads
 // fail until then.
@@ -104,7 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		logger: cfg.Logger, schema: schema.Name(), installation: cfg.InstallationID,
 		complete: make(chan struct{}), claimed: make(chan struct{}),
 	}
-	pooling, err := database.Config(cfg.URL, s.schema)
+	pooling, err := schema.PoolConfig(cfg.URL, s.schema)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +142,7 @@ func (s *Store) ConnConfig() *pgx.ConnConfig { return s.dial.Copy() }
 
 // withConn runs fn on a connection of its own.
 func (s *Store) withConn(ctx context.Context, fn func(conn *pgx.Conn) error) error {
-	return database.WithConn(ctx, s.dial, fn)
+	return schema.WithConn(ctx, s.dial, fn)
 }
 
 // Claimed returns a channel that is closed once the database is known to be this installation's and
@@ -163,9 +160,9 @@ func (s *Store) claimInTime(ctx context.Context) error {
 		defer cancel()
 		trying = half
 	}
-	for wait := database.FirstRetry; ; wait = min(2*wait, database.LastRetry) {
+	for wait := schema.FirstRetry; ; wait = min(2*wait, schema.LastRetry) {
 		err := s.withConn(trying, func(conn *pgx.Conn) error {
-			if err := database.CheckSession(trying, s.dial, conn); err != nil {
+			if err := schema.CheckSession(trying, s.dial, conn); err != nil {
 				return err
 			}
 			if err := s.claim(trying, conn); err != nil {
@@ -182,16 +179,13 @@ func (s *Store) claimInTime(ctx context.Context) error {
 			s.logger.Warn("database not reached: serving what needs no read models")
 			return nil
 		}
-		database.Pause(trying, wait)
+		schema.Pause(trying, wait)
 	}
 }
 
 // claim makes sure that the database is this installation's and that the schemas exist.
 func (s *Store) claim(ctx context.Context, conn *pgx.Conn) error {
 	if err := schema.Install(ctx, conn, s.schema, s.installation); err != nil {
-		return err
-	}
-	if err := statemodel.Install(ctx, conn); err != nil {
 		return err
 	}
 	s.rejected.Store(nil)
@@ -202,7 +196,7 @@ func (s *Store) claim(ctx context.Context, conn *pgx.Conn) error {
 // Rejects reports whether an error of Open or Ready means that the database cannot be used until
 // somebody changes it or its URL.
 func Rejects(err error) bool {
-	return database.RejectsStatement(err) || database.RejectsLogin(err) ||
-		errors.Is(err, database.ErrPooler) || errors.Is(err, schema.ErrOtherInstallation) ||
+	return schema.RejectsStatement(err) || schema.RejectsLogin(err) ||
+		errors.Is(err, schema.ErrPooler) || errors.Is(err, schema.ErrOtherInstallation) ||
 		errors.Is(err, schema.ErrEncoding)
 }

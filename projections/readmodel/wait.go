@@ -10,12 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/time/rate"
 
-	"hubcloud/projections"
-	"hubcloud/projections/database"
-	"hubcloud/projections/internal/position"
 	"hubcloud/projections/internal/query"
-	"hubcloud/projections/statemodel"
-	"hubcloud/projections/status"
+	"hubcloud/projections/schema"
 )
 
 // pollInterval is how often the checkpoint is read without a notification. It bounds the delay of a
@@ -40,7 +36,7 @@ func (s *Store) WaitFor(ctx context.Context, seq uint64) error {
 
 // Position returns the position that WaitFor waits for. A projector in this process advances it
 // with each commit, so that waiters need not wait for the notification.
-func (s *Store) Position() *position.Position { return &s.directory }
+func (s *Store) Position() *schema.Position { return &s.directory }
 
 // SetBuildTarget sets the sequence that Ready shows as the end of the first build.
 func (s *Store) SetBuildTarget(seq uint64) { s.buildTarget.Store(seq) }
@@ -51,8 +47,8 @@ var errGone = errors.New("the database does not answer")
 // listen keeps s.directory at the last committed checkpoint until ctx ends.
 func (s *Store) listen(ctx context.Context) {
 	var lost outage
-	warn := rate.Sometimes{First: 1, Interval: database.WarnInterval}
-	for wait := database.FirstRetry; ctx.Err() == nil; wait = min(2*wait, database.LastRetry) {
+	warn := rate.Sometimes{First: 1, Interval: schema.WarnInterval}
+	for wait := schema.FirstRetry; ctx.Err() == nil; wait = min(2*wait, schema.LastRetry) {
 		began := time.Now()
 		err := s.withConn(ctx, func(conn *pgx.Conn) error {
 			return s.listenOn(ctx, conn, func() { lost.answered(); began = time.Now() })
@@ -62,7 +58,7 @@ func (s *Store) listen(ctx context.Context) {
 		}
 		until, first := lost.failed(began)
 		if first {
-			wait = database.FirstRetry
+			wait = schema.FirstRetry
 		}
 		if Rejects(err) {
 			s.rejected.Store(&err)
@@ -76,7 +72,7 @@ func (s *Store) listen(ctx context.Context) {
 				"retry_ms", wait.Milliseconds(),
 			)
 		})
-		database.Pause(ctx, wait)
+		schema.Pause(ctx, wait)
 	}
 }
 
@@ -97,23 +93,21 @@ func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn, answered func()) e
 	}
 }
 
-// beginListening makes the session listen for commits, within database.CommitTimeout.
+// beginListening makes the session listen for commits, within schema.CommitTimeout.
 func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, database.CommitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, schema.CommitTimeout)
 	defer cancel()
-	if err := database.CheckSession(ctx, s.dial, conn); err != nil {
+	if err := schema.CheckSession(ctx, s.dial, conn); err != nil {
 		return err
 	}
-	if err := database.DetectLostClient(ctx, conn); err != nil {
+	if err := schema.DetectLostClient(ctx, conn); err != nil {
 		return err
 	}
-	// The shared locks keep others from dropping the schemas.
-	for _, name := range []string{s.schema, statemodel.Schema()} {
-		if err := database.ServingLock(name).Share(ctx, conn); err != nil {
-			return err
-		}
+	// The shared lock keeps others from dropping the schema.
+	if err := schema.ServingLock(s.schema).Share(ctx, conn); err != nil {
+		return err
 	}
-	// The schemas may have been dropped before this session had the lock.
+	// The schema may have been dropped before this session had the lock.
 	if err := s.claim(ctx, conn); err != nil {
 		return err
 	}
@@ -149,7 +143,7 @@ func (s *Store) receiveNotifications(
 
 // readCheckpoint sets the position to the checkpoint, and stops it while the projection is stopped.
 func (s *Store) readCheckpoint(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, database.AnswerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, schema.AnswerTimeout)
 	defer cancel()
 	queries := query.New(conn)
 	if err := s.checkComplete(ctx, queries); err != nil {
@@ -165,9 +159,9 @@ func (s *Store) readCheckpoint(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	for _, row := range rows {
-		if row.Projection == projections.Directory {
+		if row.Projection == schema.Directory {
 			s.directory.Set(uint64(row.Sequence), version)
-			s.directory.Stop(status.CheckRunning(row, stops))
+			s.directory.Stop(schema.CheckRunning(row, stops))
 		}
 	}
 	return nil

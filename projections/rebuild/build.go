@@ -10,16 +10,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/apply"
-	"hubcloud/projections/database"
-	"hubcloud/projections/internal/position"
+	"golang.org/x/sync/errgroup"
+
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/projector"
 	"hubcloud/projections/schema"
 )
 
 const (
 	// reportInterval is the time between two reports of a build. Each report runs a statement on
-	// the connection that holds the lock, so the interval must be well below database.SilenceLimit.
+	// the connection that holds the lock, so the interval must be well below schema.SilenceLimit.
 	reportInterval = 500 * time.Millisecond
 	// cleanupTimeout bounds the cleanup after a build.
 	cleanupTimeout = 20 * time.Second
@@ -27,8 +27,7 @@ const (
 
 // build is one build under way.
 type build struct {
-	cfg      Config
-	presence *apply.PresenceSource
+	cfg Config
 	// purpose is one of the Purpose constants; target is the schema that is built.
 	purpose, target string
 	begun           time.Time
@@ -38,13 +37,49 @@ type build struct {
 
 	// phase is one of the Phase constants, a string.
 	phase atomic.Value
-	// directoryAt and presenceAt are the checkpoints of the target's tables.
-	directoryAt, presenceAt position.Position
-	// journalsAt is the sum of the positions of a copy of last reported states in the journals.
-	journalsAt position.Position
-	// head is the sequence of the directory's last event, or the sum of those of the journals' last
-	// commits, as last read.
-	head atomic.Uint64
+	// copies are the projections of the target.
+	copies []*building
+}
+
+// building is a projection of the target.
+type building struct {
+	projector.Projection
+	// at is the checkpoint in the target's tables, begin the end of the stream when the build began,
+	// and head its end as last read.
+	at    schema.Position
+	begin uint64
+	head  atomic.Uint64
+}
+
+// directory is the projection of the directory, which is loaded in bulk.
+func (b *build) directory() *building { return b.copies[0] }
+
+// readHeads reads the ends of the streams. seen are sequences that the streams must have, by the name
+// of their checkpoints; the caller must compare them with the heads.
+func (b *build) readHeads(ctx context.Context, seen positions) error {
+	for _, c := range b.copies {
+		head, err := c.Head(ctx, seen.of(c))
+		if err != nil {
+			return err
+		}
+		c.head.Store(head)
+	}
+	return nil
+}
+
+// positions are the checkpoints of tables.
+type positions map[string]query.Checkpoint
+
+func (p positions) of(c *building) uint64 { return uint64(p[c.Name()].Sequence) }
+
+// readPositions reads the checkpoints of the tables that db finds.
+func readPositions(ctx context.Context, db query.DBTX) (positions, error) {
+	rows, err := query.New(db).Checkpoints(ctx)
+	all := positions{}
+	for _, row := range rows {
+		all[row.Projection] = row
+	}
+	return all, err
 }
 
 // run runs fn, reports progress meanwhile, and cleans up.
@@ -74,7 +109,7 @@ func (b *build) end(ctx context.Context, outcome error) {
 	if outcome != nil {
 		b.phase.Store(PhaseFailed)
 	}
-	err := database.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) error {
+	err := schema.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) error {
 		return errors.Join(b.recordProgress(ctx, conn), schema.Drop(ctx, conn, b.target))
 	})
 	if err != nil {
@@ -83,7 +118,7 @@ func (b *build) end(ctx context.Context, outcome error) {
 			"error", err,
 		)
 	}
-	b.cfg.Report(b.progress(0))
+	b.cfg.Report(b.progress())
 }
 
 // reportProgress records and reports the progress until ctx ends. If it cannot record the progress,
@@ -106,25 +141,34 @@ func (b *build) reportProgress(ctx context.Context, lost context.CancelCauseFunc
 				return
 			}
 		}
-		b.cfg.Report(b.progress(speed.measure(b.at(), time.Now())))
+		p := b.progress()
+		p.PerSecond = speed.measure(p.Sequence, time.Now())
+		b.cfg.Report(p)
 	}
 }
 
-// at returns how far the build is, as head is counted.
-func (b *build) at() uint64 { return max(b.directoryAt.At(), b.journalsAt.At()) }
-
-func (b *build) progress(perSecond float64) Progress {
-	at := b.at()
-	return Progress{
-		Target: b.target, Purpose: b.purpose, Phase: b.phase.Load().(string), Sequence: at,
-		Head: max(at, b.head.Load()), PerSecond: perSecond, Elapsed: time.Since(b.begun),
+func (b *build) progress() Progress {
+	p := Progress{
+		Target: b.target, Purpose: b.purpose, Phase: b.phase.Load().(string),
+		Elapsed: time.Since(b.begun),
 	}
+	for _, c := range b.copies {
+		at := c.at.At()
+		switch schema.ProjectionOf(c.Name()) {
+		case schema.Presence: // its bucket has the newest values only: it is no measure of the work
+			continue
+		case schema.Devices:
+			p.Commits += at
+		}
+		p.Sequence, p.Head = p.Sequence+at, p.Head+max(at, c.head.Load())
+	}
+	return p
 }
 
 func (b *build) recordProgress(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, database.AnswerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, schema.AnswerTimeout)
 	defer cancel()
-	p := b.progress(0)
+	p := b.progress()
 	return query.New(conn).UpdateBuild(ctx, query.UpdateBuildParams{
 		Target: p.Target, Phase: p.Phase, Sequence: int64(p.Sequence), Head: int64(p.Head),
 	})
@@ -139,7 +183,7 @@ func (b *build) withTarget(
 	dial := b.cfg.ConnConfig.Copy()
 	dial.RuntimeParams["search_path"] = b.target
 	dial.RuntimeParams["synchronous_commit"] = "off"
-	return database.WithConn(ctx, dial, func(conn *pgx.Conn) error {
+	return schema.WithConn(ctx, dial, func(conn *pgx.Conn) error {
 		// Only newer versions of PostgreSQL can notice that a client has gone while they work.
 		const prepare = "SET maintenance_work_mem = '128MB'; SELECT " +
 			"set_config('client_connection_check_interval', '1s', false) " +
@@ -171,6 +215,26 @@ func (b *build) createTarget(ctx context.Context, indexed bool) error {
 // startOver creates the target's tables with keys and indexes, for events that are applied one by
 // one.
 func (b *build) startOver(ctx context.Context) error {
-	b.directoryAt.Reset()
+	b.directory().at.Reset()
 	return b.createTarget(ctx, true)
+}
+
+// reach brings projections of the target to sequences, each exactly if its stream has the entry, or
+// for ever if seen is nil.
+func (b *build) reach(ctx context.Context, seen positions, copies ...*building) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, c := range copies {
+		how := projector.Copy{
+			Skips: b.cfg.Directory.Skips, Until: seen.of(c), Reached: &c.at,
+		}
+		if seen != nil && how.Until == 0 {
+			continue
+		}
+		group.Go(func() error {
+			return b.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+				return c.Copy(ctx, conn, how)
+			})
+		})
+	}
+	return group.Wait()
 }

@@ -9,14 +9,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/projections/apply"
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/projector"
 	"hubcloud/projections/schema"
-	"hubcloud/projections/status"
-	"hubcloud/streams/journal"
 )
 
 // The purposes of a build.
@@ -42,8 +38,8 @@ const (
 	// PhaseSwitch replaces the read models in use.
 	PhaseSwitch = "switch"
 	// PhaseDone and PhaseFailed are the end of a build.
-	PhaseDone   = status.PhaseDone
-	PhaseFailed = status.PhaseFailed
+	PhaseDone   = schema.PhaseDone
+	PhaseFailed = schema.PhaseFailed
 )
 
 var (
@@ -55,16 +51,12 @@ var (
 
 // Config configures a Builder.
 type Config struct {
-	// Schema has the read models in use. Required. Last reported states have a schema of their own
-	// (statemodel.Schema).
+	// Schema has the read models in use. Required.
 	Schema string
 	// ConnConfig makes connections that find the tables of Schema. Required.
 	ConnConfig *pgx.ConnConfig
-	// Directory and Presence are the streams of the read models. Required.
-	Directory apply.Directory
-	Presence  jetstream.KeyValue
-	// Journal is the journals of the hub logs. RebuildStates and VerifyStates need it.
-	Journal *journal.Journal
+	// Sources are the streams of the read models. Required.
+	projector.Sources
 	// LoadRows is how many rows a load folds in memory before it writes them. While they are
 	// written, it folds as many again. Defaults to 100,000, some 50 MB.
 	LoadRows int
@@ -87,15 +79,14 @@ func (c Config) WithDefaults() Config {
 
 // Validate returns an error that names the first invalid field.
 func (c Config) Validate() error {
+	if err := c.Sources.Validate(); err != nil {
+		return fmt.Errorf("rebuild: %w", err)
+	}
 	switch {
 	case c.Schema == "":
 		return errors.New("rebuild: Schema: must not be empty")
 	case c.ConnConfig == nil:
 		return errors.New("rebuild: ConnConfig: must not be nil")
-	case c.Directory == nil:
-		return errors.New("rebuild: Directory: must not be nil")
-	case c.Presence == nil:
-		return errors.New("rebuild: Presence: must not be nil")
 	case c.LoadRows < 1:
 		return fmt.Errorf("rebuild: LoadRows: is %d, must be at least 1", c.LoadRows)
 	}
@@ -103,10 +94,7 @@ func (c Config) Validate() error {
 }
 
 // Builder builds read models beside those of a schema.
-type Builder struct {
-	cfg      Config
-	presence *apply.PresenceSource
-}
+type Builder struct{ cfg Config }
 
 // New returns a Builder.
 func New(cfg Config) (*Builder, error) {
@@ -114,18 +102,44 @@ func New(cfg Config) (*Builder, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("build read models: %w", err)
 	}
-	return &Builder{cfg, &apply.PresenceSource{Bucket: cfg.Presence}}, nil
+	return &Builder{cfg}, nil
 }
 
-// Install builds read models and replaces those in use. It returns the name that the replaced ones
-// have now. It fails with ErrBusy while another process builds, and with a
-// *projections.StoppedError if an event cannot be applied.
-func (b *Builder) Install(ctx context.Context) (replaced string, err error) {
-	err = b.withBuild(ctx, PurposeInstall, func(ctx context.Context, build *build) (err error) {
-		replaced, err = build.replace(ctx)
+// Install builds read models, replaces those in use, which must be empty, and drops these. Last
+// reported states stay empty: the projector builds them then. It
+// returns nil also if another process builds, and fails with a *schema.StoppedError if an event
+// cannot be applied.
+func (b *Builder) Install(ctx context.Context) error {
+	logged := *b
+	logged.cfg.Report = func(p Progress) {
+		b.cfg.Logger.Info(
+			"building the read models", "phase", p.Phase, "sequence", p.Sequence, "head", p.Head,
+			"events_per_second", int(p.PerSecond),
+		)
+	}
+	var replaced string
+	err := logged.withBuild(
+		ctx, PurposeInstall, func(ctx context.Context, build *build) (err error) {
+			replaced, err = build.replace(ctx)
+			return err
+		},
+	)
+	if errors.Is(err, ErrBusy) {
+		return nil
+	}
+	if err != nil {
 		return err
+	}
+	err = schema.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) error {
+		return schema.Drop(ctx, conn, replaced)
 	})
-	return replaced, err
+	if err != nil {
+		b.cfg.Logger.Warn(
+			"empty tables not dropped; `hubcloud projections drop` drops them", "schema", replaced,
+			"error", err,
+		)
+	}
+	return nil
 }
 
 // Rebuild builds read models and replaces those in use, which are kept until they are dropped.
@@ -133,16 +147,9 @@ func (b *Builder) Install(ctx context.Context) (replaced string, err error) {
 // it fails with ErrFailed if the other build failed. It fails with a *projections.StoppedError if
 // an event cannot be applied.
 func (b *Builder) Rebuild(ctx context.Context) error {
-	return b.rebuild(ctx, (*build).replace)
-}
-
-// rebuild builds with replace, or waits for another process that does.
-func (b *Builder) rebuild(
-	ctx context.Context, replace func(*build, context.Context) (replaced string, err error),
-) error {
 	for {
 		err := b.withBuild(ctx, PurposeRebuild, func(ctx context.Context, build *build) error {
-			_, err := replace(build, ctx)
+			_, err := build.replace(ctx)
 			return err
 		})
 		if !errors.Is(err, ErrBusy) {
@@ -160,29 +167,24 @@ func (b *Builder) rebuild(
 // each difference, one call at a time. The new read models are dropped afterwards. While another
 // process builds, Verify waits for it first.
 //
+// Last reported states of hubs that were released or reset, which no organization can see, are left
+// out: they are deleted some time later.
+//
 // The presence bucket has only the newest value of each hub. Hubs whose presence is newer than the
 // moment of the comparison are compared again until their presence no longer changes.
 func (b *Builder) Verify(
 	ctx context.Context, found func(projection string, d Difference) error,
 ) (all []Verified, err error) {
-	err = b.verify(ctx, func(ctx context.Context, build *build) (err error) {
-		all, err = (&verification{build: build, found: found}).run(ctx)
-		return err
-	})
-	return all, err
-}
-
-// verify runs compare with a new build, once no other process builds.
-func (b *Builder) verify(
-	ctx context.Context, compare func(ctx context.Context, build *build) error,
-) error {
 	for {
-		err := b.withBuild(ctx, PurposeVerify, compare)
+		err := b.withBuild(ctx, PurposeVerify, func(ctx context.Context, build *build) (err error) {
+			all, err = (&verification{build: build, found: found}).run(ctx)
+			return err
+		})
 		if !errors.Is(err, ErrBusy) {
-			return wrap(err)
+			return all, wrap(err)
 		}
 		if _, err := b.followOther(ctx); err != nil && !errors.Is(err, ErrFailed) {
-			return wrap(err)
+			return nil, wrap(err)
 		}
 	}
 }
@@ -200,11 +202,11 @@ func wrap(err error) error {
 func (b *Builder) withBuild(
 	ctx context.Context, purpose string, fn func(ctx context.Context, build *build) error,
 ) error {
-	return database.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) error {
-		if err := database.EndWhenSilent(ctx, conn); err != nil {
+	return schema.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) error {
+		if err := schema.EndWhenSilent(ctx, conn); err != nil {
 			return err
 		}
-		taken, err := database.BuildLock(b.cfg.Schema).Try(ctx, conn)
+		taken, err := schema.BuildLock(b.cfg.Schema).Try(ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -225,8 +227,12 @@ func (b *Builder) withBuild(
 			return err
 		}
 		build := &build{
-			cfg: b.cfg, presence: b.presence, purpose: purpose, target: target,
-			begun: time.Now(), conn: conn,
+			cfg: b.cfg, purpose: purpose, target: target, begun: time.Now(), conn: conn,
+		}
+		for _, projection := range b.cfg.Copies(b.cfg.Logger) {
+			if purpose != PurposeInstall || schema.ProjectionOf(projection.Name()) != schema.Devices {
+				build.copies = append(build.copies, &building{Projection: projection})
+			}
 		}
 		return build.run(ctx, fn)
 	})

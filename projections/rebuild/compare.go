@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/tables"
+	"hubcloud/projections/schema"
 )
 
 // The kinds of differences between the read models in use and rebuilt ones.
@@ -43,11 +43,11 @@ type KeyColumn struct{ Name, Value string }
 // key.
 type table struct {
 	name    string
-	columns []tables.Column
+	columns []schema.Column
 	keys    int
 }
 
-func comparedTable(d tables.Definition) table {
+func comparedTable(d schema.Definition) table {
 	return table{name: d.Name, columns: d.KeyFirst(), keys: len(d.Key)}
 }
 

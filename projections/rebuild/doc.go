@@ -1,10 +1,17 @@
-// Package rebuild builds read models from the streams beside those in use, while reads and writes
-// go on: to replace those in use (Builder.Install, Builder.Rebuild), or to compare with them
-// (Builder.Verify).
+// Package rebuild has an operator's commands for the read models of a running service, and the builds
+// of read models beside those in use, while reads and writes go on: to replace those in use
+// (Builder.Install, Builder.Rebuild), or to compare with them (Builder.Verify).
 //
-// A build folds the directory's events into rows, copies the rows into tables without keys and
-// indexes, adds those, and then follows both streams. To replace the read models in use, it renames
-// both schemas in one transaction. The switch relies on this:
+// A Control shows the state of the projections, stops and resumes them, makes one skip an event,
+// rebuilds and verifies the read models, and drops those that are no longer used. Once Control.Stop
+// has returned, no process writes to the stopped projections until Control.Resume.
+//
+// # Builds
+//
+// A build is the engine of package projector on another schema. It first folds the directory's
+// events into rows, copies the rows into tables without keys and indexes, and adds those; then it
+// follows all streams. To replace the read models in use, it renames both schemas in one
+// transaction. The switch relies on this:
 //
 //   - A projector's transaction begins with its row of the table checkpoints, and a transaction
 //     that reads several tables begins with that table too. The switch locks the table first, so no
@@ -22,16 +29,6 @@
 // stopped a projection, a build does not switch; it waits. Events that operators have skipped are
 // skipped here too. Any other event that cannot be applied fails the build with a
 // *projections.StoppedError.
-//
-// # Last reported states
-//
-// RebuildStates and VerifyStates do the same for the tables of package statemodel: a
-// statemodel.Copy follows the journals beside the tables in use. The switch takes the projector's
-// term over, which waits for its transaction under way and ends it at the next one, lets the copy
-// catch up, and renames both schemas. The projector then goes on from the copy's positions. A
-// statement of a reader may find one table before the switch and another one after it: both have
-// the same commits. A comparison brings the copy to exactly the commits that a transaction sees in
-// the tables in use.
 //
 // All goroutines end before the method that started them returns.
 package rebuild

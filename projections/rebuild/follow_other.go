@@ -7,9 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
-	"hubcloud/projections/status"
+	"hubcloud/projections/schema"
 )
 
 // followPause is the time between two reads of another process's progress.
@@ -21,14 +20,14 @@ func (b *Builder) Current(ctx context.Context) (now Progress, ok bool, err error
 	if errors.Is(err, pgx.ErrNoRows) {
 		return now, false, nil
 	}
-	return otherProgress(row), err == nil && busy && status.BuildUnderWay(row), err
+	return otherProgress(row), err == nil && busy && schema.BuildUnderWay(row), err
 }
 
 // lastBuild returns the record of the last build beside the schema, and whether a process holds the
 // BuildLock. It fails with pgx.ErrNoRows if there is no record; busy is set even then.
 func (b *Builder) lastBuild(ctx context.Context) (row query.BuildRow, busy bool, err error) {
-	err = database.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) (err error) {
-		if busy, err = database.BuildLock(b.cfg.Schema).IsHeld(ctx, conn); err != nil {
+	err = schema.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) (err error) {
+		if busy, err = schema.BuildLock(b.cfg.Schema).IsHeld(ctx, conn); err != nil {
 			return err
 		}
 		row, err = query.New(conn).Build(ctx, b.cfg.Schema)
@@ -51,13 +50,13 @@ func otherProgress(row query.BuildRow) Progress {
 func (b *Builder) followOther(ctx context.Context) (rebuilt bool, err error) {
 	target := ""
 	var speed speedometer
-	for ; ctx.Err() == nil; database.Pause(ctx, followPause) {
+	for ; ctx.Err() == nil; schema.Pause(ctx, followPause) {
 		row, busy, err := b.lastBuild(ctx)
 		missing := errors.Is(err, pgx.ErrNoRows)
 		if err != nil && !missing {
 			return false, err
 		}
-		ended := !busy || !status.BuildUnderWay(row)
+		ended := !busy || !schema.BuildUnderWay(row)
 		if target == "" {
 			switch {
 			case !missing && !ended:

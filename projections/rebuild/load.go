@@ -9,10 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"hubcloud/projections"
-	"hubcloud/projections/apply"
 	"hubcloud/projections/internal/query"
-	"hubcloud/projections/tables"
+	"hubcloud/projections/projector"
+	"hubcloud/projections/schema"
 	"hubcloud/streams/directory"
 )
 
@@ -28,31 +27,31 @@ var errContradiction = errors.New("an event contradicts itself or another")
 // errContradiction if the events must be applied one by one.
 func (b *build) load(ctx context.Context, until uint64) error {
 	b.phase.Store(PhaseLoad)
-	b.head.Store(until)
+	b.directory().head.Store(until)
 	if err := b.createTarget(ctx, false); err != nil {
 		return err
 	}
-	skipped, err := apply.Skips(b.cfg.Directory.Skips).Sequences(ctx, projections.Directory)
+	skipped, err := projector.Skips(b.cfg.Directory.Skips).Sequences(ctx, schema.Directory)
 	if err != nil {
 		return err
 	}
 	l := &loading{
-		build: b, skipped: skipped, folded: &apply.Changes{},
-		activity: make(chan []tables.ActivityRow, 2), entities: make(chan *apply.Changes),
+		build: b, skipped: skipped, folded: &projector.Changes{},
+		activity: make(chan []schema.ActivityRow, 2), entities: make(chan *projector.Changes),
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.fold(groupCtx, until) })
 	group.Go(func() error { return b.withTarget(groupCtx, l.writeActivity) })
 	group.Go(func() error { return b.withTarget(groupCtx, l.writeEntities) })
 	if err := group.Wait(); err != nil {
-		if apply.IsPermanent(err) {
+		if projector.IsPermanent(err) {
 			return fmt.Errorf("%w: %w", errContradiction, err)
 		}
 		return err
 	}
 	return b.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := query.New(conn).SetCheckpoint(ctx, query.SetCheckpointParams{
-			Projection: projections.Directory, Sequence: int64(until), EventID: l.eventID,
+			Projection: schema.Directory, Sequence: int64(until), EventID: l.eventID,
 		})
 		return err
 	})
@@ -63,12 +62,12 @@ type loading struct {
 	build   *build
 	skipped map[uint64]bool
 	// folded has the rows that are not sent yet. Only fold and its callees use it.
-	folded *apply.Changes
+	folded *projector.Changes
 	// eventID is the id of the last event that was folded.
 	eventID string
 
-	activity chan []tables.ActivityRow
-	entities chan *apply.Changes
+	activity chan []schema.ActivityRow
+	entities chan *projector.Changes
 }
 
 // fold reads the events and sends their rows. It closes both channels.
@@ -81,7 +80,7 @@ func (l *loading) fold(ctx context.Context, until uint64) error {
 				return err
 			}
 		}
-		l.build.directoryAt.Advance(batch[len(batch)-1].Seq)
+		l.build.directory().at.Advance(batch[len(batch)-1].Seq)
 		return l.send(ctx, activityRows, l.build.cfg.LoadRows)
 	})
 	if err != nil {
@@ -97,8 +96,8 @@ func (l *loading) add(r directory.Recorded) error {
 	case l.skipped[r.Seq]:
 		return nil
 	case r.Err != nil:
-		return &projections.StoppedError{
-			Projection: projections.Directory, Sequence: r.Seq, Type: r.Event.Type, Err: r.Err,
+		return &schema.StoppedError{
+			Projection: schema.Directory, Sequence: r.Seq, Type: r.Event.Type, Err: r.Err,
 		}
 	}
 	if err := l.folded.Add(r); err != nil {
@@ -120,7 +119,7 @@ func (l *loading) send(ctx context.Context, leastActivity, leastEntities int) er
 	if size < leastEntities {
 		return nil
 	}
-	next := &apply.Changes{Activity: l.folded.Activity}
+	next := &projector.Changes{Activity: l.folded.Activity}
 	l.folded.Activity = nil
 	if err := send(ctx, l.entities, l.folded); err != nil {
 		return err
@@ -142,30 +141,30 @@ func send[T any](ctx context.Context, to chan<- T, value T) error {
 // at the end.
 func (l *loading) writeActivity(ctx context.Context, conn *pgx.Conn) error {
 	for rows := range l.activity {
-		if err := tables.Activity.Copy(ctx, conn, rows); err != nil {
+		if err := schema.Activity.Copy(ctx, conn, rows); err != nil {
 			return err
 		}
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := execAll(ctx, conn, tables.Activity.AddKey()); err != nil {
+	if err := execAll(ctx, conn, schema.Activity.AddKey()); err != nil {
 		return err
 	}
-	if err := execAll(ctx, conn, tables.Activity.Indexes...); err != nil {
+	if err := execAll(ctx, conn, schema.Activity.Indexes...); err != nil {
 		return err
 	}
-	if err := apply.ExpireActivity().Load(ctx, conn, false); err != nil {
+	if err := projector.ExpireActivity().Load(ctx, conn, false); err != nil {
 		return err
 	}
-	return execAll(ctx, conn, "ANALYZE "+tables.Activity.Name)
+	return execAll(ctx, conn, "ANALYZE "+schema.Activity.Name)
 }
 
 // writeEntities writes the changes that it receives. The first changes fill empty tables without
 // keys. Later ones also change rows that exist, so it adds the primary keys before them.
 func (l *loading) writeEntities(ctx context.Context, conn *pgx.Conn) error {
 	var addKeys, addIndexes, names []string
-	for _, table := range tables.Entities() {
+	for _, table := range schema.Entities() {
 		addKeys = append(addKeys, table.AddKey())
 		addIndexes = append(addIndexes, table.Indexes...)
 		names = append(names, table.Name)

@@ -6,9 +6,9 @@ import "time"
 type Progress struct {
 	// Target is the schema that is built. Purpose and Phase are Purpose and Phase constants.
 	Target, Purpose, Phase string
-	// Sequence is the last event of the directory that the build has, Head the directory's last.
-	// For last reported states they count the commits of the journals.
-	Sequence, Head uint64
+	// Sequence is how many events of the directory and commits of the journals the build has, Head how
+	// many there are. Commits is how many of Sequence are commits; 0 if Followed.
+	Sequence, Head, Commits uint64
 	// PerSecond is how many events the build reads in a second; 0 if unknown.
 	PerSecond float64
 	// Elapsed is the time since the build began.

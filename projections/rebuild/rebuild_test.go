@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
-	"hubcloud/projections/control"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/readmodel"
 	"hubcloud/projections/rebuild"
@@ -53,8 +51,8 @@ func TestRebuildMakesTheSameRows(t *testing.T) {
 			t.Errorf("loads of %d rows make:\n%s\none event at a time makes:\n%s", rows, got, want)
 		}
 	}
-	if schemas := w.Schemas(t); len(schemas) != 5 {
-		t.Errorf("schemas after three rebuilds: got %v, want five", schemas)
+	if schemas := w.Schemas(t); len(schemas) != 4 {
+		t.Errorf("schemas after three rebuilds: got %v, want four", schemas)
 	}
 	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 ||
 		all[0].Sequence != made.Head ||
@@ -65,7 +63,7 @@ func TestRebuildMakesTheSameRows(t *testing.T) {
 
 	fresh := w.WithDatabase(projectionstest.NewDatabase(t, ""))
 	first := fresh.OpenStore(t)
-	if _, err := first.Sites(t.Context(), org, 1, ""); !errors.Is(err, projections.ErrBuilding) {
+	if _, err := first.Sites(t.Context(), org, 1, ""); !errors.Is(err, schema.ErrBuilding) {
 		t.Errorf("Sites before they are complete: got %v, want ErrBuilding", err)
 	}
 	cfg := fresh.ProjectorConfig(t, first)
@@ -76,7 +74,7 @@ func TestRebuildMakesTheSameRows(t *testing.T) {
 		t.Errorf("the first build makes:\n%s\none event at a time makes:\n%s", got, want)
 	}
 	streamstest.Eventually(
-		t, "the empty tables are deleted", func() bool { return len(fresh.Schemas(t)) == 2 },
+		t, "the empty tables are deleted", func() bool { return len(fresh.Schemas(t)) == 1 },
 	)
 	last := fresh.AddSite(t, org, 1)
 	projectionstest.Await(t, first, last)
@@ -149,7 +147,7 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 	projectionstest.Await(t, s, populate(t, w, 300).Head)
 	c := w.Control(t)
 	if err := c.Stop(t.Context(), []string{
-		projections.Directory,
+		schema.Directory,
 	}, "so that the first waits with its switch"); err != nil {
 		t.Fatal(err)
 	}
@@ -169,18 +167,18 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 	if p := <-followed; !p.Followed || p.Purpose != rebuild.PurposeRebuild || p.Head == 0 {
 		t.Errorf("progress of the followed build: got %+v", p)
 	}
-	if err := c.Resume(t.Context(), []string{projections.Directory}); err != nil {
+	if err := c.Resume(t.Context(), []string{schema.Directory}); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(<-first, <-second); err != nil {
 		t.Error(err)
 	}
-	if schemas := w.Schemas(t); len(schemas) != 3 {
-		t.Errorf("schemas after two rebuilds at once: got %v, want three", schemas)
+	if schemas := w.Schemas(t); len(schemas) != 2 {
+		t.Errorf("schemas after two rebuilds at once: got %v, want two", schemas)
 	}
 
 	// The connection that holds the lock is cut, as if its process had died.
-	if err := c.Stop(t.Context(), []string{projections.Directory}, ""); err != nil {
+	if err := c.Stop(t.Context(), []string{schema.Directory}, ""); err != nil {
 		t.Fatal(err)
 	}
 	held = make(chan rebuild.Progress, 1000)
@@ -199,7 +197,7 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 	if err := <-first; err == nil {
 		t.Error("Rebuild returned nil without its lock")
 	}
-	if err := c.Resume(t.Context(), []string{projections.Directory}); err != nil {
+	if err := c.Resume(t.Context(), []string{schema.Directory}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Rebuild(t.Context(), nil); err != nil {
@@ -232,14 +230,14 @@ func TestRebuildRepairsReadModelsOfAnotherStream(t *testing.T) {
 		func() bool { return errors.Is(s.Ready(t.Context()), directory.ErrReadModelsStopped) },
 	)
 	c := elsewhere.Control(t)
-	if _, err := c.Verify(t.Context(), nil, nil); !errors.Is(err, projections.ErrOtherStream) {
+	if _, err := c.Verify(t.Context(), nil, nil); !errors.Is(err, schema.ErrOtherStream) {
 		t.Errorf("Verify: got %v, want ErrOtherStream", err)
 	}
 	_, err := c.Skip(
 		t.Context(), elsewhere.Directory,
 		domain.Origin{At: time.Now(), Actor: projectionstest.Operator}, "", 5, "a try",
 	)
-	if !errors.Is(err, control.ErrNotSkippable) {
+	if !errors.Is(err, rebuild.ErrNotSkippable) {
 		t.Errorf("Skip: got %v, want ErrNotSkippable", err)
 	}
 	if err := c.Rebuild(t.Context(), nil); err != nil {
@@ -264,8 +262,7 @@ func TestLockFails(t *testing.T) {
 	dial := s.ConnConfig()
 	dial.RuntimeParams["search_path"] = "failing, pg_catalog, " + s.Schema()
 	builder, err := rebuild.New(rebuild.Config{
-		Schema: s.Schema(), ConnConfig: dial, Directory: w.Directory, Presence: w.Buckets.Presence,
-		Logger: projectionstest.Logger(t),
+		Schema: s.Schema(), ConnConfig: dial, Sources: w.Sources(), Logger: projectionstest.Logger(t),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"hubcloud/projections/database"
+	"hubcloud/projections/schema"
 )
 
 const (
@@ -18,87 +18,86 @@ const (
 )
 
 // replace builds the target and replaces the read models in use with it: it loads the directory up
-// to its head, follows both streams, and switches once the target has caught up. It returns the new
+// to its head, follows all streams, and switches once the target has caught up. It returns the new
 // name of the replaced schema.
 func (b *build) replace(ctx context.Context) (replaced string, err error) {
-	head, err := b.cfg.Directory.Head(ctx, 0)
-	if err != nil {
+	if err := b.readHeads(ctx, nil); err != nil {
 		return "", err
 	}
-	loaded := head
-	err = b.load(ctx, head)
-	if errors.Is(err, errContradiction) {
-		b.cfg.Logger.Warn("load failed; applying the events one by one", "error", err)
-		loaded = 0
-		err = b.startOver(ctx)
+	for _, c := range b.copies {
+		c.begin = c.head.Load()
 	}
-	if err != nil {
+	if err := b.loadOrApply(ctx, b.directory().begin); err != nil {
 		return "", err
 	}
 	b.phase.Store(PhaseFollow)
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	f := b.startFollowing(ctx, fail, loaded)
-	defer f.stop()
-	replaced, err = b.switchWhenNear(ctx, head, f)
+	writing, cancel := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	stop := func() {
+		cancel()
+		following.Wait()
+	}
+	defer stop()
+	following.Go(func() {
+		if err := b.reach(writing, nil, b.copies...); writing.Err() == nil {
+			fail(err)
+		}
+	})
+	replaced, err = b.switchWhenNear(ctx, stop)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
 	return replaced, err
 }
 
-// following are the two goroutines that write to the target.
-type following struct {
-	cancel context.CancelFunc
-	group  sync.WaitGroup
-}
-
-// startFollowing starts the two goroutines. When one of them fails, it calls fail with its error,
-// which cancels ctx.
-func (b *build) startFollowing(
-	ctx context.Context, fail context.CancelCauseFunc, loaded uint64,
-) *following {
-	writing, cancel := context.WithCancel(ctx)
-	f := &following{cancel: cancel}
-	for _, follow := range []func() error{
-		func() error { return b.followDirectory(writing, loaded) },
-		func() error { return b.followPresence(writing, nil) },
-	} {
-		f.group.Go(func() {
-			if err := follow(); writing.Err() == nil {
-				fail(err)
-			}
-		})
+// loadOrApply loads the directory up to a sequence. If it cannot, it creates the target's tables
+// empty, for events that are applied one by one.
+func (b *build) loadOrApply(ctx context.Context, until uint64) error {
+	err := b.load(ctx, until)
+	if !errors.Is(err, errContradiction) {
+		return err
 	}
-	return f
+	b.cfg.Logger.Warn("load failed; applying the events one by one", "error", err)
+	return b.startOver(ctx)
 }
 
-// stop ends the goroutines and waits for them: the target no longer changes. Further calls do
-// nothing.
-func (f *following) stop() {
-	f.cancel()
-	f.group.Wait()
-}
-
-// switchWhenNear waits until the target has the directory up to until and is near its head, and
-// switches.
-func (b *build) switchWhenNear(
-	ctx context.Context, until uint64, f *following,
-) (replaced string, err error) {
+// switchWhenNear waits until the target has what the streams had at the beginning, and about what
+// the read models in use have, and switches. stop ends what writes to the target.
+func (b *build) switchWhenNear(ctx context.Context, stop func()) (replaced string, err error) {
 	for {
-		head, err := b.cfg.Directory.Head(ctx, 0)
+		near, err := b.isNear(ctx)
 		if err != nil {
 			return "", err
 		}
-		b.head.Store(head)
-		if at := b.directoryAt.At(); at >= until && at+switchDistance >= head {
-			replaced, err := b.trySwitch(ctx, f)
+		if near {
+			replaced, err := b.trySwitch(ctx, stop)
 			if !errors.Is(err, errNotYet) {
 				return replaced, err
 			}
 		}
-		if database.Pause(ctx, switchPause); ctx.Err() != nil {
+		if schema.Pause(ctx, switchPause); ctx.Err() != nil {
 			return "", ctx.Err()
 		}
 	}
+}
+
+func (b *build) isNear(ctx context.Context) (near bool, err error) {
+	if err := b.readHeads(ctx, nil); err != nil {
+		return false, err
+	}
+	b.connMu.Lock()
+	live, err := readPositions(ctx, b.conn)
+	b.connMu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	for _, c := range b.copies {
+		at := c.at.At()
+		if at < c.begin || at+switchDistance < min(live.of(c), c.head.Load()) {
+			return false, nil
+		}
+	}
+	return true, nil
 }

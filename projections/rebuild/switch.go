@@ -8,10 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections"
-	"hubcloud/projections/apply"
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/projector"
 	"hubcloud/projections/schema"
 )
 
@@ -24,18 +22,17 @@ var errNotYet = errors.New("not yet")
 
 // trySwitch switches in one transaction: see the package documentation. It fails with errNotYet if
 // the switch must be tried again. It returns the name that the replaced read models have now.
-func (b *build) trySwitch(ctx context.Context, f *following) (replaced string, err error) {
+func (b *build) trySwitch(ctx context.Context, stop func()) (replaced string, err error) {
 	b.connMu.Lock()
 	defer b.connMu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, database.CommitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, schema.CommitTimeout)
 	defer cancel()
 	replaced = schema.OldName(b.cfg.Schema, b.target, time.Now())
 	err = pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
 		if err := b.lockCheckpoints(ctx, tx); err != nil {
 			return err
 		}
-		queries := query.New(tx) // the connection finds the tables in use
-		stops, err := queries.Stops(ctx)
+		stops, err := query.New(tx).Stops(ctx)
 		if err != nil {
 			return err
 		}
@@ -44,10 +41,10 @@ func (b *build) trySwitch(ctx context.Context, f *following) (replaced string, e
 			return errNotYet
 		}
 		b.phase.Store(PhaseSwitch)
-		if err := b.catchUp(ctx, queries); err != nil {
+		if err := b.catchUp(ctx, tx); err != nil {
 			return err
 		}
-		f.stop()
+		stop()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -68,7 +65,7 @@ func (b *build) lockCheckpoints(ctx context.Context, tx pgx.Tx) error {
 	lock := "SET LOCAL lock_timeout = '1s'; LOCK TABLE " + pgx.Identifier{b.cfg.Schema}.Sanitize() +
 		".checkpoints IN ACCESS EXCLUSIVE MODE"
 	_, err := tx.Exec(ctx, lock)
-	if database.HasCode(err, database.CodeLockNotAvailable) {
+	if schema.HasCode(err, schema.CodeLockNotAvailable) {
 		return errNotYet
 	}
 	return err
@@ -100,55 +97,50 @@ func (b *build) swap(ctx context.Context, tx pgx.Tx, replaced string) error {
 	}); err != nil {
 		return err
 	}
-	return database.NotifyListeners(ctx, tx, b.cfg.Schema)
+	return schema.NotifyListeners(ctx, tx, b.cfg.Schema)
 }
 
 // checkTarget returns an error if the target's tables lack events that this process has written to
 // them. Commits to the target do not wait for the disk, so a crash of the server can lose some.
 func (b *build) checkTarget(ctx context.Context, tx pgx.Tx) error {
-	counted := b.directoryAt.At()
-	sql := "SELECT sequence FROM " + pgx.Identifier{b.target, "checkpoints"}.Sanitize() +
-		" WHERE projection = $1"
-	var written uint64
-	err := tx.QueryRow(ctx, sql, projections.Directory).Scan(&written)
-	if err == nil && written < counted {
-		err = fmt.Errorf(
-			"the new read models end at event %d, but event %d was written to them: the database "+
-				"has lost events; nothing was switched",
-			written, counted,
-		)
+	const lacking = "the new read models of %s end at event %d, but event %d was written to them: " +
+		"the database has lost events; nothing was switched"
+	sql := "SELECT coalesce(max(sequence), 0) FROM " +
+		pgx.Identifier{b.target, "checkpoints"}.Sanitize() + " WHERE projection = $1"
+	for _, c := range b.copies {
+		var written uint64
+		if err := tx.QueryRow(ctx, sql, c.Name()).Scan(&written); err != nil {
+			return err
+		}
+		if counted := c.at.At(); written < counted {
+			return fmt.Errorf(lacking, c.Name(), written, counted)
+		}
 	}
-	return err
+	return nil
 }
 
 // catchUp waits until the target has everything that the schema in use has, which does not change
 // meanwhile. If the schema in use was built from another stream, there is nothing to wait for.
-func (b *build) catchUp(ctx context.Context, queries *query.Queries) error {
-	directoryAt, err := queries.Checkpoint(ctx, projections.Directory)
-	if err != nil {
-		return err
-	}
-	presenceAt, err := queries.Checkpoint(ctx, projections.Presence)
+func (b *build) catchUp(ctx context.Context, tx pgx.Tx) error {
+	live, err := readPositions(ctx, tx) // the connection finds the tables in use
 	if err != nil {
 		return err
 	}
 	waiting, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
-	otherStream, err := isOfOtherStream(waiting, b.cfg.Directory, directoryAt)
-	if err != nil {
-		return notYet(ctx, err)
+	otherStream, err := isOfOtherStream(waiting, b.cfg.Directory, live[schema.Directory])
+	if otherStream {
+		delete(live, schema.Directory)
 	}
-	if !otherStream {
-		if err := b.directoryAt.Wait(waiting, uint64(directoryAt.Sequence)); err != nil {
-			return notYet(ctx, err)
+	if err == nil {
+		err = b.readHeads(waiting, live)
+	}
+	for _, c := range b.copies {
+		if err == nil {
+			err = c.at.Wait(waiting, min(live.of(c), c.head.Load()))
 		}
 	}
-	presenceHead, err := b.presence.Head(waiting, uint64(presenceAt.Sequence))
 	if err != nil {
-		return notYet(ctx, err)
-	}
-	until := min(uint64(presenceAt.Sequence), presenceHead)
-	if err := b.presenceAt.Wait(waiting, until); err != nil {
 		return notYet(ctx, err)
 	}
 	return nil
@@ -157,7 +149,7 @@ func (b *build) catchUp(ctx context.Context, queries *query.Queries) error {
 // isOfOtherStream reports whether the tables with a checkpoint were built from another log than
 // dir.
 func isOfOtherStream(
-	ctx context.Context, dir apply.Directory, at query.CheckpointRow,
+	ctx context.Context, dir projector.Directory, at query.Checkpoint,
 ) (bool, error) {
 	if at.Sequence == 0 {
 		return false, nil

@@ -2,26 +2,22 @@ package rebuild
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections"
-	"hubcloud/projections/apply"
-	"hubcloud/projections/database"
-	"hubcloud/projections/internal/query"
-	"hubcloud/projections/tables"
-	"hubcloud/streams/directory"
+	"hubcloud/projections/projector"
+	"hubcloud/projections/schema"
 )
 
 // Verified is the result of comparing the tables of one projection.
 type Verified struct {
-	// Name is one of projections.Names.
+	// Name is one of schema.Names.
 	Name string
 	// Sequence is the sequence of the last event that the compared read models have; for
-	// projections.Devices, the number of commits in the journals up to there.
+	// schema.Devices, the number of commits in the journals up to there.
 	Sequence uint64
 	// Rows is how many rows were compared, Differences how many differences were found.
 	Rows, Differences int
@@ -41,70 +37,82 @@ const (
 type verification struct {
 	build *build
 	found func(projection string, d Difference) error
-	// moving are the hubs that must be compared again: see comparePresence.
+	// moving are the hubs that must be compared again: see compare.
 	moving []string
-	// directoryResult and presenceResult are the results of run.
-	directoryResult, presenceResult Verified
+	// results are in the order of schema.Names.
+	results []Verified
 }
 
 func (v *verification) run(ctx context.Context) ([]Verified, error) {
-	v.directoryResult.Name, v.presenceResult.Name = projections.Directory, projections.Presence
-	begin, err := v.prepareTarget(ctx)
-	if err != nil {
-		return nil, err
+	for _, name := range schema.Names() {
+		v.results = append(v.results, Verified{Name: name})
 	}
-	err = v.atOneMoment(ctx, func(ctx context.Context, live pgx.Tx, at moment) error {
-		if err := v.reachDirectory(ctx, begin.directory, at.directory); err != nil {
-			return err
-		}
-		if err := v.reachPresence(ctx, at.presence); err != nil {
-			return err
-		}
-		v.build.phase.Store(PhaseCompare)
-		v.directoryResult.Sequence = at.directory
-		if err := v.compareDirectory(ctx, live); err != nil {
-			return err
-		}
-		return v.comparePresence(ctx, live, at, nil)
-	})
-	for round := 0; err == nil && len(v.moving) > 0 && round < presenceRounds; round++ {
-		database.Pause(ctx, presencePause)
-		err = v.atOneMoment(ctx, func(ctx context.Context, live pgx.Tx, at moment) error {
-			if err := v.reachPresence(ctx, at.presence); err != nil {
-				return err
-			}
-			return v.comparePresence(ctx, live, at, v.moving)
-		})
-	}
-	v.presenceResult.Moving = len(v.moving)
-	return []Verified{v.directoryResult, v.presenceResult}, err
-}
-
-// prepareTarget builds the target up to where the read models in use are now.
-func (v *verification) prepareTarget(ctx context.Context) (begin moment, err error) {
-	err = v.atOneMoment(ctx, func(ctx context.Context, _ pgx.Tx, at moment) error {
+	b := v.build
+	// Build first: an open transaction blocks vacuum.
+	var begin positions
+	err := v.atOneMoment(ctx, func(_ context.Context, _ pgx.Tx, at positions) error {
 		begin = at
 		return nil
 	})
-	if err != nil {
-		return begin, err
+	if err == nil {
+		err = b.loadOrApply(ctx, begin.of(b.directory()))
 	}
-	if err := v.loadExactly(ctx, begin.directory); err != nil {
-		return begin, err
+	if err == nil {
+		err = b.reach(ctx, begin, b.copies...)
 	}
-	return begin, v.reachPresence(ctx, begin.presence)
+	if err == nil {
+		err = v.atOneMoment(ctx, v.compareAll)
+	}
+	for round := 0; err == nil && len(v.moving) > 0 && round < presenceRounds; round++ {
+		schema.Pause(ctx, presencePause)
+		err = v.atOneMoment(ctx, func(ctx context.Context, live pgx.Tx, at positions) error {
+			if err := b.reach(ctx, at, b.copies[1]); err != nil {
+				return err
+			}
+			hubs := v.moving
+			v.moving = nil
+			return v.compareTable(
+				ctx, live, at, schema.HubPresence.Definition, " WHERE hub_id = ANY ($1::text[])", hubs,
+			)
+		})
+	}
+	v.results[1].Moving = len(v.moving)
+	return v.results, err
 }
 
-// moment is the checkpoints of the read models in use.
-type moment struct{ directory, presence uint64 }
+// compareAll compares all tables as of one moment.
+func (v *verification) compareAll(ctx context.Context, live pgx.Tx, at positions) error {
+	b := v.build
+	if err := b.reach(ctx, at, b.copies...); err != nil {
+		return err
+	}
+	b.phase.Store(PhaseCompare)
+	for _, c := range b.copies {
+		v.resultOf(schema.ProjectionOf(c.Name())).Sequence += at.of(c)
+	}
+	for _, table := range schema.Tables() {
+		where := ""
+		if table.Projection == schema.Devices {
+			where = visible
+		}
+		if err := v.compareTable(ctx, live, at, table, where); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verification) resultOf(projection string) *Verified {
+	return &v.results[slices.Index(schema.Names(), projection)]
+}
 
 // atOneMoment runs fn in a transaction that sees the read models in use between two batches. It
-// fails with projections.ErrOtherStream if they are not of these streams.
+// fails with schema.ErrOtherStream if they are not of these streams.
 func (v *verification) atOneMoment(
-	ctx context.Context, fn func(ctx context.Context, live pgx.Tx, at moment) error,
+	ctx context.Context, fn func(ctx context.Context, live pgx.Tx, at positions) error,
 ) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return database.WithConn(ctx, v.build.cfg.ConnConfig, func(conn *pgx.Conn) error {
+	return schema.WithConn(ctx, v.build.cfg.ConnConfig, func(conn *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
 			// The transaction is silent while the target catches up. It holds up nothing but a
 			// switch.
@@ -116,7 +124,7 @@ func (v *verification) atOneMoment(
 			if _, err := tx.Exec(ctx, "LOCK TABLE checkpoints IN ACCESS SHARE MODE"); err != nil {
 				return err
 			}
-			at, err := v.momentOf(ctx, query.New(tx))
+			at, err := v.momentOf(ctx, tx)
 			if err != nil {
 				return err
 			}
@@ -125,127 +133,61 @@ func (v *verification) atOneMoment(
 	})
 }
 
-func (v *verification) momentOf(
-	ctx context.Context, queries *query.Queries,
-) (at moment, err error) {
-	directoryAt, err := queries.Checkpoint(ctx, projections.Directory)
+func (v *verification) momentOf(ctx context.Context, live pgx.Tx) (positions, error) {
+	b := v.build
+	at, err := readPositions(ctx, live)
 	if err != nil {
-		return at, err
+		return nil, err
 	}
-	presenceAt, err := queries.Checkpoint(ctx, projections.Presence)
+	otherStream, err := isOfOtherStream(ctx, b.cfg.Directory, at[schema.Directory])
 	if err != nil {
-		return at, err
+		return nil, err
 	}
-	at = moment{uint64(directoryAt.Sequence), uint64(presenceAt.Sequence)}
-	otherStream, err := isOfOtherStream(ctx, v.build.cfg.Directory, directoryAt)
-	if err != nil {
-		return at, err
+	if !otherStream {
+		if err := b.readHeads(ctx, at); err != nil {
+			return nil, err
+		}
 	}
-	head, err := v.build.presence.Head(ctx, at.presence)
-	if err != nil {
-		return at, err
+	for _, c := range b.copies {
+		otherStream = otherStream || at.of(c) > c.head.Load()
 	}
-	if otherStream || at.presence > head {
-		return at, fmt.Errorf(
-			"%w: build them again with `hubcloud projections rebuild`", projections.ErrOtherStream,
+	if otherStream {
+		return nil, fmt.Errorf(
+			"%w: build them again with `hubcloud projections rebuild`", schema.ErrOtherStream,
 		)
 	}
 	return at, nil
 }
 
-// loadExactly makes the target's tables of the directory up to a sequence.
-func (v *verification) loadExactly(ctx context.Context, until uint64) error {
-	err := v.build.load(ctx, until)
-	if !errors.Is(err, errContradiction) {
-		return err
-	}
-	if err := v.build.startOver(ctx); err != nil {
-		return err
-	}
-	return v.reachDirectory(ctx, 0, until)
-}
+// visible selects the last reported states that organizations can see.
+const visible = " WHERE hub_id IN (SELECT state.hub_id FROM reported_hubs state " +
+	"JOIN hubs hub ON hub.id = state.hub_id AND (hub.epoch = state.epoch " +
+	"OR position(state.epoch || ':' IN hub.log_former) > 0))"
 
-// reachDirectory brings the target from one sequence exactly to another.
-func (v *verification) reachDirectory(ctx context.Context, from, until uint64) error {
-	return v.build.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		w, err := v.build.directoryWriter(ctx, conn, from)
-		if err != nil {
-			return err
-		}
-		return v.build.cfg.Directory.Replay(
-			ctx, from, until, func(batch []directory.Recorded) error { return w.Apply(ctx, batch) },
-		)
-	})
-}
-
-// reachPresence brings the target to a revision of the bucket, or beyond where values were
-// replaced meanwhile.
-func (v *verification) reachPresence(ctx context.Context, until uint64) error {
-	if v.build.presenceAt.At() >= until {
-		return nil
-	}
-	err := v.build.followPresence(ctx, func(batch []apply.PresenceEntry) error {
-		if v.build.presence.Header(batch[len(batch)-1]).Sequence >= until {
-			return errFarEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errFarEnough) {
-		return nil
-	}
-	return err
-}
-
-// compareDirectory compares every table of the directory.
-func (v *verification) compareDirectory(ctx context.Context, live pgx.Tx) error {
-	return v.build.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		for _, table := range tables.Of(projections.Directory) {
-			t := comparedTable(table)
-			all := t.selectAll("")
-			c := comparison{
-				live: selection{live, all, nil}, rebuilt: selection{conn, all, nil}, table: t,
-			}
-			rows, err := c.run(ctx, func(d Difference) error {
-				v.directoryResult.Differences++
-				return v.found(projections.Directory, d)
-			})
-			if err != nil {
-				return err
-			}
-			v.directoryResult.Rows += rows
-		}
-		return nil
-	})
-}
-
-// comparePresence compares the presence of some hubs, or of all if hubs is nil. A hub that differs
-// while the bucket has a newer value than the read models is moving: its older value can no longer
-// be read.
-func (v *verification) comparePresence(
-	ctx context.Context, live pgx.Tx, at moment, hubs []string,
+// compareTable compares the rows of a table that match where. A hub whose presence differs while the
+// bucket has a newer value than the read models is moving: its older value can no longer be read.
+func (v *verification) compareTable(
+	ctx context.Context, live pgx.Tx, at positions, d schema.Definition, where string, args ...any,
 ) error {
-	v.moving = nil
-	v.presenceResult.Sequence = at.presence
+	result := v.resultOf(d.Projection)
 	return v.build.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		t := comparedTable(tables.HubPresence.Definition)
-		some, args := "", []any(nil)
-		if hubs != nil {
-			some, args = " WHERE hub_id = ANY ($1::text[])", []any{hubs}
-		}
-		sql := t.selectAll(some)
+		t := comparedTable(d)
+		sql := t.selectAll(where)
 		c := comparison{
 			live: selection{live, sql, args}, rebuilt: selection{conn, sql, args}, table: t,
 		}
 		rows, err := c.run(ctx, func(d Difference) error {
-			moving, err := v.isMoving(ctx, d.Key[0].Value, at)
-			if err != nil || moving {
-				return err
+			if result.Name == schema.Presence {
+				moving, err := v.isMoving(ctx, d.Key[0].Value, uint64(at[schema.Presence].Sequence))
+				if err != nil || moving {
+					return err
+				}
 			}
-			v.presenceResult.Differences++
-			return v.found(projections.Presence, d)
+			result.Differences++
+			return v.found(result.Name, d)
 		})
-		if hubs == nil {
-			v.presenceResult.Rows = rows
+		if len(args) == 0 {
+			result.Rows += rows
 		}
 		return err
 	})
@@ -253,13 +195,14 @@ func (v *verification) comparePresence(
 
 // isMoving reports whether the bucket has a newer value of a hub than the read models, and adds
 // such a hub to v.moving.
-func (v *verification) isMoving(ctx context.Context, hub string, at moment) (bool, error) {
+func (v *verification) isMoving(ctx context.Context, hub string, at uint64) (bool, error) {
 	// Differences of one hub come one after the other.
 	if n := len(v.moving); n > 0 && v.moving[n-1] == hub {
 		return true, nil
 	}
-	revision, err := v.build.presence.HubRevision(ctx, hub)
-	if err != nil || revision <= at.presence {
+	presence := projector.PresenceSource{Bucket: v.build.cfg.Presence}
+	revision, err := presence.HubRevision(ctx, hub)
+	if err != nil || revision <= at {
 		return false, err
 	}
 	v.moving = append(v.moving, hub)

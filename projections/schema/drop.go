@@ -19,7 +19,7 @@ func Drop(ctx context.Context, conn *pgx.Conn, schema string) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return DropIn(ctx, tx, schema) })
 }
 
-// DropIn is Drop within a transaction. It fails with database.CodeLockNotAvailable if another
+// DropIn is Drop within a transaction. It fails with CodeLockNotAvailable if another
 // session still reads from the schema after 10 s.
 func DropIn(ctx context.Context, tx pgx.Tx, schema string) error {
 	limit := fmt.Sprintf("SET LOCAL lock_timeout = %d", dropTimeout.Milliseconds())

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
 )
 
@@ -26,7 +25,7 @@ func Install(ctx context.Context, conn *pgx.Conn, schema, installation string) e
 		if err := checkEncoding(ctx, tx); err != nil {
 			return err
 		}
-		if err := database.InstallLock().Take(ctx, tx); err != nil {
+		if err := InstallLock().Take(ctx, tx); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, control); err != nil {

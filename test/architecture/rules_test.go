@@ -152,24 +152,36 @@ var importRules = []importRule{
 		reason: "read models are built from streams only, so that they can be rebuilt",
 	},
 	{
-		packages: "projections/notifier",
+		packages: "projections/alarms",
 		allowed: []string{
-			"domain", "domain/alarmmail", "domain/attention", "projections", "projections/database",
-			"projections/readmodel", "streams/alarmstate",
+			"domain", "domain/alarmmail", "domain/attention", "projections/readmodel",
+			"projections/schema", "streams/alarmstate",
 		},
 		reason: "mails about conditions are decided by package alarmmail, from read models",
 	},
 	{
-		packages: "projections/readmodel", allowed: []string{"domain", "projections/..."},
-		reason: "queries read Postgres only",
+		packages: "projections/readmodel",
+		allowed:  []string{"domain", "projections/internal/query", "projections/schema", "streams/directory"},
+		reason:   "queries read Postgres only",
 	},
 	{
 		packages: "projections/devicestate", allowed: []string{"domain", "domain/attention"},
 		reason: "the state of a log does not depend on where the log was read",
 	},
 	{
-		packages: "projections/tables", allowed: []string{"domain", "projections"},
-		reason: "which row a fact becomes does not depend on the stream it came from",
+		packages: "projections/schema",
+		allowed: []string{
+			"domain", "projections/devicestate", "projections/internal/query", "streams/directory",
+		},
+		reason: "what the tables are does not depend on who writes or reads them",
+	},
+	{
+		packages: "projections/projector",
+		allowed: []string{
+			"domain", "projections/devicestate", "projections/internal/query", "projections/schema",
+			"streams/...",
+		},
+		reason: "the engine does not depend on the queries, nor on what starts it on another schema",
 	},
 
 	{
@@ -253,8 +265,8 @@ var importerRules = []importerRule{
 		"streams/journal",
 		[]string{
 			"streams/logwriter", "streams/hubviews", "streams/feed", "hubbridge/ingest",
-			"hubbridge/statelog", "projections/statemodel", "streams/feed/orgfeed",
-			"projections/control", "projections/rebuild", "cmd/hubcloud/internal/operator",
+			"hubbridge/statelog", "projections/projector", "streams/feed/orgfeed",
+			"projections/rebuild", "cmd/hubcloud/internal/operator",
 			"cmd/hubcloud/internal/server",
 		},
 		"others append to hub logs and read them; a rebuild reads the states from the journals",
@@ -262,7 +274,7 @@ var importerRules = []importerRule{
 	{
 		"streams/jsapi",
 		[]string{
-			"streams/...", "hubbridge/...", "projections/apply",
+			"streams/...", "hubbridge/...", "projections/projector",
 			"cmd/hubcloud/internal/doctor/...", "cmd/hubcloud/internal/installation",
 			"cmd/hubcloud/internal/server",
 		},

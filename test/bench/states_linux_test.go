@@ -204,14 +204,14 @@ func (s *service) awaitMetric(b *bench, name string, want float64, labels ...str
 func (s *service) stopStates(b *bench) {
 	b.Helper()
 	s.CLI("projections", "stop", "devices")
-	s.awaitMetric(b, "hubcloud_statemodel_leading", 0)
+	s.awaitMetric(b, "hubcloud_projections_stopped_by_operator", 1, "projection", "devices")
 }
 
 // resumeStates resumes the projection of last reported states.
 func (s *service) resumeStates(b *bench) {
 	b.Helper()
 	s.CLI("projections", "resume", "devices")
-	s.awaitMetric(b, "hubcloud_statemodel_leading", 1)
+	s.awaitMetric(b, "hubcloud_projections_stopped_by_operator", 0, "projection", "devices")
 }
 
 // answerDevices answers what a hub is asked for its devices.

@@ -54,7 +54,7 @@ func TestMetrics(t *testing.T) {
 	var found series
 	streamstest.Eventually(t, "a hub's state is projected", func() bool {
 		found = scrape(t, service)
-		return found["hubcloud_statemodel_behind_seconds"] != nil
+		return found["hubcloud_projections_cached_hubs"] != nil
 	})
 
 	var queries []query

@@ -342,12 +342,12 @@ SELECT id, org_id, site_id, epoch, log_after, log_former FROM hubs
 `
 
 type HubLogsRow struct {
-	ID          string
-	OrgID       string
-	SiteID      string
-	Epoch string
-	LogAfter    int64
-	LogFormer   string
+	ID        string
+	OrgID     string
+	SiteID    string
+	Epoch     string
+	LogAfter  int64
+	LogFormer string
 }
 
 func (q *Queries) HubLogs(ctx context.Context) ([]HubLogsRow, error) {

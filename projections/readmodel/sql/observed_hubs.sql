@@ -4,6 +4,6 @@ SELECT hub.org_id, hub.id, coalesce(hub.name, ''), hub.site_id, coalesce(site.na
 FROM hubs hub
 LEFT JOIN sites site ON site.id = hub.site_id AND site.org_id = hub.org_id
 LEFT JOIN hub_presence presence ON presence.hub_id = hub.id
-LEFT JOIN {schema}.hubs state ON state.hub_id = hub.id
+LEFT JOIN reported_hubs state ON state.hub_id = hub.id
 WHERE presence.online = false OR hub.id = ANY ($1::text[])
 ORDER BY hub.id

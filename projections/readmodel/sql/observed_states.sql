@@ -9,7 +9,7 @@ SELECT hub.org_id,
     state.certain AND device.certain AND state.epoch = hub.epoch
 FROM (
     SELECT suspect.hub_id, suspect.device_id
-    FROM {schema}.channels suspect
+    FROM reported_channels suspect
     WHERE NOT suspect.available
         OR suspect.status IN ('failed', 'diverged')
         OR (suspect.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') AND suspect.value = 'true')
@@ -19,10 +19,10 @@ FROM (
     SELECT * FROM unnest($1::text[], $2::bigint[])
 ) device_of
 JOIN hubs hub ON hub.id = device_of.hub_id
-JOIN {schema}.hubs state ON state.hub_id = hub.id
+JOIN reported_hubs state ON state.hub_id = hub.id
     AND (state.epoch = hub.epoch OR position(state.epoch || ':' IN hub.log_former) > 0)
-JOIN {schema}.devices device ON device.hub_id = hub.id AND device.device_id = device_of.device_id
-JOIN {schema}.channels channel ON channel.hub_id = hub.id AND channel.device_id = device.device_id
+JOIN reported_devices device ON device.hub_id = hub.id AND device.device_id = device_of.device_id
+JOIN reported_channels channel ON channel.hub_id = hub.id AND channel.device_id = device.device_id
 LEFT JOIN device_labels label ON label.hub_id = hub.id AND label.device_id = device.device_id AND label.org_id = hub.org_id
 LEFT JOIN hub_presence presence ON presence.hub_id = hub.id
 ORDER BY hub.id, channel.device_id, channel.key, channel.endpoint

@@ -9,10 +9,10 @@ SELECT hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presenc
     state.certain AND device.certain AND state.epoch = hub.epoch
         AND NOT channel.unsure AND NOT (channel.status = 'pending' AND channel.desired_logged < extract(epoch FROM now() - interval '30 seconds') * 1e9)
 FROM hubs hub
-JOIN {schema}.hubs state ON state.hub_id = hub.id
+JOIN reported_hubs state ON state.hub_id = hub.id
     AND (state.epoch = hub.epoch OR position(state.epoch || ':' IN hub.log_former) > 0)
-JOIN {schema}.devices device ON device.hub_id = hub.id
-JOIN {schema}.channels channel ON channel.hub_id = hub.id AND channel.device_id = device.device_id
+JOIN reported_devices device ON device.hub_id = hub.id
+JOIN reported_channels channel ON channel.hub_id = hub.id AND channel.device_id = device.device_id
 LEFT JOIN device_labels label ON label.hub_id = hub.id AND label.device_id = device.device_id AND label.org_id = hub.org_id
 LEFT JOIN hub_presence presence ON presence.hub_id = hub.id
 WHERE hub.org_id = $1

@@ -9,7 +9,7 @@ SELECT hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presenc
 FROM (
     SELECT DISTINCT suspect.hub_id, suspect.device_id
     FROM hubs hub
-    JOIN {schema}.channels suspect ON suspect.hub_id = hub.id
+    JOIN reported_channels suspect ON suspect.hub_id = hub.id
     WHERE hub.org_id = $1
         AND ($2::text = '' OR hub.site_id = $2)
         AND ($3::text = '' OR hub.id = $3)
@@ -23,10 +23,10 @@ FROM (
         )
 ) device_of
 JOIN hubs hub ON hub.id = device_of.hub_id
-JOIN {schema}.hubs state ON state.hub_id = hub.id
+JOIN reported_hubs state ON state.hub_id = hub.id
     AND (state.epoch = hub.epoch OR position(state.epoch || ':' IN hub.log_former) > 0)
-JOIN {schema}.devices device ON device.hub_id = hub.id AND device.device_id = device_of.device_id
-JOIN {schema}.channels channel ON channel.hub_id = hub.id AND channel.device_id = device.device_id
+JOIN reported_devices device ON device.hub_id = hub.id AND device.device_id = device_of.device_id
+JOIN reported_channels channel ON channel.hub_id = hub.id AND channel.device_id = device.device_id
 LEFT JOIN device_labels label ON label.hub_id = hub.id AND label.device_id = device.device_id AND label.org_id = hub.org_id
 LEFT JOIN hub_presence presence ON presence.hub_id = hub.id
 WHERE hub.org_id = $1

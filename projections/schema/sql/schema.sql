@@ -1,16 +1,18 @@
 -- The read models. This file and indexes.sql are their definition: the schema that they are built in is named after their hash, so any change
 -- here, also of this comment, makes a schema of its own, built from the streams beside the others.
 --
--- Revision 2. Raise it when the program comes to write something else into the same tables.
+-- Revision 3. Raise it when the program comes to write something else into the same tables.
 --
 -- Ids are ordered by their bytes whatever the database's collation: lists of hubs depend on it.
 
--- How far each projection is. Rows are there from the beginning, one a projection.
+-- How far each projection is. The rows of `directory` and `presence` are there from the beginning. That of last reported states has one for each
+-- journal, `devices/0` and so on, from its start.
 CREATE TABLE checkpoints (
     projection text PRIMARY KEY,
     -- The last event of the projection's stream that the tables have.
     sequence bigint NOT NULL DEFAULT 0,
-    -- That event's id, where events have one: a stream with another event in its place is another stream.
+    -- That event's id, where events have one: a stream with another event in its place is another stream. Of a commit of a journal, its term and its
+    -- time in nanoseconds.
     event_id text NOT NULL DEFAULT '',
     -- Whether it has been up with its stream since the schema was made: from then on the tables are complete.
     built boolean NOT NULL DEFAULT false,
@@ -135,3 +137,88 @@ CREATE TABLE hub_presence (
     firmware text,
     network text
 );
+
+-- What hubs reported last: the fields of devicestate.Hub, Device and Channel. Most updates leave the indexed columns as they are, and find room in their pages: they
+-- touch no index.
+CREATE TABLE reported_hubs (
+    hub_id text COLLATE "C" PRIMARY KEY,
+    journal int NOT NULL,
+    epoch text NOT NULL,
+    seq bigint NOT NULL,
+    event_seq bigint NOT NULL,
+    at timestamptz NOT NULL,
+    since timestamptz NOT NULL,
+    doubt bigint NOT NULL,
+    doubt_number bigint NOT NULL,
+    read_after bigint NOT NULL,
+    read_number bigint NOT NULL,
+    was_read boolean NOT NULL,
+    forgotten text NOT NULL,
+    certain boolean NOT NULL
+) WITH (fillfactor = 60);
+
+CREATE TABLE reported_devices (
+    hub_id text COLLATE "C" NOT NULL,
+    device_id bigint NOT NULL,
+    name text NOT NULL,
+    manufacturer text NOT NULL,
+    model text NOT NULL,
+    available boolean NOT NULL,
+    available_since timestamptz,
+    -- Times of the log are nanoseconds since 1970, 0 for none.
+    available_logged bigint NOT NULL,
+    doubt bigint NOT NULL,
+    doubt_number bigint NOT NULL,
+    read_after bigint NOT NULL,
+    read_number bigint NOT NULL,
+    was_read boolean NOT NULL,
+    named_seq bigint NOT NULL,
+    named_number bigint NOT NULL,
+    reached_seq bigint NOT NULL,
+    reached_number bigint NOT NULL,
+    event_seq bigint NOT NULL,
+    event_number bigint NOT NULL,
+    seq bigint NOT NULL,
+    certain boolean NOT NULL,
+    PRIMARY KEY (hub_id, device_id)
+) WITH (fillfactor = 80);
+
+CREATE TABLE reported_channels (
+    hub_id text COLLATE "C" NOT NULL,
+    device_id bigint NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    endpoint bigint NOT NULL,
+    was_read boolean NOT NULL,
+    kind text NOT NULL,
+    unit text,
+    readable boolean NOT NULL,
+    writable boolean NOT NULL,
+    -- JSON is text here because PostgreSQL's JSON types refuse some of what JSON allows.
+    capabilities text,
+    available boolean NOT NULL,
+    value text,
+    -- The alarms that stand, a JSON array; NULL for none.
+    standing text,
+    observed_at timestamptz,
+    changed_at timestamptz,
+    desired text,
+    desired_at timestamptz,
+    status text NOT NULL,
+    unsure boolean NOT NULL,
+    basis text NOT NULL,
+    observed_logged bigint NOT NULL,
+    changed_logged bigint NOT NULL,
+    desired_logged bigint NOT NULL,
+    seq bigint NOT NULL,
+    event_seq bigint NOT NULL,
+    event_number bigint NOT NULL,
+    PRIMARY KEY (hub_id, device_id, key, endpoint)
+) WITH (fillfactor = 60);
+
+CREATE INDEX reported_hubs_of_journal ON reported_hubs (journal);
+CREATE INDEX reported_channels_by_key ON reported_channels (key, hub_id, device_id, endpoint);
+
+-- What hubs must be asked about: see hubs_in_doubt.sql in package readmodel.
+CREATE INDEX reported_hubs_in_doubt ON reported_hubs (hub_id) WHERE NOT certain;
+CREATE INDEX reported_devices_in_doubt ON reported_devices (hub_id) WHERE NOT certain;
+CREATE INDEX reported_channels_in_doubt ON reported_channels (hub_id) WHERE unsure OR status = 'pending';

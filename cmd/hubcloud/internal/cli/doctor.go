@@ -13,7 +13,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/domain"
-	"hubcloud/projections"
+	"hubcloud/projections/schema"
 	"hubcloud/streams"
 )
 
@@ -101,7 +101,7 @@ func (c *doctorCommand) config() doctor.Config {
 	cfg.Credentials, cfg.CredentialsErr = c.service().Credentials()
 	cfg.Projections = func(
 		ctx context.Context, conns *streams.Conns,
-	) ([]projections.Status, error) {
+	) ([]schema.Status, error) {
 		return projectionStatus(ctx, conns, cfg.PostgresURL)
 	}
 	return cfg
@@ -110,7 +110,7 @@ func (c *doctorCommand) config() doctor.Config {
 // projectionStatus returns the status of the projections, like the command `projections status`.
 func projectionStatus(
 	ctx context.Context, conns *streams.Conns, postgresURL string,
-) ([]projections.Status, error) {
+) ([]schema.Status, error) {
 	s, err := operator.NewSession(ctx, conns)
 	if err != nil {
 		return nil, err

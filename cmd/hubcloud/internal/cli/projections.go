@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"hubcloud/cmd/hubcloud/internal/operator"
-	"hubcloud/projections/control"
+	"hubcloud/projections/rebuild"
 )
 
 // projectionsCommand groups the commands on the read models, the tables from which the API answers
@@ -27,7 +27,7 @@ type readModelFlags struct {
 
 // readModels are the open read models with the session that they use.
 type readModels struct {
-	*control.Control
+	*rebuild.Control
 	session *operator.Session
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"hubcloud/projections/control"
+	"hubcloud/projections/rebuild"
 )
 
 type projectionsDropCommand struct {
@@ -33,9 +33,9 @@ type droppedJSON struct {
 
 // kindNames describe the kinds of unused read models.
 var kindNames = map[string]string{
-	control.KindOld:          "replaced by a rebuild",
-	control.KindOtherVersion: "of another version of the program",
-	control.KindUnfinished:   "left by an interrupted rebuild or verify",
+	rebuild.KindOld:          "replaced by a rebuild",
+	rebuild.KindOtherVersion: "of another version of the program",
+	rebuild.KindUnfinished:   "left by an interrupted rebuild or verify",
 }
 
 // Run drops the unused read models, or prints them.
@@ -67,7 +67,7 @@ func (c *projectionsDropCommand) Run(ctx context.Context, out Output) error {
 }
 
 // printDropped prints one line per schema, and the space that is free now, or would be.
-func (c *projectionsDropCommand) printDropped(out Output, all []control.Droppable) error {
+func (c *projectionsDropCommand) printDropped(out Output, all []rebuild.Droppable) error {
 	dropped, freed := "dropped", "freed"
 	if c.DryRun {
 		dropped, freed = "would drop", "would free"

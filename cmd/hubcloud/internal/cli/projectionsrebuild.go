@@ -7,8 +7,8 @@ import (
 	"io"
 	"time"
 
-	"hubcloud/projections"
 	"hubcloud/projections/rebuild"
+	"hubcloud/projections/schema"
 )
 
 type projectionsRebuildCommand struct {
@@ -18,8 +18,8 @@ type projectionsRebuildCommand struct {
 
 // Help returns the long help text.
 func (*projectionsRebuildCommand) Help() string {
-	return `Builds the read models again, in a new schema beside those in use, and switches to it once it has caught up: first the read models of
-the directory log and the presence bucket, then the last reported states of devices, from the journals of the hub logs. Reads and writes continue meanwhile.
+	return `Builds the read models again, in a new schema beside those in use, and switches to it once it has caught up: from the directory log,
+the presence bucket and, for the last reported states of devices, the journals of the hub logs. Reads and writes continue meanwhile.
 The old read models are kept until "hubcloud projections drop".
 
 You can interrupt a rebuild at any time: the read models in use do not change, and the next rebuild cleans up. A second rebuild at the same
@@ -50,37 +50,31 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Output) error {
 	}
 	defer models.session.Close()
 	bar := newBuildProgress(out.Err, c.JSON)
-	var last, states rebuild.Progress
+	var last rebuild.Progress
 	err = models.Rebuild(ctx, func(p rebuild.Progress) {
 		last = p
 		bar.show(p)
 	})
-	if err == nil {
-		err = models.RebuildStates(ctx, func(p rebuild.Progress) {
-			states = p
-			bar.show(p)
-		})
-	}
 	bar.end()
 	if err := rebuildError(ctx, err); err != nil {
 		return err
 	}
-	seconds := (last.Elapsed + states.Elapsed).Seconds()
+	seconds, events := last.Elapsed.Seconds(), last.Sequence-last.Commits
 	return c.show(
 		out.Out, rebuiltJSON{
-			State: "switched", Events: last.Sequence, Commits: states.Sequence, Seconds: seconds,
+			State: "switched", Events: events, Commits: last.Commits, Seconds: seconds,
 			Followed: last.Followed,
 		},
 		"Switched: the read models were rebuilt from %d events and %d commits of the journals in "+
 			"%.1f s. The old ones are kept until `hubcloud projections drop`.\n",
-		last.Sequence, states.Sequence, seconds,
+		events, last.Commits, seconds,
 	)
 }
 
 // rebuildError returns the error of a rebuild as the operator sees it; nil for nil, also if the
 // command was interrupted after the switch.
 func rebuildError(ctx context.Context, err error) error {
-	var stopped *projections.StoppedError
+	var stopped *schema.StoppedError
 	switch {
 	case err == nil:
 		return nil

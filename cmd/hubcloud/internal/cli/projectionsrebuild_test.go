@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"hubcloud/projections"
+	"hubcloud/projections/schema"
 )
 
 // Regression: an interrupt after the switch printed that the read models in use were unchanged.
@@ -17,8 +17,8 @@ func TestRebuildError(t *testing.T) {
 	if err := rebuildError(interrupted, nil); err != nil {
 		t.Errorf("interrupted after the switch: got %v, want no error", err)
 	}
-	stopped := &projections.StoppedError{
-		Projection: projections.Directory, Sequence: 7, Err: errors.New("not an event"),
+	stopped := &schema.StoppedError{
+		Projection: schema.Directory, Sequence: 7, Err: errors.New("not an event"),
 	}
 	for name, test := range map[string]struct {
 		ctx  context.Context

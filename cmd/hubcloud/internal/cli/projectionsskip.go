@@ -6,7 +6,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
-	"hubcloud/projections"
+	"hubcloud/projections/schema"
 )
 
 type projectionsSkipCommand struct {
@@ -28,8 +28,8 @@ Example: hubcloud projections skip 4711 --why "written by a test tool, ticket 12
 
 // Run skips the event and waits until the projection has passed it.
 func (c *projectionsSkipCommand) Run(ctx context.Context, out Output) error {
-	if c.Projection != "" && c.Projection != projections.Directory &&
-		c.Projection != projections.Presence {
+	if c.Projection != "" && c.Projection != schema.Directory &&
+		c.Projection != schema.Presence {
 		return installation.Usagef("--projection %q: must be directory or presence", c.Projection)
 	}
 	if strings.TrimSpace(c.Why) == "" {
@@ -43,6 +43,6 @@ func (c *projectionsSkipCommand) Run(ctx context.Context, out Output) error {
 		if err != nil {
 			return err
 		}
-		return c.printStatus(out.Out, []projections.Status{now})
+		return c.printStatus(out.Out, []schema.Status{now})
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/projections"
+	"hubcloud/projections/schema"
 )
 
 type projectionsStatusCommand struct {
@@ -69,7 +69,7 @@ type projectionJSON struct {
 	StoppedError    string `json:"stopped_error,omitempty"`
 }
 
-func projectionJSONOf(p projections.Status) projectionJSON {
+func projectionJSONOf(p schema.Status) projectionJSON {
 	status := projectionJSON{
 		Name: p.Name, Sequence: p.Sequence, Head: p.Head, Lag: p.Lag,
 		LagSeconds: math.Round(p.Behind.Seconds()*1000) / 1000,
@@ -83,7 +83,7 @@ func projectionJSONOf(p projections.Status) projectionJSON {
 }
 
 // printStatus prints projections as a table with advice below, or as one JSON object per line.
-func (f outputFlags) printStatus(w io.Writer, all []projections.Status) error {
+func (f outputFlags) printStatus(w io.Writer, all []schema.Status) error {
 	lines := make([]projectionJSON, 0, len(all))
 	for _, status := range all {
 		lines = append(lines, projectionJSONOf(status))
@@ -104,7 +104,7 @@ func (f outputFlags) printStatus(w io.Writer, all []projections.Status) error {
 			fmt.Fprintf(w, "\n%s: %s\n", status.Name, status.Reason)
 		}
 		switch {
-		case status.State == projections.StateStoppedByOperator:
+		case status.State == schema.StateStoppedByOperator:
 			fmt.Fprintf(w, "  Resume it with `hubcloud projections resume %s`.\n", status.Name)
 		case status.StoppedByEvent():
 			fmt.Fprintf(

@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 
-	"hubcloud/projections"
+	"hubcloud/projections/schema"
 )
 
 // projectionFlags name the projections that a command works on.
@@ -16,7 +16,7 @@ func (f projectionFlags) names() []string {
 	if len(f.Projection) > 0 {
 		return f.Projection
 	}
-	return projections.Names()
+	return schema.Names()
 }
 
 type projectionsStopCommand struct {
@@ -71,8 +71,8 @@ func (c *projectionsResumeCommand) Run(ctx context.Context, out Output) error {
 }
 
 // statusesOf returns the statuses of the named projections, in the order of names.
-func statusesOf(all []projections.Status, names []string) []projections.Status {
-	var some []projections.Status
+func statusesOf(all []schema.Status, names []string) []schema.Status {
+	var some []schema.Status
 	for _, name := range names {
 		for _, status := range all {
 			if status.Name == name {

@@ -9,8 +9,8 @@ import (
 	"os"
 	"strings"
 
-	"hubcloud/projections"
 	"hubcloud/projections/rebuild"
+	"hubcloud/projections/schema"
 )
 
 type projectionsVerifyCommand struct {
@@ -85,7 +85,7 @@ func newVerifyReport(to io.Writer, bar *buildProgress, asJSON bool) (*verifyRepo
 		return r, nil
 	}
 	r.spool = map[string]*os.File{}
-	for _, name := range projections.Names() {
+	for _, name := range schema.Names() {
 		file, err := os.CreateTemp("", "hubcloud-verify-")
 		if err != nil {
 			r.close()

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/projections"
+	"hubcloud/projections/schema"
 	"hubcloud/streams"
 )
 
@@ -44,7 +44,7 @@ type Config struct {
 	PostgresErr error
 	// Projections returns the status of the projections. The doctor calls it only when the broker
 	// has an installation. Required.
-	Projections func(ctx context.Context, conns *streams.Conns) ([]projections.Status, error)
+	Projections func(ctx context.Context, conns *streams.Conns) ([]schema.Status, error)
 	// SMTPURL is the mail server's URL with its login. Defaults to Started.MailServer, without
 	// a login.
 	SMTPURL string

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"hubcloud/projections"
+	"hubcloud/projections/schema"
 	"hubcloud/streams"
 )
 
@@ -42,7 +42,7 @@ func checkProjections(ctx context.Context, t *target, f *findings) {
 
 // projections returns the status of the projections. Without an installation it returns
 // errNoDirectory: the query itself would create one.
-func (t *target) projections(ctx context.Context) ([]projections.Status, error) {
+func (t *target) projections(ctx context.Context) ([]schema.Status, error) {
 	cloud, err := t.cloud()
 	if err != nil {
 		return nil, err
@@ -58,13 +58,13 @@ func (t *target) projections(ctx context.Context) ([]projections.Status, error) 
 }
 
 // judgeProjection reports a projection that is stopped or behind.
-func judgeProjection(limits Limits, s projections.Status, f *findings) {
+func judgeProjection(limits Limits, s schema.Status, f *findings) {
 	at := fmt.Sprintf("%s at %d of %d", s.Name, s.Sequence, s.Head)
 	if s.Lag > 0 {
 		at = fmt.Sprintf("%s, behind by %s", at, ago(s.Behind))
 	}
 	switch s.State {
-	case projections.StateStopped:
+	case schema.StateStopped:
 		advice := "build the read models again: hubcloud projections rebuild"
 		if s.StoppedByEvent() {
 			advice = fmt.Sprintf(
@@ -74,15 +74,15 @@ func judgeProjection(limits Limits, s projections.Status, f *findings) {
 			)
 		}
 		f.wrong("%s is stopped: %s", at, s.Reason).todo(advice)
-	case projections.StateStoppedByOperator:
+	case schema.StateStoppedByOperator:
 		f.warn("%s is stopped: %s", at, s.Reason).todo(
 			"resume it: hubcloud projections resume " + s.Name,
 		)
-	case projections.StateUnattended:
+	case schema.StateUnattended:
 		f.wrong("%s is %s", at, s.Reason).todo(
 			"check why the service with the role projector does not reach the database",
 		)
-	case projections.StateBuilding:
+	case schema.StateBuilding:
 		f.warn("%s is being built", at).todo(
 			"wait until it is complete; `hubcloud projections status` shows its progress",
 		)

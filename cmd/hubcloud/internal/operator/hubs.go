@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"hubcloud/domain"
-	"hubcloud/projections/control"
+	"hubcloud/projections/rebuild"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/feed"
@@ -14,7 +14,7 @@ import (
 
 // WaitForReadModels makes the session's changes wait until the read models show them. Stopped
 // projections do not delay a change.
-func (s *Session) WaitForReadModels(models *control.Control) {
+func (s *Session) WaitForReadModels(models *rebuild.Control) {
 	s.cfg.AwaitReadModels = models.WaitFor
 	s.Directory = directory.NewService(s.Log, s.cfg)
 }

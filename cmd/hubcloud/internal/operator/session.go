@@ -13,7 +13,8 @@ import (
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
-	"hubcloud/projections/control"
+	"hubcloud/projections/projector"
+	"hubcloud/projections/rebuild"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/feed"
@@ -107,7 +108,7 @@ func (s *Session) Close() {
 }
 
 // ReadModels opens the read models in the database with the given URL.
-func (s *Session) ReadModels(ctx context.Context, url string) (*control.Control, error) {
+func (s *Session) ReadModels(ctx context.Context, url string) (*rebuild.Control, error) {
 	journals, err := journal.New(journal.Config{
 		Conn: s.Conns.Cloud, Groups: s.Settings.Journals,
 		Retention: feed.MinRetention + journal.Reserve, // nothing is declared
@@ -115,9 +116,12 @@ func (s *Session) ReadModels(ctx context.Context, url string) (*control.Control,
 	if err != nil {
 		return nil, err
 	}
-	return control.Open(ctx, control.Config{
-		URL: url, InstallationID: s.Settings.ID, Directory: s.Log, Presence: s.Buckets.Presence,
-		Journal: journals, Logger: slog.New(slog.DiscardHandler),
+	return rebuild.Open(ctx, rebuild.ControlConfig{
+		URL: url, InstallationID: s.Settings.ID,
+		Sources: projector.Sources{
+			Directory: s.Log, Presence: s.Buckets.Presence, Journal: journals,
+		},
+		Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

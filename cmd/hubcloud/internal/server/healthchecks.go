@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"hubcloud/projections"
 	"hubcloud/projections/readmodel"
+	"hubcloud/projections/schema"
 	"hubcloud/streams/directory"
 )
 
@@ -74,9 +74,9 @@ func (s *infrastructure) checkDisk(context.Context) (string, *problem) {
 // serves everything, a replica that builds its read models leaves the requests to that one.
 func (s *readModels) checkReadModels(ctx context.Context) (string, *problem) {
 	err := s.store.Ready(ctx)
-	var stopped *projections.StoppedError
+	var stopped *schema.StoppedError
 	switch {
-	case errors.Is(err, projections.ErrBuilding):
+	case errors.Is(err, schema.ErrBuilding):
 		others, _ := s.store.OtherVersionServes(ctx) // no answer: the database is away again
 		return "", &problem{
 			detail: err.Error() + ": lists and single reads are answered 503", cause: err,

@@ -69,12 +69,13 @@ func (m *readModels) startHubLink(ctx context.Context) (_ *hubLink, err error) {
 	return s, s.startCallout()
 }
 
-// startHubLogs opens the journals and the hub logs, starts the projector of last reported states,
-// and recovers the hub logs whose configuration is unreadable.
+// startHubLogs opens the journals, which lets the projector follow them, and the hub logs, and
+// recovers the hub logs whose configuration is unreadable.
 func (s *hubLink) startHubLogs(ctx context.Context) (err error) {
 	if err := s.startJournals(ctx); err != nil {
 		return err
 	}
+	close(s.journalsOpen)
 	s.hubLogs, err = feed.New(s.conns, feed.Config{
 		Journal: s.journals, Retention: s.cfg.EventRetention, Reads: s.reads,
 		Epoch: s.epoch, Refresh: s.access.Refresh, Lost: s.reach.Lost,
@@ -86,9 +87,6 @@ func (s *hubLink) startHubLogs(ctx context.Context) (err error) {
 	}
 	s.ends.Logs = s.hubLogs
 	s.atStop(closeLogs, s.hubLogs.Close)
-	if err := s.startStates(); err != nil {
-		return err
-	}
 	s.orgFeed, err = orgfeed.New(orgfeed.Config{
 		Logs: s.hubLogs, Hubs: s.access, Journal: s.journals, Retention: s.cfg.EventRetention,
 		Logger: s.logger,

@@ -14,7 +14,7 @@ import (
 	"hubcloud/httpapi/mail"
 	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/hubfaults"
-	"hubcloud/projections/notifier"
+	"hubcloud/projections/alarms"
 	"hubcloud/streams/alarmstate"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/outbox"
@@ -69,7 +69,7 @@ func (s *web) startMail(ctx context.Context) error {
 
 // startNotifier starts the mails about alarms. Of all replicas with the role api one sends them.
 func (s *web) startNotifier() error {
-	n, err := notifier.New(notifier.Config{
+	n, err := alarms.New(alarms.Config{
 		Database: s.store.ConnConfig(), Hubs: s.store,
 		SilentHubs: portalFaults{hubfaults.NewReader(s.conns)}.SilentHubs,
 		Org:        s.directory.Org, Records: s.alarmState, Send: s.mailer.SendAlarm,

@@ -12,7 +12,7 @@ import (
 	"hubcloud/projections/access"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/readmodel"
-	"hubcloud/projections/statemodel"
+	"hubcloud/projections/rebuild"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/feed"
@@ -38,13 +38,18 @@ type readModels struct {
 	invitations *invitationMailer
 	reach       *replicas.Reach
 	freshness   *replicas.Freshness
+	// journalsOpen is closed by the next layer once the journals exist.
+	journalsOpen chan struct{}
 }
 
 // startReadModels opens the directory log and the read models, starts the projector (role
 // projector) and the index of keys and hubs, and creates the directory service. The index is
 // complete when startReadModels returns; the read models in the database may still be built.
 func (i *infrastructure) startReadModels(ctx context.Context) (_ *readModels, err error) {
-	s := &readModels{infrastructure: i, ends: &logEnds{}, invitations: &invitationMailer{}}
+	s := &readModels{
+		infrastructure: i, ends: &logEnds{}, invitations: &invitationMailer{},
+		journalsOpen: make(chan struct{}),
+	}
 	if err := s.openReadModels(ctx); err != nil {
 		return nil, err
 	}
@@ -165,10 +170,30 @@ func (s *readModels) checkDirectory(ctx context.Context) error {
 }
 
 // startProjector starts the projector on a replica with its role. On other replicas it only
-// registers the projector's metrics.
+// registers the projector's metrics. The projector follows the journals by itself, so that nothing
+// waits for it.
 func (s *readModels) startProjector() error {
+	journals, err := journal.New(journal.Config{
+		Conn: s.conns.Cloud, Groups: s.settings.Journals, Replicas: s.cfg.LogReplicas,
+		Retention: s.cfg.EventRetention + journal.Reserve, Logger: s.logger,
+	})
+	if err != nil {
+		return err
+	}
+	sources := projector.Sources{
+		Directory: s.directoryLog, Presence: s.buckets.Presence, Journal: journals,
+	}
+	builder, err := rebuild.New(rebuild.Config{
+		Schema: s.store.Schema(), ConnConfig: s.store.ConnConfig(), Sources: sources,
+		Logger: s.logger,
+	})
+	if err != nil {
+		return err
+	}
 	p, err := projector.New(projector.Config{
-		Store: s.store, Directory: s.directoryLog, Presence: s.buckets.Presence, Logger: s.logger,
+		Database: s.store.ConnConfig(), Schema: s.store.Schema(), Sources: sources,
+		Journals: s.journalsOpen, Committed: s.store.Position(),
+		BuildTarget: s.store.SetBuildTarget, BuildFirst: builder.Install, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {
@@ -182,30 +207,6 @@ func (s *readModels) startProjector() error {
 
 // logEnds reads the ends of hub logs for the directory, which is opened before them.
 type logEnds struct{ *feed.Logs }
-
-// startStates starts the projector of last reported states on a replica with the role projector. On
-// other replicas it only registers the metrics. The projector follows the journals by itself, so
-// that nothing waits for it.
-func (s *readModels) startStates() error {
-	journals, err := journal.New(journal.Config{
-		Conn: s.conns.Cloud, Groups: s.settings.Journals, Replicas: s.cfg.LogReplicas,
-		Retention: s.cfg.EventRetention + journal.Reserve, Logger: s.logger,
-	})
-	if err != nil {
-		return err
-	}
-	p, err := statemodel.New(statemodel.Config{
-		Database: s.store.ConnConfig(), Journal: journals, DirectoryHead: s.directoryLog.Head,
-		Logger: s.logger, Metrics: s.registry,
-	})
-	if err != nil {
-		return err
-	}
-	if s.cfg.has(roleProjector) {
-		s.runClaimed("states", p.Run)
-	}
-	return nil
-}
 
 // newDirectory returns the directory service. Its changes wait for the read models and, through
 // barrier, for the other replicas.

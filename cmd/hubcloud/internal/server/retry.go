@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/projections/database"
 	"hubcloud/projections/schema"
 	"hubcloud/streams"
 	"hubcloud/streams/backup"
@@ -141,7 +140,7 @@ func lasting(err error) bool {
 		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrSecureConnRequired,
 		nats.ErrSecureConnWanted, streams.ErrIncompatible, broker.ErrShards,
 		backup.ErrRestoring, schema.ErrOtherInstallation, schema.ErrEncoding,
-		database.ErrPooler, installation.ErrNewerFormat,
+		schema.ErrPooler, installation.ErrNewerFormat,
 	} {
 		if errors.Is(err, known) {
 			return true

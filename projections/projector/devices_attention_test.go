@@ -1,0 +1,107 @@
+package projector_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/domain/attention"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/streamstest"
+)
+
+// TestStatesNeedingAttention compares the conditions of the rows that the query selects with those
+// of all rows: the query may select too much, but nothing too little.
+func TestStatesNeedingAttention(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	hub := e.addHub(t, org, 1)
+	e.addHub(t, other, 2)
+	e.project(t, nil)
+	at := time.Now().Add(-time.Hour).UTC()
+	values := map[string][]string{
+		"smoke": {"true", "false"}, "co": {"true"}, "heat": {"true"}, "leak": {"true"},
+		"tamper": {"true"}, "contact": {"true"}, "temperature": {"5"},
+		"battery": {
+			"0", "3", "9.5", "19", "19.99", "1.5e1", "20", "20.0", "87", "100", "-1", "null", `"x"`,
+			"1e2", "2e1", "190",
+		},
+		"alarm": {
+			`{"type":"lock","event":"jammed","active":true}`,
+			`{"type":"lock","event":"jammed","active":false}`,
+			`{"type":"access_control","event":"keypad_code_accepted","active":true,"user":2}`,
+		},
+	}
+	var records []journal.Record
+	device := int64(0)
+	for key, all := range values {
+		for _, value := range all {
+			device++
+			records = append(records, observed(1, device, at, key, value))
+		}
+	}
+	device++ // smoke, and a heartbeat
+	records = append(
+		records, observed(1, device, at, "alarm", `{"type":"Smoke Alarm","event":"Smoke detected","active":true}`),
+		observed(1, device, at, "alarm", `{"type":"System","event":"Heartbeat","active":true}`),
+	)
+	device++ // a lock that does not lock
+	records = append(
+		records, observed(1, device, at, "lock", "false"),
+		event(1, "channel.desired", device, at.Add(time.Second), `{"key":"lock","endpoint":0,"value":true}`),
+		observed(1, device, at.Add(2*time.Second), "lock", "false"),
+	)
+	device++ // a device that is out of reach
+	records = append(
+		records, observed(1, device, at, "temperature", "7"),
+		event(1, "device.unavailable", device, at.Add(time.Second), `{}`),
+		observed(2, 1, at, "smoke", "true"),
+	)
+	e.commit(t, records...)
+	var all []domain.ReportedState
+	streamstest.Eventually(t, "all states are there", func() bool {
+		all = e.states(t, org, domain.StateFilter{})
+		return len(all) == int(device)
+	})
+	conditions := func(states []domain.ReportedState) []attention.Condition {
+		return attention.Of(attention.HubState{
+			ID: hub, Known: at, Status: domain.HubOnline, Devices: attention.Devices(states),
+		})
+	}
+	selected, err := e.store.StatesNeedingAttention(t.Context(), org, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := conditions(selected), conditions(all)
+	if len(want) < 15 || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %s\nwant %s", brief(got), brief(want))
+	}
+	for name, c := range map[string]struct {
+		org, site string
+		hub       domain.HubID
+		want      int
+	}{
+		"its site":               {org, projectionstest.SiteID(1), "", len(selected)},
+		"its hub":                {org, "", hub, len(selected)},
+		"another site":           {org, projectionstest.SiteID(2), "", 0},
+		"another hub":            {org, "", projectionstest.HubID(2), 0},
+		"another organization":   {other, "", "", 1},
+		"a hub of another owner": {other, "", hub, 0},
+		"text that is no id":     {org, "\x00", "", 0},
+	} {
+		states, err := e.store.StatesNeedingAttention(t.Context(), c.org, c.site, c.hub)
+		if err != nil || len(states) != c.want {
+			t.Errorf("%s: got %d states, %v, want %d", name, len(states), err, c.want)
+		}
+	}
+}
+
+func brief(conditions []attention.Condition) (text string) {
+	for _, c := range conditions {
+		text += fmt.Sprintf("%s %s; ", c.ID, c.Value)
+	}
+	return text
+}

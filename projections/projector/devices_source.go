@@ -1,0 +1,214 @@
+package projector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/domain"
+	"hubcloud/projections/schema"
+	"hubcloud/streams/journal"
+)
+
+const (
+	// maxRecords is how many records a batch has before it is written early: then the projection is
+	// behind.
+	maxRecords = 20_000
+	// maxPause is the longest pause after a batch that took longer than Interval to write.
+	maxPause = time.Second
+)
+
+// JournalEntry is a commit of a journal, or stands for commits that have expired unread.
+type JournalEntry struct {
+	journal.Commit
+	expired bool
+}
+
+// DevicesSource is the Source of the projection schema.Devices in one journal. It keeps the states
+// of hubs that report in memory, and reads those of other hubs from their rows.
+type DevicesSource struct {
+	Journal *journal.Journal
+	// Number is the number of the journal.
+	Number int
+	// Interval is the least time between two writes of a row.
+	Interval time.Duration
+	// MaxChannels is about how many channels are kept in memory.
+	MaxChannels int
+	// Sweep deletes the rows of hubs that were released, and returns the hubs; nil for never. It is
+	// called every SweepInterval.
+	Sweep         func(ctx context.Context, journal int) ([]domain.HubID, error)
+	SweepInterval time.Duration
+	Logger        *slog.Logger
+	metrics       *metrics
+
+	states reportedStates
+}
+
+// Name implements schema.Stream.
+func (d *DevicesSource) Name() string { return schema.JournalName(d.Number) }
+
+// Head implements schema.Stream.
+func (d *DevicesSource) Head(ctx context.Context, seen uint64) (uint64, error) {
+	return d.Journal.End(ctx, d.Number, seen)
+}
+
+// StoredAt implements schema.Stream.
+func (d *DevicesSource) StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error) {
+	return d.Journal.StoredAt(ctx, d.Number, seq)
+}
+
+// Header implements Source.
+func (d *DevicesSource) Header(e JournalEntry) Header {
+	if e.expired {
+		return Header{Sequence: e.Seq, Type: "commit", Expired: true}
+	}
+	return Header{Sequence: e.Seq, Type: "commit", ID: schema.CommitID(e.Term, e.Time)}
+}
+
+// Permanent implements Source: a record that cannot be folded puts its hub in doubt, and nothing
+// stops the projection.
+func (d *DevicesSource) Permanent(error) bool { return false }
+
+// Follow implements Source. It calls fn once every Interval with what was stored since: a channel
+// that reports all the time costs one write. A batch that takes long is followed by as long a pause,
+// so that the database has time for others.
+func (d *DevicesSource) Follow(
+	ctx context.Context, at Checkpoint, fn func(batch []JournalEntry) error,
+) error {
+	d.states = reportedStates{limit: d.MaxChannels, known: at.Sequence > 0}
+	received := make(chan []JournalEntry)
+	running, ctx := errgroup.WithContext(ctx)
+	pass := func(entries []JournalEntry) {
+		select {
+		case received <- entries:
+		case <-ctx.Done():
+		}
+	}
+	// The follower begins with the commit of the checkpoint, to compare it.
+	follower := d.Journal.NewFollower(d.Number, max(1, at.Sequence), func(commits []journal.Commit) {
+		entries := make([]JournalEntry, len(commits))
+		for i, c := range commits {
+			entries[i].Commit = c
+		}
+		pass(entries)
+	}, func(_, to uint64) {
+		pass([]JournalEntry{{Commit: journal.Commit{Seq: to}, expired: true}})
+	})
+	follower.Passed(at.Sequence) // a journal that is idle for its retention loses the commit
+	running.Go(func() error { return follower.Run(ctx) })
+	running.Go(func() error { return d.gather(ctx, received, fn) })
+	err := running.Wait()
+	if errors.Is(err, journal.ErrBeyondEnd) {
+		return fmt.Errorf("%w: %w", schema.ErrOtherStream, err)
+	}
+	return err
+}
+
+// gather collects what is received and calls fn with it.
+func (d *DevicesSource) gather(
+	ctx context.Context, received <-chan []JournalEntry, fn func(batch []JournalEntry) error,
+) error {
+	var batch []JournalEntry
+	records := 0
+	due := time.NewTimer(d.Interval)
+	defer due.Stop()
+	swept := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case entries := <-received:
+			batch = append(batch, entries...)
+			for i := range entries {
+				records += len(entries[i].Records)
+			}
+			if records < maxRecords {
+				continue
+			}
+		case <-due.C:
+		}
+		begun := time.Now()
+		if len(batch) > 0 {
+			if err := fn(batch); err != nil {
+				return err
+			}
+			batch, records = nil, 0
+		}
+		if d.Sweep != nil && time.Since(swept) >= d.SweepInterval {
+			if err := d.sweep(ctx); err != nil {
+				return err
+			}
+			swept = time.Now()
+		}
+		took := time.Since(begun)
+		due.Reset(max(d.Interval-took, min(took, maxPause)))
+	}
+}
+
+// sweep deletes the rows of hubs that were released. No batch is applied meanwhile.
+func (d *DevicesSource) sweep(ctx context.Context) error {
+	hubs, err := d.Sweep(ctx, d.Number)
+	if err != nil {
+		return fmt.Errorf("delete the states of released hubs: %w", err)
+	}
+	for _, id := range hubs {
+		d.states.remove(id)
+	}
+	if len(hubs) > 0 {
+		d.Logger.Info("states of released hubs deleted", "hubs", len(hubs))
+	}
+	return nil
+}
+
+// Statements implements Source. It folds the records of a batch, and writes what has changed.
+func (d *DevicesSource) Statements(
+	ctx context.Context, conn *pgx.Conn, batch []JournalEntry,
+) ([]schema.Statement, error) {
+	if err := d.states.load(ctx, conn, batch); err != nil {
+		return nil, err
+	}
+	all := statements{withoutDisk}
+	for i := range batch {
+		if !batch[i].expired {
+			d.fold(&batch[i].Commit)
+		} else if d.states.lose() {
+			all.add(schema.Statement{
+				What: "put hubs in doubt", SQL: loseReported, Rows: schema.AnyRows,
+				Args: func() []any { return []any{d.Number} },
+			})
+		}
+	}
+	d.states.addChanges(&all, d.Number, d.metrics)
+	return all, nil
+}
+
+// fold folds the records of a commit.
+func (d *DevicesSource) fold(c *journal.Commit) {
+	for i := range c.Records {
+		r := &c.Records[i]
+		if err := d.states.hubs[r.Hub].state.Fold(entryOf(r)); err != nil {
+			d.metrics.unreadable.Inc()
+			d.Logger.Debug("record not folded; its hub is in doubt", "hub_id", r.Hub, "error", err)
+		}
+	}
+	for _, link := range c.Links {
+		// Not for a hub of which only commands are known.
+		if hub := d.states.hubs[link.Hub]; hub.state.Seq > 0 {
+			d.states.changed[domain.HubID(strings.Clone(string(link.Hub)))] = hub
+		}
+	}
+}
+
+// Empty implements emptier: the journals are others after a restore from a backup.
+func (d *DevicesSource) Empty() schema.Statement {
+	return schema.Statement{
+		What: "delete the states of another journal", SQL: resetReported, Rows: schema.AnyRows,
+		Args: func() []any { return []any{d.Number} },
+	}
+}

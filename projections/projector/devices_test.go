@@ -1,0 +1,574 @@
+package projector_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/domain"
+	"hubcloud/projections/devicestate"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/projector"
+	"hubcloud/projections/readmodel"
+	"hubcloud/projections/schema"
+	"hubcloud/streams"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/streamstest"
+)
+
+// env is a journal that the test writes, with a store of read models.
+type env struct {
+	*projectionstest.Env
+	store    *readmodel.Store
+	writer   *journal.Writer
+	index    *journal.Index
+	at       time.Time
+	seqs     map[domain.HubID]uint64
+	expected map[domain.HubID]*devicestate.Hub
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	e := &env{
+		Env: projectionstest.New(t), at: time.Now().UTC(), seqs: map[domain.HubID]uint64{},
+		expected: map[domain.HubID]*devicestate.Hub{},
+	}
+	e.AddSite(t, org, 1)
+	e.store = e.OpenStore(t)
+	e.openJournal(t)
+	return e
+}
+
+func (e *env) openJournal(t *testing.T) {
+	t.Helper()
+	var err error
+	e.Journal, err = journal.New(journal.Config{Conn: e.Conns.Cloud, Retention: 25 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Journal.Declare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e.writer, err = e.Journal.OpenWriter(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	e.index = journal.NewIndex(0)
+	e.index.Skip(e.writer.End())
+}
+
+// addHub adds hub n to an organization.
+func (e *env) addHub(t *testing.T, org string, n int) domain.HubID {
+	t.Helper()
+	e.Append(t, streams.HubSubject(projectionstest.HubID(n)),
+		projectionstest.HubAdded(org, n, 1))
+	return projectionstest.HubID(n)
+}
+
+// project runs a projector until the test ends or stop is called.
+func (e *env) project(t *testing.T, change func(*projector.Config)) (stop func()) {
+	t.Helper()
+	cfg := e.ProjectorConfig(t, e.store)
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	if change != nil {
+		change(&cfg)
+	}
+	return projectionstest.RunProjector(t, cfg).Stop
+}
+
+// event returns an event of a hub that is to be committed.
+func event(n int, typ string, device int64, at time.Time, data string) journal.Record {
+	hub := projectionstest.HubID(n)
+	return journal.Record{
+		Hub: hub, Kind: journal.KindHubEvent, EpochID: domain.NewEpochID(uint32(n)), OrgID: org,
+		Payload: fmt.Appendf(nil,
+			`{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`,
+			typ, hub, device, domain.FormatTime(at), data),
+	}
+}
+
+func observed(n int, device int64, at time.Time, key, value string) journal.Record {
+	return event(n, "channel.observed", device, at,
+		fmt.Sprintf(`{"key":%q,"endpoint":0,"value":%s}`, key, value))
+}
+
+// commit commits records, and folds them into the expected states.
+func (e *env) commit(t *testing.T, records ...journal.Record) {
+	t.Helper()
+	for i := range records {
+		r := &records[i]
+		e.at = e.at.Add(time.Microsecond)
+		e.seqs[r.Hub]++
+		r.Seq, r.Time = e.seqs[r.Hub], e.at
+		if e.expected[r.Hub] == nil {
+			e.expected[r.Hub] = new(devicestate.Hub)
+		}
+		entry := devicestate.Entry{Seq: r.Seq, Time: r.Time, EpochID: r.EpochID}
+		if r.Kind == journal.KindState {
+			entry.State = r.Payload
+		} else {
+			entry.Event = r.Payload
+		}
+		if err := e.expected[r.Hub].Fold(entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := e.writer.Commit(t.Context(), records, e.index.Tip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.index.Apply(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// states returns the states that a filter selects; nil while the tables are not complete.
+func (e *env) states(
+	t *testing.T, org string, filter domain.StateFilter,
+) []domain.ReportedState {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	page, err := e.store.States(ctx, org, filter, 1000, domain.StatePosition{})
+	if domain.CodeOf(err) == domain.CodeServiceUnavailable {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Data
+}
+
+// same reports whether the tables have what is expected.
+func (e *env) same(t *testing.T) bool {
+	t.Helper()
+	got := map[domain.HubID]int{}
+	for _, s := range e.states(t, org, domain.StateFilter{}) {
+		got[s.HubID]++
+		d := e.expected[s.HubID].Device(s.DeviceID)
+		if d == nil {
+			return false
+		}
+		c := d.Channel(s.Channel.Key, s.Channel.Endpoint)
+		if c == nil || !slices.EqualFunc(s.Standing, c.Standing, equalAlarms) {
+			return false
+		}
+		if string(c.Value) != string(s.Channel.Value) || c.Status != s.Channel.Status ||
+			string(c.Desired) != string(s.Channel.Desired) || c.Available != s.Channel.Available ||
+			s.Channel.ObservedAt != nil && *s.Channel.ObservedAt != domain.FormatTime(c.ObservedAt) {
+			return false
+		}
+	}
+	want := map[domain.HubID]int{}
+	for id, h := range e.expected {
+		for _, d := range h.Devices {
+			if len(d.Channels) > 0 {
+				want[id] += len(d.Channels)
+			}
+		}
+	}
+	return reflect.DeepEqual(got, want)
+}
+
+func equalAlarms(a, b domain.StandingAlarm) bool { return reflect.DeepEqual(a, b) }
+
+// await waits until the tables have what is expected.
+func (e *env) await(t *testing.T, when string) {
+	t.Helper()
+	streamstest.Eventually(t, when, func() bool { return e.same(t) })
+}
+
+func TestStatesFollowTheJournal(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.addHub(t, org, 1)
+	e.addHub(t, other, 2)
+	now := e.at
+	e.commit(t, observed(1, 7, now, "lock", "true"), observed(1, 7, now, "battery", "55.5"))
+	e.project(t, nil)
+	e.await(t, "states of events from before the start")
+	e.commit(t, observed(1, 7, now.Add(time.Second), "lock", "false"))
+	e.await(t, "states of events since")
+	e.commit(t, event(1, "device.unavailable", 7, now, `{}`))
+	e.await(t, "the availability of channels")
+	e.commit(t, event(1, "device.forgotten", 7, now, `{"name":"x"}`))
+	e.await(t, "no states of a forgotten device")
+}
+
+// Random events reach the tables whatever is interrupted: the projector is stopped and replaced at
+// random moments, keeps few states in memory, and two processes compete.
+func TestStatesSurviveInterruptions(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for n := range 5 {
+		e.addHub(t, org, n+1)
+	}
+	small := func(cfg *projector.Config) { cfg.MaxChannels = 3 }
+	stop := e.project(t, small)
+	e.project(t, small) // stands by, and takes over at the first stop
+	types := []string{"channel.observed", "channel.observed", "channel.desired", "channel.observed"}
+	for round := range 40 {
+		var records []journal.Record
+		for range 1 + rand.IntN(20) {
+			n, device := 1+rand.IntN(5), rand.Int64N(4)
+			data := fmt.Sprintf(`{"key":"k%d","endpoint":0,"value":%d}`, rand.IntN(3), rand.IntN(9))
+			at := e.at.Add(time.Duration(round) * time.Second)
+			switch rand.IntN(12) {
+			case 0:
+				records = append(records, event(n, "device.forgotten", device, at, `{"name":""}`))
+			case 1:
+				records = append(records, event(n, "device.unavailable", device, at, `{}`))
+			case 2:
+				records = append(records, event(n, "device.updated", device, at,
+					`{"name":"new","removed_channels":[{"key":"k1","endpoint":0}]}`))
+			default:
+				records = append(records, event(n, types[rand.IntN(4)], device, at, data))
+			}
+		}
+		e.commit(t, records...)
+		if round%10 == 3 {
+			e.await(t, "states between interruptions")
+		}
+		if round%10 == 5 {
+			stop()
+			stop = e.project(t, small)
+		}
+	}
+	e.await(t, "states after interruptions")
+}
+
+// A hub that is released and added by another organization must not show what it reported before.
+func TestStatesOfAFormerOwner(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	hub := e.addHub(t, org, 1)
+	e.project(t, nil)
+	e.commit(t, observed(1, 1, e.at, "lock", "true"))
+	e.await(t, "the states of the first organization")
+	subject := streams.HubSubject(hub)
+	e.Append(t, subject, domain.HubReleased{HubID: hub, OrgID: org})
+	seq := e.Append(t, subject, domain.HubAdded{
+		HubID: hub, OrgID: other, SiteID: projectionstest.SiteID(1),
+		EpochID: domain.NewEpochID(99), After: 1,
+	})
+	if err := e.store.WaitFor(t.Context(), seq); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []string{org, other} {
+		if got := e.states(t, o, domain.StateFilter{}); len(got) > 0 {
+			t.Errorf("states of %s after the hub changed hands: %+v, want none", o, got)
+		}
+	}
+	r := observed(1, 1, e.at, "lock", "false")
+	r.EpochID = domain.NewEpochID(99)
+	e.commit(t, r)
+	streamstest.Eventually(t, "the states of the second organization", func() bool {
+		got := e.states(t, other, domain.StateFilter{})
+		return len(got) == 1 && string(got[0].Channel.Value) == "false"
+	})
+	if got := e.states(t, org, domain.StateFilter{}); len(got) > 0 {
+		t.Errorf("states of the first organization: %+v, want none", got)
+	}
+}
+
+// A projector whose checkpoint is from another journal, as after a restore from a backup, builds
+// the states again.
+func TestStatesOfAnotherJournal(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.addHub(t, org, 1)
+	stop := e.project(t, nil)
+	e.commit(t, observed(1, 1, e.at, "lock", "true"), observed(1, 2, e.at, "lock", "true"))
+	e.await(t, "states of the first journal")
+	stop()
+	js, err := e.Conns.Cloud.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream("JOURNAL_0"); err != nil {
+		t.Fatal(err)
+	}
+	clear(e.seqs)
+	clear(e.expected)
+	e.openJournal(t)
+	e.commit(t, observed(1, 3, e.at, "lock", "true"))
+	e.project(t, nil)
+	e.await(t, "states of the second journal")
+}
+
+// Regression: the states of hubs that organizations have were deleted, and did not come back, when
+// the directory's projection stood for ten minutes.
+func TestStatesStayWhileTheDirectoryStands(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.at = e.at.Add(-time.Hour) // nothing was reported lately
+	e.addHub(t, org, 1)
+	var swept atomic.Int64
+	e.project(t, func(c *projector.Config) {
+		c.SweepInterval = 20 * time.Millisecond
+		c.Directory = counted{e.Directory, &swept}
+	})
+	projectionstest.Await(t, e.store, e.Head(t))
+	stops := e.Control(t)
+	if err := stops.Stop(t.Context(), []string{schema.Directory}, ""); err != nil {
+		t.Fatal(err)
+	}
+	two := e.addHub(t, org, 2)
+	e.commit(t, observed(1, 1, e.at, "lock", "true"), observed(2, 1, e.at, "lock", "true"))
+	nobodys := observed(3, 1, e.at, "lock", "true") // a hub that no organization has
+	e.commit(t, nobodys)
+	delete(e.expected, nobodys.Hub)
+	rows := func() (hubs []string) {
+		err := schema.WithConn(t.Context(), e.store.ConnConfig(), func(conn *pgx.Conn) error {
+			found, err := conn.Query(
+				t.Context(), "SELECT hub_id FROM reported_hubs ORDER BY hub_id",
+			)
+			if err == nil {
+				hubs, err = pgx.CollectRows(found, pgx.RowTo[string])
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hubs
+	}
+	streamstest.Eventually(t, "the states", func() bool { return len(rows()) == 3 })
+	before := swept.Load()
+	streamstest.Eventually(t, "searches", func() bool { return swept.Load() > before+3 })
+	if got := rows(); len(got) != 3 {
+		t.Fatalf("hubs with states while the directory stands: %q, want 3", got)
+	}
+	if err := stops.Resume(t.Context(), []string{schema.Directory}); err != nil {
+		t.Fatal(err)
+	}
+	streamstest.Eventually(t, "the states of nobody's hub are deleted", func() bool {
+		return len(rows()) == 2
+	})
+	e.await(t, "the states of the organization's hubs")
+	if got := e.states(t, org, domain.StateFilter{HubID: &two}); len(got) != 1 {
+		t.Errorf("states of the hub that was added: %+v, want one", got)
+	}
+}
+
+// counted is a directory that counts how often its end is read.
+type counted struct {
+	projector.Directory
+	heads *atomic.Int64
+}
+
+func (c counted) Head(ctx context.Context, seen uint64) (uint64, error) {
+	c.heads.Add(1)
+	return c.Directory.Head(ctx, seen)
+}
+
+// Regression: a journal that was idle for its retention put every hub in doubt, and raised the alert
+// about commits that expired unread, though all had been read.
+func TestIdleJournalExpires(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.addHub(t, org, 1)
+	registry := prometheus.NewPedanticRegistry()
+	journals, err := journal.New(journal.Config{
+		Conn: e.Conns.Cloud, Retention: 25 * time.Hour, Metrics: registry,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Journal = journals
+	stop := e.project(t, nil)
+	e.commit(t, read(t, 1, 0, "false"), observed(1, 1, e.at, "lock", "true"))
+	certain := func() bool {
+		got := e.states(t, org, domain.StateFilter{})
+		return len(got) == 1 && string(got[0].Channel.Value) == "true" && got[0].Certain
+	}
+	streamstest.Eventually(t, "a certain state", certain)
+	stop()
+	short, err := journal.New(journal.Config{Conn: e.Conns.Cloud, Retention: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := short.Declare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last := e.index.Position()
+	streamstest.Eventually(t, "the events have expired", func() bool {
+		_, kept, err := e.Journal.StoredAt(t.Context(), 0, last)
+		return err == nil && !kept
+	})
+	if err := journals.Declare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.project(t, nil)
+	e.commit(t, observed(1, 1, e.at, "lock", "false"), observed(1, 1, e.at, "lock", "true"))
+	e.await(t, "the states after the journal was idle")
+	if !certain() {
+		t.Errorf("states are %+v, want certain ones", e.states(t, org, domain.StateFilter{}))
+	}
+	if n := streamstest.MetricValue(t, registry, "hubcloud_journal_missing_total"); n != 0 {
+		t.Errorf("%v commits count as expired unread, want none", n)
+	}
+}
+
+// read returns the record of a complete read of a hub with a lock.
+func read(t *testing.T, n int, after uint64, value string) journal.Record {
+	t.Helper()
+	records, err := devicestate.MarshalRead(devicestate.Read{
+		After: after, EpochID: domain.NewEpochID(uint32(n)), Complete: true, All: []int64{1},
+		Devices: []devicestate.ReadDevice{{ID: 1, Channels: []domain.Channel{{
+			Key: "lock", Kind: "lock", Available: true, Value: []byte(value),
+			Status: domain.ChannelSynchronized,
+		}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return journal.Record{
+		Hub: projectionstest.HubID(n), Kind: journal.KindState,
+		EpochID: domain.NewEpochID(uint32(n)), OrgID: org, Payload: records[0],
+	}
+}
+
+func TestStateFilters(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	one, two := e.addHub(t, org, 1), e.addHub(t, org, 2)
+	e.project(t, nil)
+	start := e.at
+	e.commit(t,
+		observed(1, 1, start, "lock", "true"), observed(1, 1, start, "battery", "9"),
+		observed(2, 1, start.Add(365*24*time.Hour), "lock", "false"), // its clock is a year ahead
+		event(2, "channel.desired", 1, start, `{"key":"lock","endpoint":0,"value":true}`),
+		event(2, "device.unavailable", 1, start, `{}`),
+	)
+	e.at = e.at.Add(time.Hour)
+	e.commit(t, observed(1, 2, start.Add(-365*24*time.Hour), "lock", "false")) // a year behind
+	e.await(t, "all states")
+	for name, tc := range map[string]struct {
+		filter domain.StateFilter
+		want   []string
+	}{
+		"nothing": {domain.StateFilter{}, []string{
+			fmt.Sprint(one, "/1/battery"), fmt.Sprint(one, "/1/lock"), fmt.Sprint(one, "/2/lock"),
+			fmt.Sprint(two, "/1/lock"),
+		}},
+		"site": {domain.StateFilter{SiteID: new(projectionstest.SiteID(2))}, nil},
+		"hub":  {domain.StateFilter{HubID: &two}, []string{fmt.Sprint(two, "/1/lock")}},
+		"key": {
+			domain.StateFilter{Key: new("battery")}, []string{fmt.Sprint(one, "/1/battery")},
+		},
+		"value": {domain.StateFilter{Value: new(true)}, []string{fmt.Sprint(one, "/1/lock")}},
+		"status": {
+			domain.StateFilter{Status: new(domain.ChannelPending)},
+			[]string{fmt.Sprint(two, "/1/lock")},
+		},
+		"available": {
+			domain.StateFilter{Available: new(false)}, []string{fmt.Sprint(two, "/1/lock")},
+		},
+		"key and value": {
+			domain.StateFilter{Key: new("lock"), Value: new(false), HubID: &one},
+			[]string{fmt.Sprint(one, "/2/lock")},
+		},
+		"observed_before": {
+			domain.StateFilter{ObservedBefore: new(start.Add(time.Minute)), Key: new("lock")},
+			[]string{fmt.Sprint(one, "/1/lock"), fmt.Sprint(two, "/1/lock")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			after := domain.StatePosition{}
+			for { // one item a page
+				page, err := e.store.States(t.Context(), org, tc.filter, 1, after)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range page.Data {
+					got = append(got, fmt.Sprintf("%s/%d/%s", s.HubID, s.DeviceID, s.Channel.Key))
+					after = domain.StatePosition{
+						HubID: s.HubID, DeviceID: s.DeviceID, Key: s.Channel.Key,
+						Endpoint: s.Channel.Endpoint,
+					}
+				}
+				if !page.HasMore {
+					break
+				}
+			}
+			if !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("states are %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// A channel that reports all the time costs one row update in a flush.
+func TestWritesAreCoalesced(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	hub := e.addHub(t, org, 1)
+	e.project(t, func(cfg *projector.Config) { cfg.FlushInterval = 200 * time.Millisecond })
+	begun := time.Now()
+	for n := range 500 {
+		e.commit(t, observed(1, 1, e.at, "power", fmt.Sprint(n)))
+	}
+	e.await(t, "the last value")
+	flushes := int64(time.Since(begun)/(200*time.Millisecond)) + 1
+	conn, err := pgx.ConnectConfig(t.Context(), e.store.ConnConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var updates int64
+	const query = "SELECT pg_stat_force_next_flush(), " +
+		"(SELECT n_tup_upd FROM pg_stat_all_tables WHERE relid = 'reported_channels'::regclass)"
+	if err := conn.QueryRow(t.Context(), query).Scan(nil, &updates); err != nil {
+		t.Fatal(err)
+	}
+	if updates > flushes {
+		t.Errorf("500 reports of %s made %d updates of the row, want at most %d", hub, updates, flushes)
+	}
+}
+
+// What the cloud cannot know of a command is not certain, and the hub is to be asked about it.
+func TestStatusInDoubt(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.at = e.at.Add(-time.Hour) // the command has been pending for long
+	hub := e.addHub(t, org, 1)
+	e.project(t, nil)
+	inDoubt := func() bool {
+		hubs, err := e.store.HubsInDoubt(t.Context())
+		if err != nil && domain.CodeOf(err) != domain.CodeServiceUnavailable {
+			t.Fatal(err)
+		}
+		return slices.Contains(hubs, hub)
+	}
+	certain := func() bool {
+		got := e.states(t, org, domain.StateFilter{})
+		return len(got) == 1 && got[0].Certain
+	}
+	e.commit(t, observed(1, 1, e.at, "lock", "true"))
+	streamstest.Eventually(t, "a hub that was never asked is in doubt", inDoubt)
+	e.commit(t, read(t, 1, e.seqs[hub], "true"))
+	streamstest.Eventually(t, "a certain state", certain)
+	if inDoubt() {
+		t.Error("a hub that was asked is in doubt")
+	}
+	e.commit(t, event(1, "channel.desired", 1, e.at, `{"key":"lock","endpoint":0,"value":false}`))
+	streamstest.Eventually(t, "a command without an outcome", inDoubt)
+	if certain() {
+		t.Error("a command that is pending for an hour is certain")
+	}
+	e.commit(t, event(1, "channel.status", 1, e.at, `{"key":"lock","endpoint":0,"status":"failed"}`))
+	streamstest.Eventually(t, "a failed command is certain", func() bool {
+		got := e.states(t, org, domain.StateFilter{Status: new(domain.ChannelFailed)})
+		return len(got) == 1 && got[0].Certain && !inDoubt()
+	})
+}

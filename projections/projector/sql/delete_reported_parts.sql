@@ -1,0 +1,2 @@
+WITH gone AS (DELETE FROM reported_devices WHERE hub_id = ANY ($1::text[]))
+DELETE FROM reported_channels WHERE hub_id = ANY ($1::text[])

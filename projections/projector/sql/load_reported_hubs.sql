@@ -1,0 +1,2 @@
+SELECT hub_id, epoch, seq, event_seq, at, since, doubt, doubt_number, read_after, read_number, was_read, forgotten
+FROM reported_hubs WHERE hub_id = ANY ($1::text[])

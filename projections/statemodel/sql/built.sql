@@ -1,1 +1,0 @@
-SELECT coalesce(bool_and(built), false) FROM {schema}.checkpoints

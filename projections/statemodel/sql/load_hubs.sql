@@ -1,2 +1,0 @@
-SELECT hub_id, epoch, seq, event_seq, at, since, doubt, doubt_number, read_after, read_number, was_read, forgotten
-FROM {schema}.hubs WHERE hub_id = ANY ($1::text[])

@@ -1,1 +1,0 @@
-UPDATE {schema}.hubs SET doubt = seq, doubt_number = 0, certain = false WHERE journal = $1

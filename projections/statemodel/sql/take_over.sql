@@ -1,1 +1,0 @@
-UPDATE {schema}.leader SET term = term + 1 RETURNING term
