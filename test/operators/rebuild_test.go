@@ -196,7 +196,7 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 	s.CLI("projections", "drop")
 	if left := query[string](
 		t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_%'",
-	); len(left) != 2 { // one has the last reported states
-		t.Errorf("schemas after drop: got %v, want two", left)
+	); len(left) != 1 {
+		t.Errorf("schemas after drop: got %v, want one", left)
 	}
 }

@@ -70,16 +70,16 @@ func TestStatesAreRebuilt(t *testing.T) {
 		t.Errorf("before the change: got differences %s, want none", differences)
 	}
 	schema := query[string](
-		t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_state\\_%'",
+		t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_%'",
 	)[0]
 	changed := query[string](t, s, fmt.Sprintf(
-		"UPDATE %s.channels SET value = CASE value WHEN 'true' THEN 'false' ELSE 'true' END "+
+		"UPDATE %s.reported_channels SET value = CASE value WHEN 'true' THEN 'false' ELSE 'true' END "+
 			"WHERE hub_id = '%s' AND device_id = 1 AND key = 'lock' RETURNING value",
 		schema, hub.ID(),
 	))
 	differences := verify(t, s)
 	want := fmt.Sprintf(
-		`{"table":"channels","key":{"hub_id":%q,"device_id":"1","key":"lock","endpoint":"0"},`+
+		`{"table":"reported_channels","key":{"hub_id":%q,"device_id":"1","key":"lock","endpoint":"0"},`+
 			`"what":"changed","column":"value","live":%q`, hub.ID(), changed[0],
 	)
 	if len(differences) != 1 || !strings.Contains(string(differences[0]), want) {
