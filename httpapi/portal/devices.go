@@ -82,7 +82,7 @@ type deviceChannel struct {
 	// Text is the displayed value, with its unit.
 	Text string
 	Unit string
-	// Value is the JSON of the value reported last, Desired that of the last command. Both are
+	// Value is the JSON of the value reported last, Desired the JSON of the last command's. Both are
 	// "null" for none.
 	Value   string
 	Desired string
@@ -91,6 +91,9 @@ type deviceChannel struct {
 	Status      domain.ChannelStatus
 	// StatusTag and StatusText explain Status; empty if there is nothing to explain.
 	StatusTag, StatusText string
+	// WakesAt is when a device that sleeps is expected to wake, and to do a pending command; zero for
+	// others.
+	WakesAt time.Time
 	// ObservedAt is when Value was reported, zero if it was not.
 	ObservedAt time.Time
 	Available  bool
@@ -101,7 +104,7 @@ type deviceChannel struct {
 }
 
 // listDevices asks a hub for its devices, and for the values of the devices of a page. A device
-// whose values the hub does not return has a Failure. The error is that of the read models or of
+// whose values the hub does not return has a Failure. The error comes from the read models or from
 // the hub's list.
 func (p *Portal) listDevices(
 	ctx context.Context, org string, hub domain.HubID, request devicesRequest,
@@ -270,9 +273,11 @@ func deviceOf(hub domain.HubID, d domain.Device, label domain.DeviceLabel) hubDe
 	}
 	for _, c := range d.Channels {
 		device.Available = device.Available && c.Available
-		device.Channels = append(
-			device.Channels, channelOf(hub, d.ID, c, hasSeveral(d.Channels, c.Key)),
-		)
+		shown := channelOf(hub, d.ID, c, hasSeveral(d.Channels, c.Key))
+		if c.Status == domain.ChannelPending {
+			shown.WakesAt = timeOf(d.WakesAt)
+		}
+		device.Channels = append(device.Channels, shown)
 	}
 	return device
 }

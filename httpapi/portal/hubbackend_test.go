@@ -111,6 +111,7 @@ func (b *hubBackend) signIn(t *testing.T, email string) {
 // of every status.
 func hubDevices() []domain.Device {
 	unit, observed := "%", "2026-01-02T03:04:05.000000Z"
+	wakes := time.Now().Add(time.Hour).UTC().Format(domain.TimeLayout)
 	channel := func(key, value, desired string, status domain.ChannelStatus) domain.Channel {
 		return domain.Channel{
 			Key: key, Kind: key, Readable: true, Writable: true, Available: true,
@@ -130,7 +131,7 @@ func hubDevices() []domain.Device {
 				},
 			},
 		},
-		{ID: 2, Name: "Thermostat", Channels: []domain.Channel{
+		{ID: 2, Name: "Thermostat", WakesAt: &wakes, Channels: []domain.Channel{
 			channel("heating_setpoint", "21.5", "null", domain.ChannelSynchronized),
 			channel("mode", `"heat"`, `"eco"`, domain.ChannelPending),
 			channel(

@@ -40,6 +40,7 @@ func TestHubPages(t *testing.T) {
 		b.path: {
 			"2.4.1", "Guests", "-61 dBm", "unlocked", "Not done", "Setting to", "Failed", "87 %",
 			`type="color"`, `max="30"`, "Lobby", "Open pairing",
+			"The device sleeps and is expected to wake <time",
 		},
 		b.path + "/devices/1":  {"Name and room", "Forget", "Charts"},
 		b.path + "/events":     {"No events.", "− 1 hour", "All devices", "Times are in UTC"},
