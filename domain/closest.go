@@ -37,7 +37,7 @@ func lettersOf(name string) string {
 // neighbor to get b.
 func editDistance(a, b string) int {
 	from, to := []rune(a), []rune(b)
-	// rows holds the distances of the beginnings of from to those of to.
+	// rows holds the distances from the beginnings of from to the beginnings of to.
 	rows := make([][]int, len(from)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(to)+1)

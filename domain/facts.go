@@ -142,7 +142,7 @@ type ConditionSeen struct {
 // one.
 type Occurrence struct {
 	HubID HubID `json:"hub_id"`
-	// Condition identifies the condition among those of the hub.
+	// Condition identifies the condition among the hub's conditions.
 	Condition string    `json:"condition"`
 	Since     time.Time `json:"since"`
 }
@@ -151,7 +151,7 @@ type Occurrence struct {
 type MailPreferencesSet struct {
 	OrgID    string `json:"org_id"`
 	MemberID string `json:"member_id"`
-	// Severities are those of the conditions. Without any the member gets no mails.
+	// Severities are the severities to mail about. Without any the member gets no mails.
 	Severities []Severity `json:"severities"`
 	// Sites are the sites of the conditions; nil means all sites.
 	Sites []string `json:"sites"`
@@ -258,7 +258,7 @@ func (f HubLogBegun) Epoch() Epoch { return Epoch{ID: f.EpochID, After: f.After}
 
 // HubLogRestored records that the hub's event log was restored from a backup with the rest of the
 // installation. Events stored after the backup are lost. What is stored from now on has another
-// epoch, so that the cursor of a lost event is not taken for that of a new one. Names and rooms
+// epoch, so that the cursor of a lost event is not taken for a new event's. Names and rooms
 // stay as the backup has them.
 type HubLogRestored struct {
 	HubID   HubID   `json:"hub_id"`

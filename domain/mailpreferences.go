@@ -7,7 +7,7 @@ const MaxMailSites = 200
 
 // MailPreferences are the conditions that a member gets mails about.
 type MailPreferences struct {
-	// Severities are those of the conditions. Without any the member gets no mails.
+	// Severities are the severities to mail about. Without any the member gets no mails.
 	Severities []Severity
 	// Sites are the sites of the conditions; nil means all sites.
 	Sites []string

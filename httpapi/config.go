@@ -110,7 +110,7 @@ type Config struct {
 	HubTimeout time.Duration
 
 	// TrustedProxies are the networks whose X-Forwarded-For is trusted. If empty, a client's
-	// address is that of its connection.
+	// address is its connection's.
 	TrustedProxies []netip.Prefix
 
 	// Draining is closed when the service begins to stop: open streams end, waiting requests answer

@@ -10,7 +10,7 @@ import (
 	"hubcloud/domain"
 )
 
-// feed is what pages and streams of events read: one hub's log, or that of an organization.
+// feed is what pages and streams of events read: one hub's log, or an organization's feed.
 type feed interface {
 	// Part and Follow are as those of Events.
 	Part(

@@ -143,7 +143,7 @@ func (l *tlsListener) answerPlain(c *conn, err error) {
 	}
 }
 
-// beginsRequest reports whether the first bytes of a connection may be those of an HTTP request.
+// beginsRequest reports whether the first bytes of a connection may begin an HTTP request.
 func beginsRequest(head [5]byte) bool {
 	for _, b := range head {
 		if (b < 'A' || b > 'Z') && b != ' ' && b != '/' {

@@ -55,7 +55,7 @@ const shardParts = 2
 // New returns a bridge over the broker's connections and buckets. It writes the journals, appends
 // to the hubs' logs, starts their new epochs in directory, and looks up the owners of hubs in
 // ownership, which must be loaded when Run begins. view.Run must run while the bridge does. The
-// error is that of cfg.Validate.
+// error is cfg.Validate's.
 func New(
 	conns *streams.Conns, buckets *streams.Buckets, journals Journals, logs ingest.Logs,
 	directory ingest.Directory, ownership ingest.Ownership, view *presence.View, cfg Config,
@@ -99,7 +99,7 @@ func New(
 func (b *Bridge) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	var faults sync.WaitGroup
-	faults.Go(func() { _ = b.faults.Run(watching) }) // the error is that of the context
+	faults.Go(func() { _ = b.faults.Run(watching) }) // the context's error
 	defer faults.Wait()
 	defer stop()
 	return b.leases.Run(ctx, b.serve)

@@ -180,7 +180,7 @@ func connect(
 // errFull is nats.go's error of a server that has reached its limit of connections.
 var errFull = errors.New("nats: " + nats.MAX_CONNECTIONS_ERR)
 
-// closedByServer reports whether err is that of a new connection that the server closed, as a
+// closedByServer reports whether err means that the server closed a new connection, as a
 // server does that has reached its limit of connections.
 func closedByServer(err error) bool {
 	return errors.Is(err, errFull) || errors.Is(err, io.EOF) ||

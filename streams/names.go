@@ -11,7 +11,7 @@ import (
 // Account is the name of an account of the broker.
 type Account string
 
-// The accounts besides those of shards and taps.
+// The accounts besides the shards' and taps'.
 const (
 	AccountSys   Account = "SYS"
 	AccountCloud Account = "CLOUD"
@@ -48,7 +48,7 @@ func HubEventSubject(hub domain.HubID) string { return "log." + string(hub) + ".
 // from an older name.
 func CloudEventSubject(hub domain.HubID) string { return "log." + string(hub) + ".event.link" }
 
-// IsEventSubject reports whether a subject of a hub's log is that of an event rather than of a
+// IsEventSubject reports whether a subject of a hub's log belongs to an event rather than to a
 // command.
 func IsEventSubject(subject string) bool {
 	_, rest, _ := strings.Cut(subject, ".")

@@ -17,7 +17,7 @@ const (
 
 // AwaitSubscribed waits until the broker has confirmed the subscriptions that nc has made. While
 // the broker does not answer, AwaitSubscribed logs a warning and tries again; the client repeats
-// the subscriptions when its connection is back. The error is that of ctx, if ctx ends first.
+// the subscriptions when its connection is back. The error is ctx's, if ctx ends first.
 func AwaitSubscribed(ctx context.Context, nc *nats.Conn, logger *slog.Logger) error {
 	for warned := false; ; {
 		attempt, cancel := context.WithTimeout(ctx, confirmTimeout)

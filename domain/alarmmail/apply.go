@@ -51,7 +51,7 @@ func (r *Record) Apply(at time.Time, c Change, org domain.OrgState, rules Rules)
 	}
 }
 
-// begin makes the entry that of an occurrence that is mailed at a time.
+// begin makes the entry stand for an occurrence that is mailed at a time.
 func (e *entry) begin(c attention.Condition, hub Hub, at time.Time, title string) {
 	e.Kind, e.Severity, e.Title = c.Kind, c.Severity, title
 	e.Since, e.Began = c.Since.UTC(), c.Began.UTC()

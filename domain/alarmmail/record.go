@@ -93,7 +93,7 @@ type outgoing struct {
 	MemberID string    `json:"member_id"`
 	At       time.Time `json:"at"`
 	Notices  []uint64  `json:"notices"`
-	// Digest, Urgent, More and Standing are those of Mail.
+	// Digest, Urgent, More and Standing are as in Mail.
 	Digest   bool `json:"digest,omitempty"`
 	Urgent   bool `json:"urgent,omitempty"`
 	More     int  `json:"more,omitempty"`

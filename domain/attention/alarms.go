@@ -17,13 +17,13 @@ type Meaning string
 
 // The meanings of reports that are no conditions.
 const (
-	// MeansEvent is that of reports that are only events, such as those about the use of a door, and
+	// MeansEvent marks reports that are only events, such as reports about the use of a door, and
 	// of all reports whose words are not known.
 	MeansEvent Meaning = "event"
-	// MeansRejected is that of a rejected code: an event that deserves a look. It is a typing error
+	// MeansRejected marks a rejected code: an event that deserves a look. It is a typing error
 	// mostly.
 	MeansRejected Meaning = "rejected"
-	// MeansIdle is that of the end of what was reported before.
+	// MeansIdle marks the end of what was reported before.
 	MeansIdle Meaning = "idle"
 )
 

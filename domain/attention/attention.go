@@ -52,7 +52,7 @@ func (k Kind) rank() int {
 	return 1
 }
 
-// OfHub reports whether the kind is that of conditions of hubs, not of devices.
+// OfHub reports whether conditions of the kind are about a hub, not about a device.
 func (k Kind) OfHub() bool { return k == Offline || k == NotHeard }
 
 // Urgent reports whether a condition is an alarm of a device: somebody must act at once, such as on
@@ -73,7 +73,7 @@ const outcomeTime = time.Minute
 
 // Condition is something that needs attention.
 type Condition struct {
-	// ID identifies the condition among those of its hub.
+	// ID identifies the condition among its hub's conditions.
 	ID       string
 	Kind     Kind
 	Severity domain.Severity
@@ -85,7 +85,7 @@ type Condition struct {
 	// Key and Endpoint are of the channel; empty for a condition of a device or a hub.
 	Key      string
 	Endpoint int64
-	// Value is the reported value, and Wanted that of the last command; nil for none.
+	// Value is the reported value, and Wanted the value of the last command; nil for none.
 	Value, Wanted json.RawMessage
 	// Event is what an alarm channel reports.
 	Event string

@@ -46,7 +46,7 @@ func IsGap(err error) bool {
 }
 
 // gapOf returns the GapError of an event that marks a gap, and nil for other events. The second
-// error is that of data that cannot be decoded.
+// error means that the data cannot be decoded.
 func gapOf(event Event) (beside, failed error) {
 	gap := &GapError{Event: event}
 	switch event.Type {

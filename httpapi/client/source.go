@@ -11,7 +11,7 @@ import (
 // source is an ordered sequence of events that the service pages and streams: the log of a hub, or
 // the feed of the organization.
 type source struct {
-	// path is that of the pages. The stream's is path and /stream.
+	// path is the path of the pages. The stream's is path and /stream.
 	path string
 	// filter is sent with every request.
 	filter url.Values

@@ -39,7 +39,7 @@ type queuedAlarm struct {
 	OrgID    string `json:"org_id"`
 	OrgName  string `json:"org_name"`
 	MemberID string `json:"member_id"`
-	// Notices, Digest and Standing are those of alarmmail.Mail. More is how many notices the mail
+	// Notices, Digest and Standing are as in alarmmail.Mail. More is how many notices the mail
 	// leaves out.
 	Notices  []alarmmail.Notice `json:"notices"`
 	Digest   bool               `json:"digest,omitempty"`

@@ -99,5 +99,5 @@ func unitOf(event logEvent, devices map[int64]deviceInfo) string {
 	return units[c.Key]
 }
 
-// channelName returns a channel's name among those of its device: "switch/1".
+// channelName returns a channel's name within its device: "switch/1".
 func channelName(key string, endpoint int64) string { return key + "/" + formatInt(endpoint) }

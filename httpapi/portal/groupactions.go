@@ -22,7 +22,7 @@ type groupActionView struct {
 	Action groupAction
 	// Value is what was typed, with Problem if it was rejected.
 	Value, Problem string
-	// Hubs are the choices of a hub, and Rooms those of a room. Hub and Room are the chosen ones.
+	// Hubs are the choices of a hub, and Rooms the choices of a room. Hub and Room are the chosen ones.
 	Hubs  []hubState
 	Rooms []string
 	Hub   domain.HubID

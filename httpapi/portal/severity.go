@@ -12,15 +12,15 @@ type eventSeverity int
 
 // The severities, in the order of their weight.
 const (
-	// severityRoutine is that of readings, such as a temperature, and of lights and motion.
+	// severityRoutine is for readings, such as a temperature, and of lights and motion.
 	severityRoutine eventSeverity = iota
-	// severityNotable is that of what people do, such as locking a door or sending a command, and
+	// severityNotable is for what people do, such as locking a door or sending a command, and
 	// of changes of devices, access codes and rules.
 	severityNotable
-	// severityWarning is that of what needs attention soon: a hub or a device that is out of reach,
+	// severityWarning is for what needs attention soon: a hub or a device that is out of reach,
 	// a low battery, a rejected code.
 	severityWarning
-	// severityAlarm is that of what needs attention at once: smoke, leaks, tampering, jams.
+	// severityAlarm is for what needs attention at once: smoke, leaks, tampering, jams.
 	severityAlarm
 )
 
@@ -42,13 +42,13 @@ func (s eventSeverity) String() string { return severityNames[s] }
 // severityRules are the rules by which events have severities. Pages pass them to their scripts, so
 // that both have the same.
 type severityRules struct {
-	// Types are those of events by type. Other types but channel.observed are notable.
+	// Types are the severities of events by type. Other types but channel.observed are notable.
 	Types map[string]eventSeverity `json:"types"`
-	// Triggered are those of boolean channels that are true, by key. Their end is notable.
+	// Triggered are the severities of boolean channels that are true, by key. Their end is notable.
 	Triggered map[string]eventSeverity `json:"triggered"`
-	// Reported are those of every report of a channel, by key.
+	// Reported are the severities of every report of a channel, by key.
 	Reported map[string]eventSeverity `json:"reported"`
-	// Alarms are those of reports of alarm channels, by attention.AlarmKey. Others and the end of
+	// Alarms are the severities of reports of alarm channels, by attention.AlarmKey. Others and the end of
 	// an alarm are notable.
 	Alarms map[string]eventSeverity `json:"alarms"`
 	// Vague are the events of alarm channels for which the type is looked up in Alarms instead.

@@ -13,7 +13,7 @@ const (
 	longestZone = 64
 )
 
-// zone returns the reader's time zone: that of the cookie, or UTC.
+// zone returns the reader's time zone: the cookie's, or UTC.
 func (req *request) zone() *time.Location {
 	cookie, err := req.http.Cookie(zoneCookie)
 	if err != nil {

@@ -128,7 +128,7 @@ type Commands struct {
 }
 
 // New returns Commands that send to hubs and record in logs. The caller must call Close before it
-// closes hubs, logs and cfg.Keys. The error is that of cfg.Validate.
+// closes hubs, logs and cfg.Keys. The error is cfg.Validate's.
 func New(logs Logs, hubs Hubs, cfg Config) (*Commands, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {

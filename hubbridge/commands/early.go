@@ -16,7 +16,7 @@ type earlyRecord struct {
 	// for every key.
 	record
 	commands *Commands
-	// ctx is that of the call. The record may have to be waited for after execute has returned.
+	// ctx is the call's context. The record may have to be waited for after execute has returned.
 	calling context.Context
 	// work is the storing of the record, and its withdrawal. err is the error of the former, valid
 	// once appended is closed.

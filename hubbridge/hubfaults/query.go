@@ -23,7 +23,7 @@ const (
 
 // question asks the replica that serves a shard for faults.
 type question struct {
-	// HubID is the hub whose faults are wanted; "" asks for those of every hub of the shard.
+	// HubID is the hub whose faults are wanted; "" asks for the faults of every hub of the shard.
 	HubID domain.HubID `json:"hub_id"`
 }
 
@@ -67,7 +67,7 @@ type Reader struct{ conns *streams.Conns }
 // NewReader returns a Reader.
 func NewReader(conns *streams.Conns) *Reader { return &Reader{conns} }
 
-// Hub returns the present faults of a hub. The error is ErrNotServed, or that of ctx.
+// Hub returns the present faults of a hub. The error is ErrNotServed or ctx's.
 func (r *Reader) Hub(ctx context.Context, hub domain.HubID) ([]Fault, error) {
 	a, err := r.ask(ctx, streams.ShardOf(hub, len(r.conns.Shards)), question{HubID: hub})
 	return a.Faults, err

@@ -85,7 +85,7 @@ type Keys struct {
 }
 
 // New returns Keys in the bucket of the account that conns.Cloud is connected to. The caller must
-// call Close before it closes the connections. The error is that of cfg.Validate.
+// call Close before it closes the connections. The error is cfg.Validate's.
 func New(conns *streams.Conns, cfg Config) (*Keys, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {

@@ -49,7 +49,7 @@ type AuthorityConfig struct {
 	// if they do not exist. Unused with an external authority.
 	Dir string
 	// CertificateFile and KeyFile are the paths (PEM) of an external authority. The first
-	// certificate is the authority's, followed by those of the authorities above it. The key must
+	// certificate is the authority's, followed by the certificates of the authorities above it. The key must
 	// not be encrypted. Both or neither must be set. Default to the service's own authority.
 	CertificateFile, KeyFile string
 	// AlsoFile is the path (PEM) of the certificates of further authorities, used while one
@@ -91,7 +91,7 @@ func (c AuthorityConfig) Validate() error {
 // and of hubs. It is safe for concurrent use.
 type Authority struct {
 	cfg AuthorityConfig
-	// chain is the authority's certificate and those of the authorities above it. The last may be
+	// chain is the certificates of the authority and of the authorities above it. The last may be
 	// self-signed.
 	chain []*x509.Certificate
 	key   crypto.Signer

@@ -30,15 +30,15 @@ type Shard struct {
 	hubs map[domain.HubID]*hubState
 	// ready holds the hubs that wait for a worker, in order.
 	ready []*hubState
-	// flushes holds the hubs whose checkpoint must be written, each in the list of its tick: that of
-	// the next tick is flushes[nextFlush], those of the following ticks come after it, in a circle.
+	// flushes holds the hubs whose checkpoint must be written, each in the list of its tick: the
+	// next tick's list is flushes[nextFlush], and the following ticks' come after it, in a circle.
 	flushes   [][]*hubState
 	nextFlush int
 	// bytes is the size of all messages in inboxes.
 	bytes int
 	// reportedBytes is the value of bytes at the last tick, which the metric shows.
 	reportedBytes int
-	// workers is the number of workers that handle hubs, and parked that of those that wait for
+	// workers is the number of workers that handle hubs, and parked the number that wait for
 	// more to do: each value in work ends the wait of one. spawnWorker starts the goroutine of
 	// another worker; it is nil before Run.
 	workers, parked int

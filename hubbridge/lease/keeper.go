@@ -116,7 +116,7 @@ type Keeper struct {
 	share []int
 }
 
-// NewKeeper returns a keeper. The error is that of cfg.Validate.
+// NewKeeper returns a keeper. The error is cfg.Validate's.
 func NewKeeper(cfg Config) (*Keeper, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {

@@ -65,7 +65,7 @@ func (t *term) held() bool { return streams.Elapsed(*t.requested.Load()) < t.hol
 
 // holdLease runs serve while it renews the lease, which was requested at the given time, and
 // releases the lease when serve has returned. cancel ends ctx when the lease is lost. The error is
-// that of serve.
+// serve's.
 func (l *loop) holdLease(
 	ctx context.Context, cancel context.CancelCauseFunc, group int, revision uint64,
 	requested time.Time,

@@ -26,10 +26,10 @@ type Keeper struct {
 	hubs map[domain.HubID]*hub
 	// asks are the hubs that are to be asked.
 	asks map[domain.HubID]*ask
-	// folds are the looks at logs and the snapshots that are due, and foldsAt when more are looked
-	// for.
-	folds   []domain.HubID
-	foldsAt time.Time
+	// due holds the hubs whose logs must be checked or snapshotted, and nextScan is when it is
+	// refilled.
+	due      []domain.HubID
+	nextScan time.Time
 }
 
 // hub is what a Keeper knows of a hub that it serves. Only the goroutine of Run and the worker that
@@ -50,21 +50,20 @@ type hub struct {
 type ask struct {
 	due      time.Time
 	failures int
-	// epoch is that of the last read that was made, and notBefore the time of the next one in the
-	// same epoch.
+	// epoch is the log's epoch at the last read, and notBefore the time of the next read in it.
 	epoch     domain.EpochID
 	notBefore time.Time
 	running   bool
 	// again is set by an event that came while the hub was being asked.
 	again bool
-	// done is set on a read that was made. It is kept until due, before which there is no other.
+	// done reports that the read has been made. The entry stays until due to enforce MinInterval.
 	done bool
 	// devices are those to be asked for by themselves once devicesDue has come.
 	devices    map[int64]struct{}
 	devicesDue time.Time
 }
 
-// New returns a Keeper, which receives commits from now on. The error is that of cfg.Validate.
+// New returns a Keeper, which receives commits from now on. The error is cfg.Validate's.
 func New(cfg Config) (*Keeper, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -169,10 +168,10 @@ func (k *Keeper) countWaiting() {
 }
 
 const (
-	// askTick is how often due reads are looked for, and hubTick how often all hubs are.
+	// askTick and hubTick are the intervals of the scans for due reads and of all hubs.
 	askTick = 200 * time.Millisecond
 	hubTick = 5 * time.Second
-	// foldTick is how often due looks at logs are looked for.
+	// foldTick is the interval of the scans for due checks of logs.
 	foldTick = time.Second
 	// checkers is how many logs are folded at the same time.
 	checkers = 2
@@ -276,16 +275,16 @@ func (k *Keeper) startReads(ctx context.Context, workers *errgroup.Group) {
 // startFolds starts the looks at logs and the snapshots that are due.
 func (k *Keeper) startFolds(ctx context.Context, workers *errgroup.Group) {
 	k.mu.Lock()
-	if now := k.cfg.Now(); !k.foldsAt.After(now) {
-		k.foldsAt = now.Add(min(foldTick, k.cfg.Settle))
+	if now := k.cfg.Now(); !k.nextScan.After(now) {
+		k.nextScan = now.Add(min(foldTick, k.cfg.Settle))
 		for id, h := range k.hubs {
 			if !h.busy && !h.checkAt.After(now) && !h.snapshotAt.After(now) {
 				h.busy = true
-				k.folds = append(k.folds, id)
+				k.due = append(k.due, id)
 			}
 		}
 	}
-	waiting := len(k.folds)
+	waiting := len(k.due)
 	k.mu.Unlock()
 	for range min(waiting, checkers) {
 		workers.TryGo(func() error {
@@ -299,12 +298,12 @@ func (k *Keeper) startFolds(ctx context.Context, workers *errgroup.Group) {
 // runFold looks at one of the logs that are due, and reports whether there was one.
 func (k *Keeper) runFold(ctx context.Context) bool {
 	k.mu.Lock()
-	if len(k.folds) == 0 || ctx.Err() != nil {
+	if len(k.due) == 0 || ctx.Err() != nil {
 		k.mu.Unlock()
 		return false
 	}
-	id := k.folds[0]
-	k.folds = k.folds[1:]
+	id := k.due[0]
+	k.due = k.due[1:]
 	h := k.hubs[id]
 	k.mu.Unlock()
 	if h == nil {

@@ -15,9 +15,9 @@ const (
 	outcomeStored  = "stored"
 	outcomePartial = "partial"
 	outcomeFailed  = "failed"
-	// outcomeDevice is that of a read of single devices, after events about them.
+	// outcomeDevice marks a read of single devices, after events about them.
 	outcomeDevice = "device"
-	// outcomeNothing is that of a snapshot of a hub of which nothing is known.
+	// outcomeNothing marks a snapshot of a hub of which nothing is known.
 	outcomeNothing = "nothing"
 )
 

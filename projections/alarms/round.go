@@ -32,7 +32,7 @@ const (
 // leader is what the process that mails knows.
 type leader struct {
 	*Notifier
-	// records are those of all organizations that have any.
+	// records are the records of all organizations that have any.
 	records map[string]*record
 	// begun reports that mails have begun: later conditions of organizations without a record are
 	// new.

@@ -15,7 +15,7 @@ const (
 	MaxStateBytes = 40 << 10
 	// maxPlainBytes bounds a record of state before it is compressed.
 	maxPlainBytes = 2 << 20
-	// version is that of the encoding. It is stored.
+	// version is the version of the encoding. It is stored.
 	version = 1
 )
 

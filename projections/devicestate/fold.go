@@ -15,7 +15,7 @@ type Entry struct {
 	// Number is the hub's own number of an event of the hub, and the last number that
 	// hub.events_skipped stands for; 0 if it is not known. It is not used for other records.
 	Number uint64
-	// EpochID is that of an event. It is not used for other records.
+	// EpochID is the epoch of an event. It is not used for other records.
 	EpochID domain.EpochID
 	// Event is the stored form of an event (domain.HubEvent); nil for other records.
 	Event []byte

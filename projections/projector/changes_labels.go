@@ -37,7 +37,7 @@ func (c *labelChanges) set(org string, hub domain.HubID, device int64, label dom
 	c.labels.put(key, row)
 }
 
-// clear deletes all labels of a hub, also those of this batch.
+// clear deletes all labels of a hub, including labels of this batch.
 func (c *labelChanges) clear(hub domain.HubID) {
 	if !c.cleared.has(hub) {
 		c.cleared.put(hub, hub)

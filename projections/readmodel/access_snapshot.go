@@ -12,7 +12,7 @@ import (
 
 // AccessSnapshot has the rows that package access keeps in memory, as of one event.
 type AccessSnapshot struct {
-	// Sequence and EventID are those of the last event in the snapshot.
+	// Sequence and EventID belong to the last event in the snapshot.
 	Sequence uint64
 	EventID  string
 	Keys     []query.KeysInForceRow

@@ -22,7 +22,7 @@ const activityRows = 8192
 // one finds that event.
 var errContradiction = errors.New("an event contradicts itself or another")
 
-// load creates the target's tables and fills those of the directory up to a sequence: it folds
+// load creates the target's tables and fills the directory's tables up to a sequence: it folds
 // events into rows, and copies the rows into tables without keys and indexes. It fails with
 // errContradiction if the events must be applied one by one.
 func (b *build) load(ctx context.Context, until uint64) error {

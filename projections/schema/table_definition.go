@@ -30,7 +30,7 @@ func (d Definition) AddKey() string {
 	return "ALTER TABLE " + d.Name + " ADD PRIMARY KEY (" + strings.Join(d.Key, ", ") + ")"
 }
 
-// KeyFirst returns the columns with those of the primary key first, in the order of the key.
+// KeyFirst returns the columns with the primary key's first, in the order of the key.
 func (d Definition) KeyFirst() []Column {
 	columns := make([]Column, 0, len(d.Columns))
 	for _, name := range d.Key {

@@ -58,7 +58,7 @@ type Config struct {
 	// ExpectedHubs is the expected number of hubs, if greater than the number of hub logs on disk.
 	// It is used only for the warning about the limit of open files.
 	ExpectedHubs int
-	// Logger receives the log of the broker and, filtered, that of the NATS server. Defaults to
+	// Logger receives the log of the broker and, filtered, the log of the NATS server. Defaults to
 	// slog.Default().
 	Logger *slog.Logger
 	// Metrics registers the broker's metrics. Without it none are registered.
@@ -133,7 +133,7 @@ func wildcardHost() string {
 // anyPort is a free port of the loopback interface.
 const anyPort = "127.0.0.1:0"
 
-// durableAddr returns the address on which the durable server listens: that of the last run, whose
+// durableAddr returns the address on which the durable server listens: the address of the last run, whose
 // URL is given, if its port is free, so that connections from elsewhere outlive a restart of the
 // service. Otherwise it is anyPort.
 func durableAddr(former string) string {

@@ -116,7 +116,7 @@ type blockCheck struct {
 	// last and stored are the sequence and the time of the last message that was read.
 	last   uint64
 	stored int64
-	// gaps are all missing sequences between messages, damaged those of damaged records.
+	// gaps are all missing sequences between messages, damaged the sequences of damaged records.
 	gaps, damaged []Hole
 }
 

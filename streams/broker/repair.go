@@ -177,7 +177,7 @@ func repairCloud(store string, f StreamFolder, logger *slog.Logger) error {
 	return fmt.Errorf("%w (%w)", ErrUnusable, err)
 }
 
-// diskFull reports whether err is that of a full disk or an exceeded quota.
+// diskFull reports whether err means a full disk or an exceeded quota.
 func diskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

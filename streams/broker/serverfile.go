@@ -25,7 +25,7 @@ const (
 	// RouteSecretName is the name of the file with the password of the cluster's routes.
 	RouteSecretName = "routes.conf"
 	// AuthorityName is the name of the certificate of the authority that signs hubs' certificates.
-	// CertificateName and KeyName are those of the servers' certificate and key.
+	// CertificateName and KeyName are the names of the servers' certificate and key.
 	AuthorityName   = "ca.pem"
 	CertificateName = "broker.pem"
 	KeyName         = "broker-key.pem"
@@ -75,7 +75,7 @@ type ServerFile struct {
 	// MaxStore limits the storage of a server's streams, such as 100GB. Defaults to three quarters
 	// of the disk space that is free when the server starts.
 	MaxStore string
-	// SyncInterval is that of Config.
+	// SyncInterval is as in Config.
 	SyncInterval time.Duration
 }
 

@@ -205,7 +205,7 @@ func (l *Log) checkAdmission(encoded [][]byte) error {
 
 // publish appends encoded events. After a lost answer it sends them again on the same condition, so
 // at most one of the two sends is stored. When the second one conflicts, publish looks for the ids:
-// the events that it conflicts with may be those of the first.
+// it may conflict with the events of the first.
 func (l *Log) publish(
 	ctx context.Context, subject string, expected uint64, encoded [][]byte, ids map[string]bool,
 ) (seq uint64, err error) {

@@ -26,7 +26,7 @@ type Appender struct {
 type Answer struct {
 	// Token is the token that the message was sent with.
 	Token uint64
-	// Sequence is the message's, unless Err is set. Err is one of those of Append.
+	// Sequence is the message's, unless Err is set. Err is one of Append's errors.
 	Sequence uint64
 	Err      error
 }

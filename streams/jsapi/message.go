@@ -38,7 +38,7 @@ func (a API) GetLast(ctx context.Context, stream, subject string) (*jetstream.Ra
 	return a.get(ctx, stream, messageQuestion{LastFor: subject})
 }
 
-// Get returns the message with a sequence from the stream's leader. Errors are those of GetLast.
+// Get returns the message with a sequence from the stream's leader. Errors are as for GetLast.
 func (a API) Get(
 	ctx context.Context, stream string, sequence uint64,
 ) (*jetstream.RawStreamMsg, error) {
@@ -46,7 +46,7 @@ func (a API) Get(
 }
 
 // GetNext returns the first message from a sequence on whose subject matches the filter, from the
-// stream's leader. Errors are those of GetLast.
+// stream's leader. Errors are as for GetLast.
 func (a API) GetNext(
 	ctx context.Context, stream string, from uint64, filter string,
 ) (*jetstream.RawStreamMsg, error) {

@@ -24,7 +24,7 @@ import (
 //	hub-7k2m-q4xd-93ta AWNhZmUAAAAAAAAAKgGbxxxxxxxx
 //	end 1 0a1b2c3d
 //
-// The cursors are those of the API.
+// The cursors are the API's.
 type Checkpoint struct {
 	// Since is the start for hubs without a position; the zero time is their first event.
 	Since time.Time

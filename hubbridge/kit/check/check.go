@@ -35,7 +35,7 @@ type Config struct {
 	// Certificate is that of the enrolment, for hubs that enrol over HTTPS only. Without one, the
 	// enrolment is over HTTP. Hubs must trust its authority.
 	Certificate *tls.Certificate
-	// Serial and Secret are those of the hub. Each is generated if it is empty.
+	// Serial and Secret are the hub's. Each is generated if it is empty.
 	Serial, Secret string
 	// State is a folder that keeps the authority, Serial, Secret and the ports from check to check,
 	// so that a hub can be checked again without a reset. Set fields win over what it holds. Empty
@@ -276,7 +276,7 @@ func (c *Check) address(listener net.Listener) string {
 }
 
 // Run checks the hub and returns the report. It returns once every line is decided or cannot be,
-// after Config.Timeout, or when ctx ends. The error is that of the endpoint.
+// after Config.Timeout, or when ctx ends. The error is the endpoint's.
 func (c *Check) Run(ctx context.Context) (Report, error) {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)

@@ -90,7 +90,7 @@ func (i *inventory) fromEarlierCheck(fingerprint string) bool {
 	return len(i.certificates) == 0 && last >= 0 && i.former[last] == fingerprint
 }
 
-// fingerprints returns those of all certificates of the hub, the last one issued at the end.
+// fingerprints returns the fingerprints of the hub's certificates, the last one issued at the end.
 func (i *inventory) fingerprints() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

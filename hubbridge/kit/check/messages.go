@@ -64,7 +64,7 @@ type state struct {
 type event struct {
 	sum  [sha256.Size]byte // of its stored form
 	kind string
-	// device and data are those of channel events; data is nil for others.
+	// device and data are set for channel events; data is nil for others.
 	device int64
 	data   *channelData
 }

@@ -203,7 +203,7 @@ func (d *Device) First() []Observation {
 	return out
 }
 
-// Remove removes channels from the device and returns those of refs that the device had.
+// Remove removes channels from the device and returns the refs that the device had.
 func (d *Device) Remove(refs ...Ref) []Ref {
 	removed := []Ref{}
 	for _, ref := range refs {

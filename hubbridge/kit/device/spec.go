@@ -14,9 +14,9 @@ import (
 type Spec struct {
 	// Kind is one of Kinds().
 	Kind string `json:"kind"`
-	// Name is the name that the device reports. Defaults to that of the kind, such as "Lock".
+	// Name is the name that the device reports. Defaults to the kind's, such as "Lock".
 	Name string `json:"name,omitempty"`
-	// Manufacturer and Model default to those of the kind.
+	// Manufacturer and Model default to the kind's.
 	Manufacturer string `json:"manufacturer,omitempty"`
 	Model        string `json:"model,omitempty"`
 	// Insecure marks a device that joined without security. An insecure lock or barrier rejects
@@ -34,7 +34,7 @@ type Spec struct {
 	// Min and Max bound the setpoints of a `thermostat`, in °C. Default to 5 and 35.
 	Min *float64 `json:"min,omitempty"`
 	Max *float64 `json:"max,omitempty"`
-	// Latency is how long the device takes for a command. Defaults to that of the kind: tenths of a
+	// Latency is how long the device takes for a command. Defaults to the kind's: tenths of a
 	// second for a switch, seconds for a garage door.
 	Latency Duration `json:"latency,omitempty"`
 	// Values are first values by channel key. A key with an endpoint is written "switch/2".

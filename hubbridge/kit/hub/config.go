@@ -43,7 +43,7 @@ type Config struct {
 
 	// HTTPClient is the client for enrolments. Defaults to a client with a timeout of 30 s.
 	HTTPClient *http.Client
-	// Dial opens the TCP connection to the broker. Defaults to that of a net.Dialer.
+	// Dial opens the TCP connection to the broker. Defaults to a net.Dialer's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// RenewBefore is how long before its certificate expires the hub enrols again. Defaults to 30
 	// days.

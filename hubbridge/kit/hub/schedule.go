@@ -7,7 +7,7 @@ import (
 )
 
 // schedule decides when a hub that cannot connect enrols again: at once after a start, otherwise
-// once per interval. The zero state is that of a hub that has just started.
+// once per interval. The zero state belongs to a hub that has just started.
 type schedule struct {
 	// interval is the least time between enrolments after the first.
 	interval time.Duration
