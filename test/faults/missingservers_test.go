@@ -90,6 +90,18 @@ func TestStartWithoutServers(t *testing.T) {
 			t.Errorf("log: want %s, got\n%s", want, log)
 		}
 	})
+	t.Run("the time is over within a step", func(t *testing.T) {
+		t.Parallel()
+		_, errs, code := harness.RunBinary(
+			t, "serve", "--data-dir", t.TempDir(), "--environment", "dev", "--http", "127.0.0.1:0",
+			"--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
+			"--start-timeout", "100ms",
+		)
+		if want := "100ms (--start-timeout) were too short: "; code != 1 ||
+			!strings.Contains(errs, want) {
+			t.Errorf("got exit code %d, want 1 and %s in\n%s", code, want, errs)
+		}
+	})
 	t.Run("the broker's password is wrong", func(t *testing.T) {
 		t.Parallel()
 		text, err := os.ReadFile(filepath.Join(s.Dir, "nats-credentials.json"))

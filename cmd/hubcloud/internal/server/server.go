@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -64,24 +66,32 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 			p.stop()
 		}
 	}()
+	// late returns err with the flag to raise, if the start's time is over.
+	late := func(err error) error {
+		if time.Since(began) < cfg.StartTimeout || errors.Is(err, errStartTimeout) {
+			return err
+		}
+		return fmt.Errorf("%w: %s (--start-timeout) were too short: %w", errStartTimeout,
+			cfg.StartTimeout, err)
+	}
 	infrastructure, err := p.startInfrastructure(starting)
 	if err != nil {
-		return nil, err
+		return nil, late(err)
 	}
 	logger.Debug("infrastructure started", "after_ms", time.Since(began).Milliseconds())
 	models, err := infrastructure.startReadModels(starting)
 	if err != nil {
-		return nil, err
+		return nil, late(err)
 	}
 	logger.Debug("read models started", "after_ms", time.Since(began).Milliseconds())
 	link, err := models.startHubLink(starting)
 	if err != nil {
-		return nil, err
+		return nil, late(err)
 	}
 	logger.Debug("hub link started", "after_ms", time.Since(began).Milliseconds())
 	web, err := link.startHTTP(starting)
 	if err != nil {
-		return nil, err
+		return nil, late(err)
 	}
 	// A full disk may delay the end of the start beyond the start timeout.
 	if err := p.finishStart(ctx); err != nil {
