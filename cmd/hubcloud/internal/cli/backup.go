@@ -84,7 +84,7 @@ func (c *backupCommand) Run(ctx context.Context, out Output) error {
 	defer bar.end()
 	m, err := backup.Write(ctx, s.Conns, backup.Config{
 		Dir: c.Dir, Format: installation.Format, HubLogs: c.HubLogs, Installation: s.Settings.ID,
-		Files: files, Progress: bar.show,
+		Files: files, Progress: bar.report,
 		CompleteLogs: func(ctx context.Context) error {
 			return logwriter.FlushViews(ctx, s.Conns.Cloud, s.Settings.Journals)
 		},

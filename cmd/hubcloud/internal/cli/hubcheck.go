@@ -161,7 +161,7 @@ func (c *hubCheckCommand) printLines(w io.Writer) error {
 type checkPrinter struct {
 	out  io.Writer
 	json bool
-	live progress
+	live *progress
 	// current is what is going on.
 	current string
 	// results are the lines that have been decided, by their IDs.

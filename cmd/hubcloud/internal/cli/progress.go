@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -21,38 +22,50 @@ const (
 	clearLine = "\r\x1b[K"
 )
 
-// progress shows the progress of a command: as a bar on a terminal, otherwise as lines. It is
-// silent beside JSON.
+// progress shows how far a command is: as a bar on a terminal, otherwise as lines. It is silent
+// beside JSON. Its methods may be called concurrently.
 type progress struct {
 	w        io.Writer
 	terminal bool
 	quiet    bool
+
+	mu sync.Mutex
+	// title and shownAt are of the last report.
+	title   string
+	shownAt time.Time
 }
 
-func newProgress(w io.Writer, quiet bool) progress {
+func newProgress(w io.Writer, quiet bool) *progress {
 	file, ok := w.(*os.File)
-	return progress{w: w, quiet: quiet, terminal: ok && term.IsTerminal(int(file.Fd()))}
+	return &progress{w: w, quiet: quiet, terminal: ok && term.IsTerminal(int(file.Fd()))}
 }
 
-// interval returns the shortest time between two reports.
-func (p progress) interval() time.Duration {
+// show reports the completed part of the work, 0 to 1, unless a report with the same title was shown
+// a moment ago.
+func (p *progress) show(title string, part float64, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, interval := time.Now(), lineInterval
 	if p.terminal {
-		return barInterval
+		interval = barInterval
 	}
-	return lineInterval
-}
-
-// bar draws a bar in place of the former one. part is the completed part, 0 to 1.
-func (p progress) bar(title string, part float64, text string) {
+	if p.quiet || title == p.title && now.Sub(p.shownAt) < interval {
+		return
+	}
+	p.title, p.shownAt = title, now
+	if !p.terminal {
+		fmt.Fprintf(p.w, "%s: %s\n", title, text)
+		return
+	}
 	full := int(part * barWidth)
 	fmt.Fprintf(
-		p.w, "%s%s[%s%s] %s", clearLine, title, strings.Repeat("#", full),
+		p.w, "%s%s [%s%s] %s", clearLine, title, strings.Repeat("#", full),
 		strings.Repeat(".", barWidth-full), text,
 	)
 }
 
 // end erases the bar.
-func (p progress) end() {
+func (p *progress) end() {
 	if p.terminal && !p.quiet {
 		fmt.Fprint(p.w, clearLine)
 	}

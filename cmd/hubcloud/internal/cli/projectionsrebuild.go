@@ -53,7 +53,7 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Output) error {
 	var last rebuild.Progress
 	err = models.Rebuild(ctx, func(p rebuild.Progress) {
 		last = p
-		bar.show(p)
+		bar.report(p)
 	})
 	bar.end()
 	if err := rebuildError(ctx, err); err != nil {
@@ -101,18 +101,16 @@ var phaseNames = map[string]string{
 
 // buildProgress shows the progress of a build of read models.
 type buildProgress struct {
-	progress
+	*progress
 	announced bool
-	lastLine  time.Time
-	phase     string
 }
 
 func newBuildProgress(w io.Writer, quiet bool) *buildProgress {
 	return &buildProgress{progress: newProgress(w, quiet)}
 }
 
-// show reports the progress p. It announces, once, that another process builds.
-func (b *buildProgress) show(p rebuild.Progress) {
+// report reports the progress p. It announces, once, that another process builds.
+func (b *buildProgress) report(p rebuild.Progress) {
 	name, known := phaseNames[p.Phase]
 	if b.quiet || !known {
 		return
@@ -130,15 +128,9 @@ func (b *buildProgress) show(p rebuild.Progress) {
 	if left, ok := p.Left(); ok {
 		text += fmt.Sprintf("  %s left", left.Round(time.Second))
 	}
-	switch {
-	case b.terminal:
-		part := 1.0
-		if p.Head > 0 {
-			part = float64(min(p.Sequence, p.Head)) / float64(p.Head)
-		}
-		b.bar("", part, text+"  "+name)
-	case time.Since(b.lastLine) >= lineInterval || p.Phase != b.phase:
-		fmt.Fprintf(b.w, "%s: %s\n", name, text)
-		b.lastLine, b.phase = time.Now(), p.Phase
+	part := 1.0
+	if p.Head > 0 {
+		part = float64(min(p.Sequence, p.Head)) / float64(p.Head)
 	}
+	b.show(name, part, text)
 }

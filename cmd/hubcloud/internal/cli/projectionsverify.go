@@ -50,7 +50,7 @@ func (c *projectionsVerifyCommand) Run(ctx context.Context, out Output) (err err
 		return err
 	}
 	defer report.close()
-	all, err := models.Verify(ctx, bar.show, report.add)
+	all, err := models.Verify(ctx, bar.report, report.add)
 	bar.end()
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -82,7 +82,7 @@ func (c *restoreCommand) Run(ctx context.Context, out Output) error {
 	}
 	bar := newTransfer(out.Err, "check", c.JSON)
 	defer bar.end()
-	m, err := backup.Check(ctx, c.Dir, installation.Format, bar.show)
+	m, err := backup.Check(ctx, c.Dir, installation.Format, bar.report)
 	bar.end()
 	if err != nil && c.Check {
 		return err
@@ -182,7 +182,7 @@ func (c *restoreCommand) restore(
 	bar := newTransfer(out.Err, "restore", c.JSON)
 	defer bar.end()
 	r := operator.Restore{
-		Backup: c.Dir, Manifest: m, Replicas: c.LogReplicas, Progress: bar.show,
+		Backup: c.Dir, Manifest: m, Replicas: c.LogReplicas, Progress: bar.report,
 		Logger: textLogger(out, slog.LevelError),
 	}
 	if c.NATSURL == "" {

@@ -3,50 +3,36 @@ package cli
 import (
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"hubcloud/streams/backup"
 )
 
-// transfer shows the progress of a backup or a restore. Its methods may be called concurrently.
+// transfer shows the progress of a backup or a restore.
 type transfer struct {
-	progress
-	title string
-
-	mu      sync.Mutex
-	began   time.Time
-	shownAt time.Time
+	*progress
+	began time.Time
 }
 
+// newTransfer returns a transfer whose first report is due after a moment: most end before.
 func newTransfer(w io.Writer, title string, quiet bool) *transfer {
-	now := time.Now()
-	return &transfer{progress: newProgress(w, quiet), title: title, began: now, shownAt: now}
+	t := &transfer{newProgress(w, quiet), time.Now()}
+	t.title, t.shownAt = title, t.began
+	return t
 }
 
-// show reports the progress p, unless another report was shown a moment ago.
-func (t *transfer) show(p backup.Progress) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
-	if t.quiet || now.Sub(t.shownAt) < t.interval() {
-		return
-	}
-	t.shownAt = now
+// report reports the progress p.
+func (t *transfer) report(p backup.Progress) {
 	part := 1.0
 	if p.Total > 0 {
 		part = float64(p.Done) / float64(p.Total)
 	}
 	text := fmt.Sprintf("%3.0f %%  %s of %s", 100*part, byteText(p.Done), byteText(p.Total))
 	if part > 0.01 && part < 1 {
-		left := time.Duration(float64(now.Sub(t.began)) * (1 - part) / part)
+		left := time.Duration(float64(time.Since(t.began)) * (1 - part) / part)
 		text += fmt.Sprintf("  %s left", (left + time.Second).Truncate(time.Second))
 	}
-	if t.terminal {
-		t.bar(t.title+" ", part, text+"  "+p.Step)
-		return
-	}
-	fmt.Fprintf(t.w, "%s: %s  %s\n", t.title, text, p.Step)
+	t.show(t.title, part, text+"  "+p.Step)
 }
 
 // byteText formats a number of bytes with a decimal unit.

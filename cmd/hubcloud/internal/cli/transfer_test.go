@@ -30,10 +30,10 @@ func TestTransfer(t *testing.T) {
 				var out strings.Builder
 				bar := newTransfer(&out, "backup", c.quiet)
 				bar.terminal = c.terminal
-				bar.show(backup.Progress{Step: "too soon to be shown", Total: 3_000_000})
+				bar.report(backup.Progress{Step: "too soon to be shown", Total: 3_000_000})
 				time.Sleep(10 * time.Second)
-				bar.show(backup.Progress{Step: "DIRECTORY", Done: 1_500_000, Total: 3_000_000})
-				bar.show(
+				bar.report(backup.Progress{Step: "DIRECTORY", Done: 1_500_000, Total: 3_000_000})
+				bar.report(
 					backup.Progress{Step: "too soon after that", Done: 1_600_000, Total: 3_000_000},
 				)
 				bar.end()
