@@ -69,7 +69,7 @@ func (c *Commands) admit(command domain.Command) (release func(), err error) {
 		release()
 		return nil, domain.RateLimited(
 			wait,
-			"the organization has sent %d commands within an hour; no more are allowed (--commands-per-org)",
+			"the organization has sent %d commands within an hour; no more are allowed",
 			c.sent.Most(),
 		)
 	}

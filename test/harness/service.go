@@ -74,7 +74,7 @@ func (s *Service) Launch() {
 	s.process = exec.Command(line[0], line[1:]...)
 	// Tests invite the same people many times; the default limits would slow them down.
 	s.process.Env = append(
-		os.Environ(), "HUBCLOUD_INVITATIONS_PER_ADDRESS=1000",
+		os.Environ(), "HUBCLOUD_INVITATIONS_PER_ADDRESS=1000", "HUBCLOUD_INVITATIONS_PER_ORG=1000",
 	)
 	s.process.Env = append(s.process.Env, s.Environment...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log

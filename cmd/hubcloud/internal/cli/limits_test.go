@@ -85,9 +85,10 @@ func TestDefaultsOfPackages(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{
-		"rate":            httpapi.DefaultRate,
-		"burst":           httpapi.DefaultBurst,
-		"streams-per-key": httpapi.DefaultStreamsPerKey,
+		"rate":                httpapi.DefaultRate,
+		"burst":               httpapi.DefaultBurst,
+		"invitations-per-org": domain.DefaultInvitationsPerHour,
+		"streams-per-key":     httpapi.DefaultStreamsPerKey,
 	} {
 		if got := flags[name].Default; got != strconv.Itoa(want) {
 			t.Errorf("--%s: got the default %s, want %d", name, got, want)

@@ -62,12 +62,12 @@ type Config struct {
 	Rate                  int           `help:"Requests per second for each API key." default:"50" group:"Limits"`
 	Burst                 int           `help:"Burst of requests for each API key." default:"100" group:"Limits"`
 	StreamsPerKey         int           `help:"Concurrent event streams and event reads of one API key." default:"5000" group:"Limits"`
-	CommandsPerOrg        int           `help:"Commands of one organization per hour at one replica. Each command leaves two records in its hub's log." default:"200000" group:"Limits"`
 	Connections           int           `help:"Connections of API clients. 0 means a quarter of the process's limit of open files." default:"0" group:"Limits"`
 	BrokerConnections     int           `help:"Connections to the embedded broker, mostly of hubs. 0 means three eighths of the process's limit of open files." default:"0" group:"Limits"`
 	IdempotencyWindow     time.Duration `help:"How long the response to a request with an Idempotency-Key is kept." default:"24h" group:"Limits"`
 	SitesPerOrg           int           `help:"Sites of one organization." default:"10000" group:"Limits"`
 	InvitationTTL         time.Duration `help:"How long an invitation is valid." default:"168h" name:"invitation-ttl" group:"Limits"`
+	InvitationsPerOrg     int           `help:"Invitations of one organization per hour, at most 1000." default:"100" group:"Limits"`
 	InvitationsPerAddress int           `help:"Invitations to one address per hour, from all organizations. One organization may send half of them." default:"10" group:"Limits"`
 
 	LiveCache int64 `help:"Memory for the newest events, in MiB. The cache of older events gets as much." default:"128" group:"Memory"`

@@ -175,7 +175,7 @@ func (s *hubLink) startCalls(ctx context.Context) (err error) {
 	}
 	s.commands, err = commands.New(s.hubLogs, s.devices, commands.Config{
 		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.cfg.HubTimeout, Limiter: limiter,
-		PerHour: s.cfg.CommandsPerOrg, Logger: s.logger,
+		PerHour: commandsPerHour, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {

@@ -9,6 +9,9 @@ const (
 	// membersPerOrg and keysPerOrg are how many members and API keys in force an organization has
 	// at most. Operators may create more keys.
 	membersPerOrg, keysPerOrg = 1000, 100
+	// commandsPerHour is how many commands an organization sends at one replica. Each leaves two
+	// records in its hub's log for a day.
+	commandsPerHour = 200_000
 	// changesPerHour is how many changes of sites, hubs, names, keys and roles an organization makes
 	// at one replica: enough to add 50,000 hubs and move each. The directory keeps each for ever.
 	changesPerHour = 120_000

@@ -221,6 +221,7 @@ func (s *readModels) newDirectory(barrier *replicas.Barrier) *directory.Service 
 			ChangesPerHour: changesPerHour,
 			KeysPerOrg:     keysPerOrg, KeysOf: s.access.KeysOf,
 			OrgsPerAccount: orgsPerAccount, OwnedBy: s.access.OwnedBy,
+			InvitationsPerHour:    s.cfg.InvitationsPerOrg,
 			InvitationsPerAddress: s.cfg.InvitationsPerAddress,
 		},
 		Admit:           s.space.Admit,

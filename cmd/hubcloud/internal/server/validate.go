@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
+	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/diskspace"
 )
@@ -143,14 +144,20 @@ func (c Config) validateLimits() error {
 		{"rate", int64(c.Rate)},
 		{"burst", int64(c.Burst)},
 		{"streams-per-key", int64(c.StreamsPerKey)},
-		{"commands-per-org", int64(c.CommandsPerOrg)},
 		{"sites-per-org", int64(c.SitesPerOrg)},
+		{"invitations-per-org", int64(c.InvitationsPerOrg)},
 		{"invitations-per-address", int64(c.InvitationsPerAddress)},
 		{"live-cache", c.LiveCache},
 	} {
 		if f.value < 1 {
 			return fmt.Errorf("--%s %d: must be at least 1", f.name, f.value)
 		}
+	}
+	if c.InvitationsPerOrg > domain.MaxInvitationsPerHour {
+		return fmt.Errorf(
+			"--invitations-per-org %d: must be at most %d", c.InvitationsPerOrg,
+			domain.MaxInvitationsPerHour,
+		)
 	}
 	for _, f := range []struct {
 		name  string
