@@ -103,8 +103,8 @@
 // be framed, load nothing from third parties, are not cached, and send no referrer to other sites.
 // A page whose address contains a secret sends no referrer at all, and the secret is not logged.
 //
-// The English stands in the templates where it is read. Texts that are computed, or that Go and the
-// scripts share, are in Go: scriptTexts, words and notices.
+// The English stands in the templates where it is read, and that of scripts in assets/texts.js. Texts
+// that are computed, or that Go and the scripts share, are in Go: scriptTexts, words and notices.
 //
 // Names that people chose are escaped everywhere, and stand in <bdi> so that their writing
 // direction cannot change the text around them. Assets are named after a hash of their content and

@@ -26,7 +26,7 @@ import (
 //     only after a while, such as a jammed lock;
 //   - the changes of hubs and labels, which are recorded: a page must not send more fields than the
 //     form set;
-//   - the hub's log, which is empty: the package live tries logs and streams on real ones.
+//   - the hub's log, which is empty: testLive has real logs and streams.
 type hubBackend struct {
 	*projectionstest.Organization
 	portal.Directory

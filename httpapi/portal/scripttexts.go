@@ -1,8 +1,9 @@
 package portal
 
-// scriptTexts are the texts of the pages' scripts, by name. The event list and the event log use those
-// of "event" and an event's type, of "alarm" and what an alarm reports, of a boolean channel's key
-// with its new value, and of "command" and a boolean channel's key with the wanted value.
+// scriptTexts are the texts that pages and their scripts share, by name. The event list and the event
+// log use those of "event" and an event's type, of "alarm" and what an alarm reports, of a boolean
+// channel's key with its new value, and of "command" and a boolean channel's key with the wanted
+// value. Texts that only scripts show stand in assets/texts.js.
 var scriptTexts = map[string]string{
 	"event hub.connected":           "Hub connected",
 	"event hub.disconnected":        "Hub disconnected: {reason}",
@@ -98,71 +99,14 @@ var scriptTexts = map[string]string{
 	"alarm user":  "{alarm} (user {user})",
 	"alarm ended": "{alarm}: ended",
 
-	"feed-no-match": "No matching events. New matching events appear here.",
-	"feed-empty":    "No events yet. New events appear here.",
-	"device-number": "Device {number}",
-
-	"severity 2": "Warning",
-	"severity 3": "Alarm",
-
 	"status online":  "online",
 	"status offline": "offline",
 	"status unknown": "never connected",
 	// The hub waits for its next try after a restart of the service.
 	"status reconnecting": "reconnecting",
 
-	"just-now":     "just now",
-	"ago":          "{length} ago",
-	"ahead":        "in {length}",
-	"warm-white":   "{color}, warm white {white}",
-	"chart-always": "always {low}",
-	"chart-range":  "{low} to {high}",
-	"chart-time":   "Time",
-
-	"live":                  "Live",
-	"connecting":            "Connecting…",
-	"stream-signed-out":     "Not live: your session has ended.",
-	"stream-no-member":      "You are no longer a member of this organization.",
-	"stream-released":       "This hub was removed from the organization, or you are no longer a member.",
-	"stream-signed-in-anew": "Not live: you signed in again after this page was loaded.",
-	"feed-new":              "{number} new",
-	"feed-new-kept":         "{number} new, the newest {kept} kept",
-	"feed-pause":            "Pause",
-	"feed-resume":           "Resume",
-	"feed-resume-new":       "Resume ({new})",
-	"feed-held":             "Paused while you point here: {number} new",
-	"hub-left":              "{name} was removed from the organization.",
-	"hub-left-site":         "{name} is no longer at this site.",
-	"hub-is":                "{name} is {status}.",
-	"hub-status":            "The hub is {status}.",
-	"hub-status-reason":     "The hub is {status}: {reason}",
-	"hubs-changed":          "{number} hubs changed their status.",
-	"a-device":              "A device",
-	"device-joined":         "{name} has joined.",
-	"device-joined-as":      "{name} has joined as device {number}. Set its name and room on its page.",
-	"device-removed":        "The device was removed.",
-	"devices-old": "The hub does not answer. These are the last known values; they update when " +
-		"the hub answers. Commands do not work now.",
-	"channel-failed":      "{device}: {channel} is not set. The command failed.",
-	"channel-diverged":    "{device}: {channel} is different from the command.",
-	"command-session":     "Not sent: your session has ended.",
-	"command-failed":      "The command failed. Reload the page.",
-	"command-unreachable": "The service cannot be reached. Try again.",
-	"pairing-closed":      "Pairing is closed",
-	"removal-closed":      "Removal is closed",
-	"pairing-timed-out":   "No device has joined. Open pairing again when the device is ready.",
-	"removal-timed-out":   "No device was removed.",
-	"window-left":         "in {seconds} s",
-	"chart-zone":          "Times in {zone}. Point at a chart to see its values.",
-	"reconnecting":        "Connection lost. Reconnecting…",
-	"outage":              "Connection lost. Values as of {time}. Commands work again when it is back.",
-	"outage-retry":        "Try now",
-	"outage-control":      "Commands can be sent when the connection is back.",
-
-	"session-ended":  "Your session has ended. What you typed is kept.",
-	"signed-in-anew": "You signed in again after this page was loaded. What you typed is kept.",
-	"sign-in":        "Sign in",
-	"view-device":    "View device",
-	"reload":         "Reload the page",
-	"draft":          "Your session ended before this was saved. Check the form and send it again.",
+	"just-now":   "just now",
+	"ago":        "{length} ago",
+	"ahead":      "in {length}",
+	"warm-white": "{color}, warm white {white}",
 }

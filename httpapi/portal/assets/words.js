@@ -35,12 +35,12 @@ function formatScene({ scene, attribute }) {
 
 const keyName = (key) => words.get(key)?.name ?? String(key).replaceAll("_", " ");
 
-// These are the limits of package live.
+// These are the limits of the pages.
 const LONGEST_VALUE = 200; // characters
 const LONGEST_UNIT = 16; // characters
 const LARGEST = 1e15; // this and larger numbers are shown with an exponent
 
-// formatValue returns a channel's value for display, as package live does.
+// formatValue returns a channel's value for display, as the pages do.
 export function formatValue(key, value, unit = "") {
   switch (typeof value) {
     case "boolean": {
@@ -78,7 +78,7 @@ export function formatValue(key, value, unit = "") {
   return truncate(fields, LONGEST_VALUE);
 }
 
-// describeEvent returns a description of an event, as package live does. units are the units of the
+// describeEvent returns a description of an event, as the pages do. units are the units of the
 // device's channels, by key and endpoint. For an event of an unknown type it returns the data.
 export function describeEvent({ type, data: eventData }, units = {}) {
   let data = eventData ?? {};
@@ -148,7 +148,7 @@ function severityOfAlarm({ type, event, active }) {
   return found(/[a-z]/.test(plain(event)) ? plain(event) : `${plain(type)}/${plain(event)}`);
 }
 
-// severityOf returns the severity of an event, as package live does: 0 routine, 1 notable, 2
+// severityOf returns the severity of an event, as the pages do: 0 routine, 1 notable, 2
 // warning, 3 alarm.
 export function severityOf({ type, data }) {
   if (type !== "channel.observed") {
