@@ -129,7 +129,7 @@ func (a *attempt[E]) awaitResume(ctx context.Context) error {
 }
 
 // otherStream is called when the tables were built from another stream. It returns the error that
-// stops the projection, or empties the tables, and returns ErrMoved.
+// stops the projection, or empties the tables, and returns errMoved.
 func (a *attempt[E]) otherStream(ctx context.Context, reason string) error {
 	at := int64(a.writer.Checkpoint.Sequence)
 	from, ok := a.projection.source.(emptier)
@@ -154,7 +154,7 @@ func (a *attempt[E]) otherStream(ctx context.Context, reason string) error {
 		from.Empty().Queue(batch)
 		return tx.SendBatch(ctx, batch).Close()
 	})
-	return errors.Join(err, ErrMoved)
+	return errors.Join(err, errMoved)
 }
 
 // clearStaleStop removes a stale stop from the database.

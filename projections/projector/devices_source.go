@@ -24,15 +24,15 @@ const (
 	maxPause = time.Second
 )
 
-// JournalEntry is a commit of a journal, or stands for commits that have expired unread.
-type JournalEntry struct {
+// journalEntry is a commit of a journal, or stands for commits that have expired unread.
+type journalEntry struct {
 	journal.Commit
 	expired bool
 }
 
-// DevicesSource is the Source of the projection schema.Devices in one journal. It keeps the states
+// devicesSource is the Source of the projection schema.Devices in one journal. It keeps the states
 // of hubs that report in memory, and reads those of other hubs from their rows.
-type DevicesSource struct {
+type devicesSource struct {
 	Journal *journal.Journal
 	// Number is the number of the journal.
 	Number int
@@ -51,20 +51,20 @@ type DevicesSource struct {
 }
 
 // Name implements schema.Stream.
-func (d *DevicesSource) Name() string { return schema.JournalName(d.Number) }
+func (d *devicesSource) Name() string { return schema.JournalName(d.Number) }
 
 // Head implements schema.Stream.
-func (d *DevicesSource) Head(ctx context.Context, seen uint64) (uint64, error) {
+func (d *devicesSource) Head(ctx context.Context, seen uint64) (uint64, error) {
 	return d.Journal.End(ctx, d.Number, seen)
 }
 
 // StoredAt implements schema.Stream.
-func (d *DevicesSource) StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error) {
+func (d *devicesSource) StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error) {
 	return d.Journal.StoredAt(ctx, d.Number, seq)
 }
 
 // Header implements Source.
-func (d *DevicesSource) Header(e JournalEntry) Header {
+func (d *devicesSource) Header(e journalEntry) Header {
 	if e.expired {
 		return Header{Sequence: e.Seq, Type: "commit", Expired: true}
 	}
@@ -73,18 +73,18 @@ func (d *DevicesSource) Header(e JournalEntry) Header {
 
 // Permanent implements Source: a record that cannot be folded puts its hub in doubt, and nothing
 // stops the projection.
-func (d *DevicesSource) Permanent(error) bool { return false }
+func (d *devicesSource) Permanent(error) bool { return false }
 
 // Follow implements Source. It calls fn once every Interval with what was stored since: a channel
 // that reports all the time costs one write. A batch that takes long is followed by as long a pause,
 // so that the database has time for others.
-func (d *DevicesSource) Follow(
-	ctx context.Context, at Checkpoint, fn func(batch []JournalEntry) error,
+func (d *devicesSource) Follow(
+	ctx context.Context, at Checkpoint, fn func(batch []journalEntry) error,
 ) error {
 	d.states = reportedStates{limit: d.MaxChannels, known: at.Sequence > 0}
-	received := make(chan []JournalEntry)
+	received := make(chan []journalEntry)
 	running, ctx := errgroup.WithContext(ctx)
-	pass := func(entries []JournalEntry) {
+	pass := func(entries []journalEntry) {
 		select {
 		case received <- entries:
 		case <-ctx.Done():
@@ -92,13 +92,13 @@ func (d *DevicesSource) Follow(
 	}
 	// The follower begins with the commit of the checkpoint, to compare it.
 	follower := d.Journal.NewFollower(d.Number, max(1, at.Sequence), func(commits []journal.Commit) {
-		entries := make([]JournalEntry, len(commits))
+		entries := make([]journalEntry, len(commits))
 		for i, c := range commits {
 			entries[i].Commit = c
 		}
 		pass(entries)
 	}, func(_, to uint64) {
-		pass([]JournalEntry{{Commit: journal.Commit{Seq: to}, expired: true}})
+		pass([]journalEntry{{Commit: journal.Commit{Seq: to}, expired: true}})
 	})
 	follower.Passed(at.Sequence) // a journal that is idle for its retention loses the commit
 	running.Go(func() error { return follower.Run(ctx) })
@@ -111,10 +111,10 @@ func (d *DevicesSource) Follow(
 }
 
 // gather collects what is received and calls fn with it.
-func (d *DevicesSource) gather(
-	ctx context.Context, received <-chan []JournalEntry, fn func(batch []JournalEntry) error,
+func (d *devicesSource) gather(
+	ctx context.Context, received <-chan []journalEntry, fn func(batch []journalEntry) error,
 ) error {
-	var batch []JournalEntry
+	var batch []journalEntry
 	records := 0
 	due := time.NewTimer(d.Interval)
 	defer due.Stop()
@@ -152,7 +152,7 @@ func (d *DevicesSource) gather(
 }
 
 // sweep deletes the rows of hubs that were released. No batch is applied meanwhile.
-func (d *DevicesSource) sweep(ctx context.Context) error {
+func (d *devicesSource) sweep(ctx context.Context) error {
 	hubs, err := d.Sweep(ctx, d.Number)
 	if err != nil {
 		return fmt.Errorf("delete the states of released hubs: %w", err)
@@ -167,8 +167,8 @@ func (d *DevicesSource) sweep(ctx context.Context) error {
 }
 
 // Statements implements Source. It folds the records of a batch, and writes what has changed.
-func (d *DevicesSource) Statements(
-	ctx context.Context, conn *pgx.Conn, batch []JournalEntry,
+func (d *devicesSource) Statements(
+	ctx context.Context, conn *pgx.Conn, batch []journalEntry,
 ) ([]schema.Statement, error) {
 	if err := d.states.load(ctx, conn, batch); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (d *DevicesSource) Statements(
 }
 
 // fold folds the records of a commit.
-func (d *DevicesSource) fold(c *journal.Commit) {
+func (d *devicesSource) fold(c *journal.Commit) {
 	for i := range c.Records {
 		r := &c.Records[i]
 		if err := d.states.hubs[r.Hub].state.Fold(entryOf(r)); err != nil {
@@ -206,7 +206,7 @@ func (d *DevicesSource) fold(c *journal.Commit) {
 }
 
 // Empty implements emptier: the journals are others after a restore from a backup.
-func (d *DevicesSource) Empty() schema.Statement {
+func (d *devicesSource) Empty() schema.Statement {
 	return schema.Statement{
 		What: "delete the states of another journal", SQL: resetReported, Rows: schema.AnyRows,
 		Args: func() []any { return []any{d.Number} },

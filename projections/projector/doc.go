@@ -8,7 +8,7 @@
 // What it promises:
 //
 //   - Each projection applies its stream in order from its checkpoint. Rows and checkpoint are
-//     committed in one transaction, which fails with ErrMoved if another process has moved the
+//     committed in one transaction, which fails with errMoved if another process has moved the
 //     checkpoint. So every entry is applied once, even if several processes project, and the rows do
 //     not depend on how the entries are divided into batches.
 //   - One process at a time projects: the one that holds the ProjectorLock. The others stand by (see
@@ -26,7 +26,7 @@
 //
 // The projection schema.Devices keeps the last reported state of all devices, for lists over whole
 // organizations that also have the hubs that are offline. It folds the records of each journal with
-// package devicestate (DevicesSource), and differs from the others:
+// package devicestate (devicesSource), and differs from the others:
 //
 //   - A channel's row is written at most once in Config.FlushInterval, however often the channel
 //     reports. A projection that is behind writes earlier.

@@ -7,9 +7,9 @@ import (
 )
 
 var (
-	// ErrMoved means that another process has moved the checkpoint or taken over as projector, or
+	// errMoved means that another process has moved the checkpoint or taken over as projector, or
 	// that an operator has stopped the projection. Nothing was written.
-	ErrMoved = errors.New("another process has moved the checkpoint")
+	errMoved = errors.New("another process has moved the checkpoint")
 
 	// errBadEvent means that an event contradicts itself or the events before it.
 	errBadEvent = errors.New("bad event")

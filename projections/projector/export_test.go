@@ -11,6 +11,7 @@ import (
 // What tests of the package use.
 var (
 	TakeOver     = takeOver
+	ErrMoved     = errMoved
 	ErrTakenOver = errTakenOver
 )
 

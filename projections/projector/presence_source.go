@@ -27,12 +27,12 @@ const (
 	stallCheck = time.Second
 )
 
-// ErrStalled means that the watch has not delivered entries that the bucket has. The caller must
+// errStalled means that the watch has not delivered entries that the bucket has. The caller must
 // call Follow again.
-var ErrStalled = errors.New("the watch of the presence bucket has stalled")
+var errStalled = errors.New("the watch of the presence bucket has stalled")
 
-// PresenceEntry is one change of the presence bucket.
-type PresenceEntry struct {
+// presenceEntry is one change of the presence bucket.
+type presenceEntry struct {
 	revision uint64
 	hub      domain.HubID
 	deleted  bool
@@ -117,9 +117,9 @@ func endWatch(watch jetstream.KeyWatcher) {
 	}
 }
 
-// Follow implements Source. It fails with ErrStalled if the watch stalls.
+// Follow implements Source. It fails with errStalled if the watch stalls.
 func (p *PresenceSource) Follow(
-	ctx context.Context, at Checkpoint, fn func([]PresenceEntry) error,
+	ctx context.Context, at Checkpoint, fn func([]presenceEntry) error,
 ) error {
 	after := at.Sequence
 	watching, cancel := context.WithCancel(ctx)
@@ -138,7 +138,7 @@ func (p *PresenceSource) Follow(
 			return ctx.Err()
 		case <-check.C:
 			if delivered < expected {
-				return ErrStalled
+				return errStalled
 			}
 			// The watch must deliver what is stored now by the next check.
 			if expected, err = p.Head(ctx, expected); err != nil {
@@ -146,7 +146,7 @@ func (p *PresenceSource) Follow(
 			}
 		case entry, ok := <-watch.Updates():
 			if !ok {
-				return ErrStalled
+				return errStalled
 			}
 			batch := gather(entry, watch.Updates())
 			if len(batch) == 0 {
@@ -161,8 +161,8 @@ func (p *PresenceSource) Follow(
 }
 
 // gather returns an entry and the ones that have arrived after it, at most presenceBatch.
-func gather(first jetstream.KeyValueEntry, more <-chan jetstream.KeyValueEntry) []PresenceEntry {
-	var batch []PresenceEntry
+func gather(first jetstream.KeyValueEntry, more <-chan jetstream.KeyValueEntry) []presenceEntry {
+	var batch []presenceEntry
 	for entry := first; ; {
 		if entry != nil {
 			batch = append(batch, readPresence(entry))
@@ -182,8 +182,8 @@ func gather(first jetstream.KeyValueEntry, more <-chan jetstream.KeyValueEntry) 
 	}
 }
 
-func readPresence(entry jetstream.KeyValueEntry) PresenceEntry {
-	read := PresenceEntry{revision: entry.Revision(), hub: domain.HubID(entry.Key())}
+func readPresence(entry jetstream.KeyValueEntry) presenceEntry {
+	read := presenceEntry{revision: entry.Revision(), hub: domain.HubID(entry.Key())}
 	if entry.Operation() != jetstream.KeyValuePut {
 		read.deleted = true
 		return read
@@ -195,7 +195,7 @@ func readPresence(entry jetstream.KeyValueEntry) PresenceEntry {
 }
 
 // Header implements Source.
-func (p *PresenceSource) Header(entry PresenceEntry) Header {
+func (p *PresenceSource) Header(entry presenceEntry) Header {
 	return Header{Sequence: entry.revision, Type: "presence", Err: entry.err}
 }
 
@@ -204,9 +204,9 @@ func (p *PresenceSource) Permanent(err error) bool { return IsPermanent(err) }
 
 // Statements writes the last entry of each hub in the batch.
 func (p *PresenceSource) Statements(
-	_ context.Context, _ *pgx.Conn, batch []PresenceEntry,
+	_ context.Context, _ *pgx.Conn, batch []presenceEntry,
 ) ([]schema.Statement, error) {
-	var last rows[domain.HubID, PresenceEntry]
+	var last rows[domain.HubID, presenceEntry]
 	for _, entry := range batch {
 		if row := last.get(entry.hub); row != nil {
 			*row = entry
@@ -232,7 +232,7 @@ func (p *PresenceSource) Statements(
 	return all, nil
 }
 
-func presenceRow(entry PresenceEntry) schema.PresenceRow {
+func presenceRow(entry presenceEntry) schema.PresenceRow {
 	row := schema.PresenceRow{
 		HubID: schema.StorableText(string(entry.hub)), Online: entry.presence.Online,
 		Since: entry.presence.Since, PublicIP: nullIfEmpty(entry.presence.PublicIP),

@@ -69,7 +69,7 @@ func (p *projection[E]) run(ctx context.Context) error {
 				p.awaitRetry(ctx, stopped)
 			}
 			continue
-		case errors.Is(err, ErrMoved):
+		case errors.Is(err, errMoved):
 			p.logger.Info("checkpoint moved or projection stopped; reading the checkpoint again")
 			schema.Pause(ctx, schema.FirstRetry)
 			continue

@@ -19,7 +19,7 @@ type Projector struct {
 	metrics   *metrics
 	directory *DirectorySource
 	presence  *PresenceSource
-	devices   []*DevicesSource
+	devices   []*devicesSource
 	// presenceAt is the checkpoint of the presence projection.
 	presenceAt schema.Position
 }
@@ -37,7 +37,7 @@ func New(cfg Config) (*Projector, error) {
 		Log: cfg.Directory, Presence: p.presence, PresencePosition: &p.presenceAt,
 	}
 	for number := range cfg.Journal.Number() {
-		p.devices = append(p.devices, &DevicesSource{
+		p.devices = append(p.devices, &devicesSource{
 			Journal: cfg.Journal, Number: number, Interval: cfg.FlushInterval,
 			MaxChannels: max(1, cfg.MaxChannels/cfg.Journal.Number()),
 			Sweep:       p.deleteReleased, SweepInterval: cfg.SweepInterval, Logger: cfg.Logger,

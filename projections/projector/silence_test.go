@@ -149,7 +149,7 @@ func TestOnlyTheLatestTermCommits(t *testing.T) {
 			}).Apply(t.Context(), history)
 		}
 		if err := write(old); !errors.Is(err, projector.ErrMoved) {
-			t.Errorf("Apply of the old term: got %v, want ErrMoved", err)
+			t.Errorf("Apply of the old term: got %v, want errMoved", err)
 		}
 		stopped := &schema.StoppedError{
 			Projection: schema.Directory,

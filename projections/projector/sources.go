@@ -45,17 +45,17 @@ type Projection interface {
 	Copy(ctx context.Context, conn *pgx.Conn, c Copy) error
 }
 
-// copyInterval is DevicesSource.Interval of a copy: short, since a switch waits for the last batch.
+// copyInterval is devicesSource.Interval of a copy: short, since a switch waits for the last batch.
 const copyInterval = 200 * time.Millisecond
 
 // Copies returns the projections for tables beside those in use, in the order of schema.Names.
 func (s Sources) Copies(logger *slog.Logger) []Projection {
 	all := []Projection{
 		copier[directory.Recorded]{&DirectorySource{Log: s.Directory}},
-		copier[PresenceEntry]{&PresenceSource{Bucket: s.Presence}},
+		copier[presenceEntry]{&PresenceSource{Bucket: s.Presence}},
 	}
 	for number := range s.Journal.Number() {
-		all = append(all, copier[JournalEntry]{&DevicesSource{
+		all = append(all, copier[journalEntry]{&devicesSource{
 			Journal: s.Journal, Number: number, Interval: copyInterval,
 			MaxChannels: maxChannels / s.Journal.Number(), Logger: logger,
 			metrics: newMetrics(nil),
@@ -101,7 +101,7 @@ func (p copier[E]) Copy(ctx context.Context, conn *pgx.Conn, c Copy) error {
 		switch {
 		case errors.Is(err, errReached):
 			return nil
-		case !errors.Is(err, ErrStalled) || ctx.Err() != nil:
+		case !errors.Is(err, errStalled) || ctx.Err() != nil:
 			return err
 		}
 	}

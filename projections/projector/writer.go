@@ -31,7 +31,7 @@ type Writer[E any] struct {
 	Skipped map[uint64]bool
 	// Term is the term of the projector that writes; 0 for tables that no projector writes.
 	Term int64
-	// RespectStops makes Apply fail with ErrMoved while an operator has stopped the projection.
+	// RespectStops makes Apply fail with errMoved while an operator has stopped the projection.
 	RespectStops bool
 	// NotifyChannel is the channel on which each commit is announced; empty for none.
 	NotifyChannel string
@@ -131,7 +131,7 @@ func (w *Writer[E]) queueAdvance(pipeline *pgx.Batch, to Header) {
 			return err
 		}
 		if rows.CommandTag().RowsAffected() == 0 {
-			return ErrMoved
+			return errMoved
 		}
 		return nil
 	})

@@ -203,11 +203,20 @@ func (b *build) createTarget(ctx context.Context, indexed bool) error {
 			return err
 		}
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			err := schema.CreateTables(ctx, tx, b.target)
-			if err == nil && indexed {
-				err = schema.CreateIndexes(ctx, tx)
+			if err := schema.CreateTables(ctx, tx, b.target); err != nil {
+				return err
 			}
-			return err
+			// A switch may come before the copy of a journal without commits has begun.
+			const add = "INSERT INTO checkpoints (projection) VALUES ($1) ON CONFLICT DO NOTHING"
+			for _, c := range b.copies {
+				if _, err := tx.Exec(ctx, add, c.Name()); err != nil {
+					return err
+				}
+			}
+			if !indexed {
+				return nil
+			}
+			return schema.CreateIndexes(ctx, tx)
 		})
 	})
 }

@@ -105,8 +105,8 @@ func (b *build) swap(ctx context.Context, tx pgx.Tx, replaced string) error {
 func (b *build) checkTarget(ctx context.Context, tx pgx.Tx) error {
 	const lacking = "the new read models of %s end at event %d, but event %d was written to them: " +
 		"the database has lost events; nothing was switched"
-	sql := "SELECT coalesce(max(sequence), 0) FROM " +
-		pgx.Identifier{b.target, "checkpoints"}.Sanitize() + " WHERE projection = $1"
+	sql := "SELECT sequence FROM " + pgx.Identifier{b.target, "checkpoints"}.Sanitize() +
+		" WHERE projection = $1"
 	for _, c := range b.copies {
 		var written uint64
 		if err := tx.QueryRow(ctx, sql, c.Name()).Scan(&written); err != nil {
