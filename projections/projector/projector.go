@@ -105,7 +105,7 @@ func (p *Projector) lead(ctx context.Context, term int64) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return directory.run(ctx) })
 	group.Go(func() error { return presence.run(ctx) })
-	group.Go(func() error { p.measureLags(ctx); return nil })
+	group.Go(func() error { return p.measureLags(ctx, p.directory, p.presence) })
 	group.Go(func() error { return p.leadDevices(ctx, term) })
 	return group.Wait()
 }
@@ -120,22 +120,21 @@ func (p *Projector) leadDevices(ctx context.Context, term int64) error {
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	var streams []schema.Stream
 	for _, source := range p.devices {
+		streams = append(streams, source)
 		devices := newProjection(p, source, &schema.Position{}, term)
 		group.Go(func() error { return devices.run(ctx) })
 	}
+	group.Go(func() error { return p.measureLags(ctx, streams...) })
 	return group.Wait()
 }
 
 // lagInterval is the time between two measurements of the lag.
 const lagInterval = 5 * time.Second
 
-// measureLags keeps the metrics of the lag up to date until ctx ends.
-func (p *Projector) measureLags(ctx context.Context) {
-	streams := []schema.Stream{p.directory, p.presence}
-	for _, source := range p.devices {
-		streams = append(streams, source)
-	}
+// measureLags keeps the metrics of the lag of streams up to date until ctx ends.
+func (p *Projector) measureLags(ctx context.Context, streams ...schema.Stream) error {
 	for ; ctx.Err() == nil; schema.Pause(ctx, lagInterval) {
 		asking, cancel := context.WithTimeout(ctx, schema.AnswerTimeout)
 		err := p.withConn(asking, func(conn *pgx.Conn) error {
@@ -150,6 +149,7 @@ func (p *Projector) measureLags(ctx context.Context) {
 			p.cfg.Logger.Debug("lag not measured", "error", err)
 		}
 	}
+	return nil
 }
 
 var (
