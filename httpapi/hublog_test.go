@@ -12,8 +12,8 @@ import (
 	"hubcloud/httpapi/sse"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/views/viewstest"
 )
 
 const hub = domain.HubID("hub-7k2m-q4xd-93ta")
@@ -46,7 +46,7 @@ func (l logs) Follow(
 func TestReadFitsIntoWrite(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
-	journals, _ := logwritertest.Open(t, conns, time.Hour)
+	journals, _ := viewstest.Open(t, conns, time.Hour)
 	store, err := feed.New(conns, feed.Config{
 		Journal:   journals,
 		Retention: time.Hour,

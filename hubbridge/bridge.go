@@ -16,17 +16,25 @@ import (
 	"hubcloud/hubbridge/lease"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 )
 
-// Journals are the journals of the groups of shards (logwriter.Router).
+// Journals are the journals of the groups of shards (journal.Journal).
 type Journals interface {
 	// Groups returns the number of groups, GroupOf the group of a shard.
 	Groups() int
 	GroupOf(shard int) int
-	// Serve writes a group's journal until ctx ends, and stores what waits before it returns. It
-	// calls ready each time appends are accepted. held reports whether the group's lease is held.
-	Serve(ctx context.Context, group int, held func() bool, ready func()) error
+	// Write writes a group's journal until ctx ends, and stores what waits before it returns.
+	Write(ctx context.Context, group int, lease journal.Lease) error
+}
+
+// Views are the hubs' streams, which are written from the journals (views.Views).
+type Views interface {
+	// Run writes the views of a group until ctx ends, and then what they lack.
+	Run(ctx context.Context, group int) error
+	// Begin is journal.Lease.Begin.
+	Begin(ctx context.Context, hub domain.HubID) (ended domain.EpochID, err error)
 }
 
 // Bridge serves the hubs of the groups of shards whose leases its replica holds.
@@ -34,6 +42,7 @@ type Bridge struct {
 	cfg       Config
 	conns     *streams.Conns
 	journals  Journals
+	views     Views
 	logs      ingest.Logs
 	directory ingest.Directory
 	ownership ingest.Ownership
@@ -52,12 +61,12 @@ type Bridge struct {
 // shardParts is the number of parts of a served shard: an ingest.Shard and a presence.Watcher.
 const shardParts = 2
 
-// New returns a bridge over the broker's connections and buckets. It writes the journals, appends
-// to the hubs' logs, starts their new epochs in directory, and looks up the owners of hubs in
+// New returns a bridge over the broker's connections and buckets. It writes the journals and the views,
+// appends to the hubs' logs, starts their new epochs in directory, and looks up the owners of hubs in
 // ownership, which must be loaded when Run begins. view.Run must run while the bridge does. The
 // error is cfg.Validate's.
 func New(
-	conns *streams.Conns, buckets *streams.Buckets, journals Journals, logs ingest.Logs,
+	conns *streams.Conns, buckets *streams.Buckets, journals Journals, views Views, logs ingest.Logs,
 	directory ingest.Directory, ownership ingest.Ownership, view *presence.View, cfg Config,
 ) (*Bridge, error) {
 	cfg = cfg.WithDefaults()
@@ -79,6 +88,7 @@ func New(
 		cfg:       cfg,
 		conns:     conns,
 		journals:  journals,
+		views:     views,
 		logs:      logs,
 		directory: directory,
 		ownership: ownership,
@@ -105,32 +115,61 @@ func (b *Bridge) Run(ctx context.Context) error {
 	return b.leases.Run(ctx, b.serve)
 }
 
-// serve serves one group until its lease ends: it writes the group's journal and serves its shards.
+// serve serves one group until its lease ends. It starts the writer of the journal, then the views, then
+// the shards, and stops them in reverse: the shards store what they have received, and the views get
+// it. When the lease is lost, another replica may write already: then all end at once.
 func (b *Bridge) serve(ctx context.Context, group int, held func() bool) error {
-	// The writer ends after the shards, which store what they have received before they end. When
-	// the lease is lost, another replica may write already: the writer ends at once.
-	writing, stopWriter := context.WithCancel(context.WithoutCancel(ctx))
-	defer context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), lease.ErrLost) {
-			stopWriter()
-		}
-	})()
-	var once sync.Once
+	serving, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	ready := make(chan struct{})
-	writer := make(chan error, 1)
-	go func() {
-		writer <- b.journals.Serve(writing, group, held, func() { once.Do(func() { close(ready) }) })
-	}()
-	var err error
+	terms := journal.Lease{
+		Held: held, Ready: sync.OnceFunc(func() { close(ready) }), Begin: b.views.Begin,
+	}
+	writer := start(ctx, fail, func(ctx context.Context) error {
+		return b.journals.Write(ctx, group, terms)
+	})
 	select {
 	case <-ready:
-		err = b.serveShards(ctx, group, held)
-	case <-ctx.Done():
-	case err = <-writer:
-		writer <- nil
+	case <-serving.Done():
+		return writer.stop()
 	}
-	stopWriter()
-	return errors.Join(err, <-writer)
+	views := start(ctx, fail, func(ctx context.Context) error { return b.views.Run(ctx, group) })
+	err := b.serveShards(serving, group, held)
+	return errors.Join(err, views.stop(), writer.stop())
+}
+
+// part is a part of a served group that goes on after the group's context has ended, until it is
+// stopped.
+type part struct {
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// start starts a part. It calls fail if the part ends by itself, and ends the part if the lease is
+// lost.
+func start(ctx context.Context, fail func(error), run func(context.Context) error) part {
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	keep := context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), lease.ErrLost) {
+			cancel()
+		}
+	})
+	p := part{cancel, make(chan error, 1)}
+	go func() {
+		defer keep()
+		err := run(running)
+		if err != nil {
+			fail(err)
+		}
+		p.ended <- err
+	}()
+	return p
+}
+
+// stop ends the part and returns its error.
+func (p part) stop() error {
+	p.cancel()
+	return <-p.ended
 }
 
 // serveShards serves the shards of a group until ctx ends or a shard cannot be served.

@@ -17,6 +17,7 @@ import (
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/views"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -78,8 +79,14 @@ func (i *testBridge) run(name string, run func(context.Context) error) (stop fun
 // bridge runs a bridge and waits until it is ready.
 func (i *testBridge) bridge(replica string) (b *hubbridge.Bridge, stop func()) {
 	i.t.Helper()
-	b, err := hubbridge.New(
-		i.Conns, i.Buckets, i.Journals, i.HubLogs, i.Directory, i, i.view,
+	written, err := views.New(views.Config{
+		Conns: i.Conns, Journal: i.Journals, Retention: time.Hour, Logger: streamstest.Logger(),
+	})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	b, err = hubbridge.New(
+		i.Conns, i.Buckets, i.Journals, written, i.HubLogs, i.Directory, i, i.view,
 		hubbridge.Config{ReplicaID: replica, Retention: time.Hour, Logger: streamstest.Logger()},
 	)
 	if err != nil {

@@ -7,8 +7,8 @@
 //     views are.
 //   - directory is the event log of organizations, hubs and keys. feed has the event log of each hub,
 //     and the feed of each organization with the readers that name themselves.
-//   - logwriter appends to hub logs: journal stores the records of many hubs in one write, hubviews
-//     writes the streams of the logs from it, with the headers of logformat.
+//   - journal appends to hub logs: it stores the records of many hubs in one write. views writes the
+//     streams of the logs from it.
 //   - outbox queues mails; signin keeps the portal's sessions, keyuse the last use of API keys.
 //   - tap streams the events of all hubs to analytics, and tapuser manages its credentials.
 //   - backup writes all of this to a folder and restores it.

@@ -17,8 +17,8 @@ import (
 	"hubcloud/streams/feed"
 	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/views/viewstest"
 )
 
 const (
@@ -71,7 +71,7 @@ func newTestLive(t testing.TB, cfg Config) *testLive {
 	r.add(hubA)
 	r.add(hubB)
 	conns := streamstest.Start(t)
-	journals, _ := logwritertest.Open(t, conns, cfg.Retention)
+	journals, _ := viewstest.Open(t, conns, cfg.Retention)
 	var err error
 	r.logs, err = feed.New(
 		conns,

@@ -20,8 +20,8 @@ import (
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 	"hubcloud/streams/feed"
-	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/views/viewstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -48,7 +48,7 @@ func newTestCloud(t testing.TB) *testCloud {
 	if cloud.buckets, err = streams.OpenBuckets(t.Context(), cloud.conns, 1); err != nil {
 		t.Fatal(err)
 	}
-	logwritertest.Open(t, cloud.conns, time.Hour)
+	viewstest.Open(t, cloud.conns, time.Hour)
 	cloud.hub = newHub(t, broker.Connect(t), "hub-aaaa-bbbb-cccc")
 	return cloud
 }
@@ -116,7 +116,7 @@ func (cloud *testCloud) replicaOn(
 		p.conns, cloud.hub, rpc.Config{Timeout: cfg.HubTimeout, Logger: logger},
 	)
 	must(err)
-	journal, stopJournal := logwritertest.Follow(cloud.t, p.conns, time.Hour)
+	journal, stopJournal := viewstest.Follow(cloud.t, p.conns, time.Hour)
 	p.stopJournal = stopJournal
 	p.logs, err = feed.New(p.conns, feed.Config{
 		Journal: journal, Retention: time.Hour, Logger: logger,

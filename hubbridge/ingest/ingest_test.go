@@ -24,6 +24,7 @@ import (
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/views/viewstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -334,9 +335,7 @@ func (h *hub) emptied() {
 		h.r.t.Fatal(err)
 	}
 	if tip, ok := h.r.Journals.Tip(h.id); ok {
-		if err := h.r.Journals.AwaitView(h.r.t.Context(), h.id, tip.Seq); err != nil {
-			h.r.t.Fatal(err)
-		}
+		viewstest.Await(h.r.t, h.r.Conns, h.id, tip.Seq)
 	}
 	streamstest.Eventually(h.r.t, "an empty stream", func() bool {
 		stream, err := js.Stream(h.r.t.Context(), streams.HubStream(h.id))

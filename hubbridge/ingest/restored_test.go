@@ -1,15 +1,16 @@
 package ingest_test
 
 import (
-	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
 	"hubcloud/streams/installationtest"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/jsapi"
 )
 
 // TestRestored holds that after a restore from a backup, events that were acknowledged since the
@@ -59,28 +60,48 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// restore leaves on the broker what a restore from a backup brings back: no journal and, unless
-// sequences of the hub's log are kept, no stream of it. It opens the installation on that.
+// restore leaves on the broker what a restore from a backup brings back: no view and, of the journal,
+// the commits with the first sequences of the hub's log. It opens the installation on that.
 func (r *testIngest) restore(h *hub, kept uint64) {
 	r.t.Helper()
-	if err := r.Journals.AwaitView(r.t.Context(), h.id, kept); err != nil {
-		r.t.Fatal(err)
-	}
 	r.Close()
-	deleteStream := func(nc *nats.Conn, name string) {
-		r.t.Helper()
-		js, err := jetstream.New(nc)
-		if err == nil {
-			err = js.DeleteStream(r.t.Context(), name)
+	api := jsapi.New(r.Conns.Cloud)
+	var commits []*nats.Msg
+	for seq := uint64(1); kept > 0; seq++ {
+		stored, err := api.Get(r.t.Context(), streams.JournalStream(0), seq)
+		if err != nil {
+			r.t.Fatal(err)
 		}
-		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		commits = append(commits, &nats.Msg{Subject: stored.Subject, Data: stored.Data})
+		c, err := journal.Unmarshal(stored.Data)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if slices.ContainsFunc(c.Records, func(record journal.Record) bool {
+			return record.Hub == h.id && record.Seq == kept
+		}) {
+			break
+		}
+	}
+	for _, name := range []string{streams.JournalStream(0), streams.JournalIndexStream} {
+		if err := api.Delete(r.t.Context(), name); err != nil {
 			r.t.Fatal(err)
 		}
 	}
-	deleteStream(r.Conns.Cloud, streams.JournalStream(0))
-	deleteStream(r.Conns.Cloud, streams.JournalIndexStream)
-	if kept == 0 {
-		deleteStream(r.Conns.Shard(h.id), streams.HubStream(h.id))
+	if err := jsapi.New(r.Conns.Shard(h.id)).Delete(r.t.Context(), streams.HubStream(h.id)); err != nil {
+		r.t.Fatal(err)
+	}
+	journals, err := journal.New(journal.Config{Conn: r.Conns.Cloud, Retention: r.retention})
+	if err == nil {
+		err = journals.Declare(r.t.Context())
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, commit := range commits {
+		if _, err := jsapi.Append(r.t.Context(), r.Conns.Cloud, commit); err != nil {
+			r.t.Fatal(err)
+		}
 	}
 	org, site := r.OrgID, r.SiteID
 	r.Installation = installationtest.Open(

@@ -31,7 +31,7 @@ type Logs interface {
 	) (last uint64, err error)
 }
 
-// Journals report what is stored in the logs (logwriter.Router).
+// Journals report what is stored in the logs (journal.Journal).
 type Journals interface {
 	Subscribe(f func(group int, commits []journal.Commit))
 	Tip(hub domain.HubID) (journal.Tip, bool)

@@ -16,9 +16,8 @@ import (
 	"hubcloud/projections/devicestate"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/logwriter"
-	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/views/viewstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -29,7 +28,7 @@ const hubA = domain.HubID("hub-aaaa-aaaa-aaaa")
 type fixture struct {
 	testing.TB
 	logs     *feed.Logs
-	journals *logwriter.Router
+	journals *journal.Journal
 	cfg      Config
 
 	mu     sync.Mutex
@@ -55,7 +54,7 @@ func start(t testing.TB, retention time.Duration) *fixture {
 		TB: t, epoch: domain.Epoch{ID: domain.NewEpochID(1)}, online: true,
 		values: map[int64]string{}, observed: map[int64]time.Time{},
 	}
-	f.journals, _ = logwritertest.Open(t, conns, retention)
+	f.journals, _ = viewstest.Open(t, conns, retention)
 	logs, err := feed.New(conns, feed.Config{
 		Journal: f.journals, Retention: retention, Logger: slog.New(slog.DiscardHandler),
 		Epoch: func(id domain.HubID) (domain.Epoch, bool) {

@@ -36,10 +36,10 @@ func New(cfg Config) (*Projector, error) {
 	p.directory = &DirectorySource{
 		Log: cfg.Directory, Presence: p.presence, PresencePosition: &p.presenceAt,
 	}
-	for number := range cfg.Journal.Number() {
+	for number := range cfg.Journal.Groups() {
 		p.devices = append(p.devices, &devicesSource{
 			Journal: cfg.Journal, Number: number, Interval: cfg.FlushInterval,
-			MaxChannels: max(1, cfg.MaxChannels/cfg.Journal.Number()),
+			MaxChannels: max(1, cfg.MaxChannels/cfg.Journal.Groups()),
 			Sweep:       p.deleteReleased, SweepInterval: cfg.SweepInterval, Logger: cfg.Logger,
 			metrics: p.metrics,
 		})

@@ -54,10 +54,10 @@ func (s Sources) Copies(logger *slog.Logger) []Projection {
 		copier[directory.Recorded]{&DirectorySource{Log: s.Directory}},
 		copier[presenceEntry]{&PresenceSource{Bucket: s.Presence}},
 	}
-	for number := range s.Journal.Number() {
+	for number := range s.Journal.Groups() {
 		all = append(all, copier[journalEntry]{&devicesSource{
 			Journal: s.Journal, Number: number, Interval: copyInterval,
-			MaxChannels: maxChannels / s.Journal.Number(), Logger: logger,
+			MaxChannels: maxChannels / s.Journal.Groups(), Logger: logger,
 			metrics: newMetrics(nil),
 		}})
 	}

@@ -14,6 +14,7 @@ import (
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/views/viewstest"
 )
 
 // TestBackupAndRestore checks that a restore brings back every message of the streams with its
@@ -47,6 +48,7 @@ func testBackupAndRestore(t *testing.T, hubLogs bool) {
 	from.put(from.SignIn, "session", "secret")
 	dir, m := from.writeBackup(hubLogs)
 	before := messages(t, from.Conns.Cloud, streams.DirectoryStream)
+	commits := messages(t, from.Conns.Cloud, streams.JournalStream(0))
 	presence := values(t, from.Presence)
 	from.put(from.Presence, string(from.hubs[0]), "after the backup")
 	from.appendEvents(from.hubs[0], 30, 5)
@@ -92,13 +94,14 @@ func testBackupAndRestore(t *testing.T, hubLogs bool) {
 		if !hubLogs {
 			continue
 		}
-		stream := streams.HubStream(hub)
-		want := messages(t, from.Conns.Shard(hub), stream)[:30]
-		if got := messages(t, to.Conns.Shard(hub), stream); !slices.Equal(got, want) {
-			t.Errorf(
-				"log of hub %d: got %d messages, want the %d of before", n, len(got), len(want),
-			)
-		}
+		viewstest.Await(t, to.Conns, hub, 30) // is written again from the journal
+	}
+	if !hubLogs {
+		return
+	}
+	if got := messages(t, to.Conns.Cloud, streams.JournalStream(0)); len(got) < len(commits) ||
+		!slices.Equal(got[:len(commits)], commits) {
+		t.Errorf("journal: got %d commits, want first the %d of before", len(got), len(commits))
 	}
 }
 
@@ -152,17 +155,24 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 	}
 }
 
-// TestRestoreExpiredLog restores a hub log whose events are all older than the retention: it is
-// empty and keeps its last sequence.
+// TestRestoreExpiredLog restores a journal whose commits are all older than the retention: the hub's
+// log is empty and keeps its last sequence.
 func TestRestoreExpiredLog(t *testing.T) {
 	t.Parallel()
 	from := newTestInstallation(t, 1, 20)
+	index, err := from.Journals.ReadIndex(t.Context(), 0)
+	if err == nil {
+		err = from.Journals.SaveIndex(t.Context(), index)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir, m := from.writeBackup(true)
 	hub := from.hubs[0]
 	for _, f := range m.Files {
-		if f.Stream != nil && isHubLog(f.Stream.Name) {
+		if f.Stream != nil && f.Stream.Name == streams.JournalStream(0) {
 			f.Stream.Config = []byte(strings.Replace(
-				string(f.Stream.Config), `"max_age":3600000000000`, `"max_age":100000000`, 1,
+				string(f.Stream.Config), `"max_age":7200000000000`, `"max_age":100000000`, 1,
 			))
 		}
 	}
@@ -174,14 +184,15 @@ func TestRestoreExpiredLog(t *testing.T) {
 	if err := Restore(t.Context(), conns, m, restoreConfig(dir)); err != nil {
 		t.Fatal(err)
 	}
-	to := openTestInstallation(t, conns)
-	streamstest.Eventually(t, "the log is empty", func() bool {
-		info, err := jsapi.New(conns.Shard(hub)).Info(t.Context(), streams.HubStream(hub))
-		if err != nil || info.State.LastSeq != 20 {
-			t.Fatalf("log: got %+v, error %v, want the last sequence 20", info, err)
-		}
-		return info.State.Msgs == 0
+	streamstest.Eventually(t, "the journal is empty", func() bool {
+		info, err := jsapi.New(conns.Cloud).Info(t.Context(), streams.JournalStream(0))
+		return err == nil && info.State.Msgs == 0
 	})
+	to := openTestInstallation(t, conns)
+	if tip, _ := to.Journals.Tip(hub); tip.Seq != 20 {
+		t.Errorf("the log ends with %d, want 20", tip.Seq)
+	}
+	checkRestoredHub(t, from, to, hub, 0)
 	if last := to.appendEvents(hub, 0, 1); last != 21 {
 		t.Errorf("next sequence: got %d, want 21", last)
 	}

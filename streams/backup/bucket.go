@@ -181,9 +181,12 @@ func parseEntry(line []byte) (e entry, err error) {
 func bucketFile(bucket string) string { return "buckets/" + bucket + ".jsonl" }
 
 // streamFile returns the name of the file with a stream's snapshot.
-func streamFile(account streams.Account, stream string) string {
-	if account == streams.AccountCloud {
-		return "streams/" + stream + ".snapshot"
+func streamFile(stream string) string {
+	if isJournal(stream) {
+		return "hublogs/" + stream + ".snapshot"
 	}
-	return "hublogs/" + string(account) + "/" + stream + ".snapshot"
+	return "streams/" + stream + ".snapshot"
 }
+
+// isJournal reports whether a stream is that of a journal or of their index: the hub logs.
+func isJournal(stream string) bool { return strings.HasPrefix(stream, "JOURNAL_") }

@@ -34,11 +34,10 @@ func TestCluster(t *testing.T) {
 			len(got), len(want))
 	}
 	hub := from.hubs[2]
-	for stream, nc := range map[string]*nats.Conn{
-		streams.DirectoryStream: conns.Cloud, "KV_presence": conns.Cloud,
-		streams.HubStream(hub): conns.Shard(hub),
+	for _, stream := range []string{
+		streams.DirectoryStream, "KV_presence", streams.JournalStream(0),
 	} {
-		info, err := jsapi.New(nc).Info(t.Context(), stream)
+		info, err := jsapi.New(conns.Cloud).Info(t.Context(), stream)
 		if err != nil || info.Config.Replicas != 3 {
 			t.Errorf("replicas of stream %s: got %+v, error %v, want 3", stream, info, err)
 		}

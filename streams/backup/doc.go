@@ -4,8 +4,9 @@
 // # Contents and order
 //
 // A backup has the buckets first (settings, use of keys, presence, ingest checkpoints, answers to
-// commands, what was mailed about alarms), then the queued mails, the hub logs if they are wanted,
-// and the DIRECTORY last. Each stream is a snapshot of one moment. Everything else is therefore as
+// commands, what was mailed about alarms), then the queued mails, the journals with the hub logs if
+// they are wanted, and the DIRECTORY last. The hubs' streams are written again from the journals.
+// Each stream is a snapshot of one moment. Everything else is therefore as
 // old as the DIRECTORY or older. A service that was killed finds the same state, because it writes
 // buckets and ingest checkpoints after the events that they refer to, and every part of it can
 // continue from there. With the DIRECTORY first, a backup could have logs and checkpoints of hubs
@@ -43,6 +44,5 @@
 //
 // # Goroutines
 //
-// Every function waits for the goroutines that it starts. Write copies eight hub logs at a time;
-// Restore restores up to eight accounts at a time.
+// Every function waits for the goroutines that it starts.
 package backup

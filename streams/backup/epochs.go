@@ -2,28 +2,53 @@ package backup
 
 import (
 	"context"
-	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/journal"
 )
 
 // parallelEpochs is how many epochs are begun at a time: each waits for the broker.
 const parallelEpochs = 64
 
-// lastSequences returns the last sequence of each hub log in a backup.
-func lastSequences(m Manifest) map[domain.HubID]uint64 {
+// lastSequences returns the last sequence of each hub's log in the restored journals, and stores where
+// the logs end: the service finds that also if the journals have expired until then.
+func (r *restorer) lastSequences(
+	ctx context.Context, m Manifest,
+) (map[domain.HubID]uint64, error) {
 	last := map[domain.HubID]uint64{}
+	groups := 0
 	for _, f := range m.Files {
-		if f.Stream != nil && isHubLog(f.Stream.Name) {
-			hub := strings.TrimPrefix(f.Stream.Name, streams.HubStream(""))
-			last[domain.HubID(hub)] = f.Stream.Last
+		if f.Stream != nil && isJournal(f.Stream.Name) && f.Stream.Name != streams.JournalIndexStream {
+			groups++
 		}
 	}
-	return last
+	if groups == 0 {
+		return last, nil
+	}
+	journals, err := journal.New(journal.Config{
+		Conn: r.conns.Cloud, Groups: groups, Retention: time.Hour, // nothing is declared
+	})
+	if err != nil {
+		return nil, err
+	}
+	for group := range groups {
+		index, err := journals.ReadIndex(ctx, group)
+		if err == nil {
+			err = journals.SaveIndex(ctx, index)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for hub, tip := range index.Tips() {
+			last[hub] = tip.Seq
+		}
+	}
+	return last, nil
 }
 
 // renewEpochs begins a new epoch of every log whose hub belongs to an organization. last has the

@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
-	"hubcloud/streams/logwriter"
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
 )
@@ -117,7 +115,7 @@ func (i *testInstallation) writeBackup(hubLogs bool) (string, Manifest) {
 	i.t.Helper()
 	dir := filepath.Join(i.t.TempDir(), "backup")
 	m, err := Write(i.t.Context(), i.Conns, Config{
-		Dir: dir, Format: 1, HubLogs: hubLogs, Installation: "x", CompleteLogs: i.completeLogs,
+		Dir: dir, Format: 1, HubLogs: hubLogs, Installation: "x",
 		Files: map[string][]byte{
 			"ca/ca.pem": []byte("certificate"), "ca/ca-key.pem": []byte("key"),
 		},
@@ -126,11 +124,6 @@ func (i *testInstallation) writeBackup(hubLogs bool) (string, Manifest) {
 		i.t.Fatal(err)
 	}
 	return dir, m
-}
-
-// completeLogs completes the streams of the hub logs.
-func (i *testInstallation) completeLogs(ctx context.Context) error {
-	return logwriter.FlushViews(ctx, i.Conns.Cloud, i.Journals.Groups())
 }
 
 // restoreConfig is the configuration of a restore to one server.

@@ -62,11 +62,10 @@ type File struct {
 
 // Stream describes a stream at the moment of its snapshot.
 type Stream struct {
-	Account  streams.Account `json:"account"`
-	Name     string          `json:"name"`
-	Messages uint64          `json:"messages"`
-	First    uint64          `json:"first_sequence"`
-	Last     uint64          `json:"last_sequence"`
+	Name     string `json:"name"`
+	Messages uint64 `json:"messages"`
+	First    uint64 `json:"first_sequence"`
+	Last     uint64 `json:"last_sequence"`
 	// Config is the stream's configuration in the broker's JSON.
 	Config json.RawMessage `json:"config"`
 }
@@ -140,8 +139,7 @@ func parseManifest(text []byte, newest int) (m Manifest, err error) {
 			strings.ContainsAny(f.Name, "\\\n\x00") {
 			return m, fmt.Errorf("%w: %s names the file %q", ErrDamaged, manifestName, f.Name)
 		}
-		if f.Stream != nil && f.Stream.Name == streams.DirectoryStream &&
-			f.Stream.Account == streams.AccountCloud {
+		if f.Stream != nil && f.Stream.Name == streams.DirectoryStream {
 			directories++
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
@@ -57,22 +56,21 @@ func setMarker(ctx context.Context, conns *streams.Conns, replicas int) (*marker
 	if err != nil {
 		return nil, err
 	}
-	isMarker := func(s accountStream) bool { return s.name == markerStream }
-	if len(existing) > 0 && !slices.ContainsFunc(existing, isMarker) {
+	if len(existing) > 0 && !slices.Contains(existing, markerStream) {
 		return nil, fmt.Errorf(
-			"%w (stream %s): restore into an empty broker", ErrNotEmpty, existing[0].name,
+			"%w (stream %s): restore into an empty broker", ErrNotEmpty, existing[0],
 		)
 	}
 	m := &marker{api: jsapi.New(conns.Cloud), id: rand.Text()}
 	if err := m.store(ctx, replicas); err != nil {
 		return nil, fmt.Errorf("mark the broker: %w", err)
 	}
-	for _, s := range existing {
-		if isMarker(s) {
+	for _, name := range existing {
+		if name == markerStream {
 			continue
 		}
-		if err := jsapi.New(s.nc).Delete(ctx, s.name); err != nil {
-			return nil, fmt.Errorf("delete stream %s of the last restore: %w", s.name, err)
+		if err := m.api.Delete(ctx, name); err != nil {
+			return nil, fmt.Errorf("delete stream %s of the last restore: %w", name, err)
 		}
 	}
 	return m, nil
@@ -109,37 +107,14 @@ func (m *marker) remove(ctx context.Context) error {
 	return m.api.Delete(ctx, markerStream)
 }
 
-// accountStream is a stream and the connection to its account.
-type accountStream struct {
-	nc   *nats.Conn
-	name string
-}
-
-// existingStreams returns the streams of an installation and of an unfinished restore. Other
-// streams on the broker do not count.
-func existingStreams(
-	ctx context.Context, conns *streams.Conns,
-) (existing []accountStream, err error) {
-	cloud := append(
+// existingStreams returns the names of the streams of an installation and of an unfinished restore.
+// Other streams on the broker do not count.
+func existingStreams(ctx context.Context, conns *streams.Conns) ([]string, error) {
+	known := append(
 		[]string{markerStream, streams.DirectoryStream, mailStream}, streams.BucketStreams()...,
 	)
-	find := func(nc *nats.Conn, match func(name string) bool) error {
-		names, err := jsapi.New(nc).Names(ctx)
-		for _, name := range names {
-			if match(name) {
-				existing = append(existing, accountStream{nc, name})
-			}
-		}
-		return err
-	}
-	isCloud := func(name string) bool { return slices.Contains(cloud, name) }
-	if err := find(conns.Cloud, isCloud); err != nil {
-		return nil, err
-	}
-	for _, nc := range conns.Shards {
-		if err := find(nc, isHubLog); err != nil {
-			return nil, err
-		}
-	}
-	return existing, nil
+	names, err := jsapi.New(conns.Cloud).Names(ctx)
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !isJournal(name) && !slices.Contains(known, name)
+	}), err
 }

@@ -10,16 +10,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
 const (
-	// parallelAccounts is how many accounts are restored at a time.
-	parallelAccounts = 8
 	// abandonedTimeout is how long a stream may exist that an interrupted restore has begun: the
 	// broker gives up a restore whose sender is silent for 5 s. abandonedPause is the pause between
 	// two tries meanwhile.
@@ -83,11 +79,17 @@ func Restore(ctx context.Context, conns *streams.Conns, m Manifest, cfg RestoreC
 	if _, err := streams.OpenBuckets(ctx, conns, cfg.Replicas); err != nil {
 		return err
 	}
-	if err := r.restoreFiles(ctx, m.Files); err != nil {
-		return err
+	for _, f := range m.Files {
+		if err := r.restoreFile(ctx, f); err != nil {
+			return fmt.Errorf("restore %s: %w", f.Name, err)
+		}
 	}
 	r.meter.step("epochs of hub logs")
-	if err := r.renewEpochs(ctx, lastSequences(m)); err != nil {
+	last, err := r.lastSequences(ctx, m)
+	if err != nil {
+		return err
+	}
+	if err := r.renewEpochs(ctx, last); err != nil {
 		return err
 	}
 	if cfg.Adopt != nil {
@@ -104,33 +106,6 @@ type restorer struct {
 	cfg   RestoreConfig
 	conns *streams.Conns
 	meter *meter
-}
-
-// restoreFiles restores several accounts at a time, but the files of one account one after the
-// other: nats-server 2.15 crashes when it restores two streams of an account at the same moment,
-// since it reads the account's streams without the lock under which streams are added.
-func (r *restorer) restoreFiles(ctx context.Context, files []File) error {
-	accounts := map[streams.Account][]File{}
-	for _, f := range files {
-		account := streams.AccountCloud
-		if f.Stream != nil {
-			account = f.Stream.Account
-		}
-		accounts[account] = append(accounts[account], f)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelAccounts)
-	for _, files := range accounts {
-		group.Go(func() error {
-			for _, f := range files {
-				if err := r.restoreFile(ctx, f); err != nil {
-					return fmt.Errorf("restore %s: %w", f.Name, err)
-				}
-			}
-			return nil
-		})
-	}
-	return group.Wait()
 }
 
 func (r *restorer) restoreFile(ctx context.Context, f File) error {
@@ -153,10 +128,7 @@ func (r *restorer) restoreFile(ctx context.Context, f File) error {
 // restoreStream restores a stream. It deletes one of the same name, for as long as the broker may
 // not have given up an interrupted restore of the stream.
 func (r *restorer) restoreStream(ctx context.Context, stream Stream, content io.ReadSeeker) error {
-	nc, err := accountConn(r.conns, stream.Account)
-	if err != nil {
-		return err
-	}
+	nc := r.conns.Cloud
 	for began := time.Now(); ; {
 		err := restoreStream(ctx, nc, stream, r.cfg.Replicas, content, r.meter.add)
 		if !errors.Is(err, jsapi.ErrStreamExists) || time.Since(began) > abandonedTimeout {

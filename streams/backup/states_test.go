@@ -5,7 +5,7 @@ import (
 )
 
 // A backup has the states in hub logs, which readers of events do not see: what a hub that is
-// offline last reported must not be lost with the journal, which a backup does not have.
+// offline last reported must not be lost.
 func TestRestoreKeepsStates(t *testing.T) {
 	t.Parallel()
 	from := newTestInstallation(t, 1, 3)

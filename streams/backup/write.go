@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"golang.org/x/sync/errgroup"
 
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
@@ -18,8 +17,6 @@ import (
 const (
 	// mailStream holds the mails that are queued for delivery.
 	mailStream = "MAIL"
-	// parallelLogs is how many hub logs are copied at a time.
-	parallelLogs = 8
 	// snapshotTries is how often the snapshot of a stream is tried that ends in the middle of a
 	// batch, or of which chunks were lost on the way.
 	snapshotTries = 20
@@ -37,9 +34,6 @@ type Config struct {
 	Installation string
 	// Files are further files of the installation, by their slash-separated names in the backup.
 	Files map[string][]byte
-	// CompleteLogs completes the streams of the hub logs with what the journals have. It is called
-	// before the hub logs are listed, and again before they are copied. Defaults to nothing.
-	CompleteLogs func(context.Context) error
 	// Progress is called, from several goroutines but never concurrently, as the backup proceeds.
 	// Defaults to none.
 	Progress func(Progress)
@@ -54,13 +48,6 @@ func (c Config) Validate() error {
 		return fmt.Errorf("backup: Format: %d must be at least 1", c.Format)
 	}
 	return nil
-}
-
-func (c Config) completeLogs(ctx context.Context) error {
-	if c.CompleteLogs == nil || !c.HubLogs {
-		return nil
-	}
-	return c.CompleteLogs(ctx)
 }
 
 // Write writes a backup of the installation on the broker to cfg.Dir and returns its manifest.
@@ -79,9 +66,6 @@ func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Manifest, err
 		return m, err
 	}
 	w := &writer{folder: dir, conns: conns}
-	if err := cfg.completeLogs(ctx); err != nil {
-		return m, err
-	}
 	if err := w.plan(ctx, cfg); err != nil {
 		return m, err
 	}
@@ -95,20 +79,13 @@ func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Manifest, err
 			return m, err
 		}
 	}
-	if w.mail {
-		if _, err := w.writeStream(ctx, conns.Cloud, streams.AccountCloud, mailStream); err != nil {
+	for _, name := range w.streams {
+		if _, err := w.writeStream(ctx, name); err != nil {
 			return m, err
 		}
 	}
-	// What the checkpoints account for must be in the logs.
-	if err := cfg.completeLogs(ctx); err != nil {
-		return m, err
-	}
-	if err := w.writeHubLogs(ctx); err != nil {
-		return m, err
-	}
 	m.At = time.Now().UTC()
-	events, err := w.writeStream(ctx, conns.Cloud, streams.AccountCloud, streams.DirectoryStream)
+	events, err := w.writeStream(ctx, streams.DirectoryStream)
 	if err != nil {
 		return m, err
 	}
@@ -128,10 +105,8 @@ type writer struct {
 	folder *folder
 	conns  *streams.Conns
 	meter  *meter
-	// mail reports whether the broker has a stream of mails.
-	mail bool
-	// logs are the names of the hub logs to copy, by shard.
-	logs [][]string
+	// streams are the names of the streams to copy before the directory, in that order.
+	streams []string
 }
 
 // plan finds the streams to copy and their size.
@@ -140,33 +115,25 @@ func (w *writer) plan(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	cloud := []string{streams.DirectoryStream}
-	for _, bucket := range buckets {
-		cloud = append(cloud, jsapi.BucketStream(bucket))
-	}
-	if w.mail = slices.Contains(names, mailStream); w.mail {
-		cloud = append(cloud, mailStream)
-	}
-	total, err := sizeOf(ctx, w.conns.Cloud, cloud)
-	if err != nil {
-		return err
+	if slices.Contains(names, mailStream) {
+		w.streams = append(w.streams, mailStream)
 	}
 	if cfg.HubLogs {
-		w.logs = make([][]string, len(w.conns.Shards))
-		for shard, nc := range w.conns.Shards {
-			names, err := jsapi.New(nc).Names(ctx)
-			if err != nil {
-				return err
+		// The index first: it may be older than the journals.
+		w.streams = append(w.streams, streams.JournalIndexStream)
+		for _, name := range names {
+			if isJournal(name) && name != streams.JournalIndexStream {
+				w.streams = append(w.streams, name)
 			}
-			w.logs[shard] = slices.DeleteFunc(
-				names, func(name string) bool { return !isHubLog(name) },
-			)
-			size, err := sizeOf(ctx, nc, w.logs[shard])
-			if err != nil {
-				return err
-			}
-			total += size
 		}
+	}
+	all := append([]string{streams.DirectoryStream}, w.streams...)
+	for _, bucket := range buckets {
+		all = append(all, jsapi.BucketStream(bucket))
+	}
+	total, err := sizeOf(ctx, w.conns.Cloud, all)
+	if err != nil {
+		return err
 	}
 	w.meter = newMeter(cfg.Progress, total)
 	return nil
@@ -194,16 +161,14 @@ func (w *writer) writeBucket(ctx context.Context, bucket string) error {
 	return f.close(readBucket(ctx, w.conns.Cloud, bucket, f, w.meter.add))
 }
 
-func (w *writer) writeStream(
-	ctx context.Context, nc *nats.Conn, account streams.Account, name string,
-) (stream Stream, err error) {
+func (w *writer) writeStream(ctx context.Context, name string) (stream Stream, err error) {
 	w.meter.step(name)
-	f, err := w.folder.create(streamFile(account, name))
+	f, err := w.folder.create(streamFile(name))
 	if err != nil {
 		return stream, err
 	}
 	for try := 1; ; try++ {
-		stream, err = writeSnapshot(ctx, nc, name, f, w.meter.add)
+		stream, err = writeSnapshot(ctx, w.conns.Cloud, name, f, w.meter.add)
 		torn := errors.Is(err, jsapi.ErrTornSnapshot) || errors.Is(err, errSplitBatch)
 		if !torn || try == snapshotTries {
 			break
@@ -212,23 +177,6 @@ func (w *writer) writeStream(
 			break
 		}
 	}
-	stream.Account = account
 	f.Stream = &stream
 	return stream, f.close(err)
-}
-
-func (w *writer) writeHubLogs(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelLogs)
-	for shard, logs := range w.logs {
-		for _, name := range logs {
-			group.Go(func() error {
-				_, err := w.writeStream(
-					ctx, w.conns.Shards[shard], streams.ShardAccount(shard), name,
-				)
-				return err
-			})
-		}
-	}
-	return group.Wait()
 }

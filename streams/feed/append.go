@@ -70,7 +70,9 @@ func (l *Logs) AppendCommand(
 	ctx context.Context, hub domain.HubID, payload []byte,
 ) (sequence uint64, err error) {
 	return l.store(ctx, hub, 1, func(ctx context.Context) (uint64, error) {
-		return l.cfg.Journal.AppendCommand(ctx, hub, payload)
+		return l.cfg.Journal.Append(ctx, hub, journal.AnyEnd, []journal.Record{
+			{Kind: journal.KindCommand, Payload: payload},
+		})
 	})
 }
 
@@ -86,8 +88,14 @@ func (l *Logs) AppendState(
 			"hub log of %s: append %d states: must be 1 to %d", hub, len(payloads), maxRecords,
 		)
 	}
-	return l.store(ctx, hub, len(payloads), func(ctx context.Context) (uint64, error) {
-		return l.cfg.Journal.AppendState(ctx, hub, epoch, orgID, payloads...)
+	records := make([]journal.Record, len(payloads))
+	for i, payload := range payloads {
+		records[i] = journal.Record{
+			Kind: journal.KindState, EpochID: epoch, OrgID: orgID, Payload: payload,
+		}
+	}
+	return l.store(ctx, hub, len(records), func(ctx context.Context) (uint64, error) {
+		return l.cfg.Journal.Append(ctx, hub, journal.AnyEnd, records)
 	})
 }
 

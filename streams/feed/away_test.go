@@ -23,7 +23,6 @@ func TestStreamAway(t *testing.T) {
 	f := start(t, Config{RingEvents: 1})
 	last, end := f.fillForLook()
 	want := f.look(t)
-	f.journal.away.Store(true)
 	js, err := jetstream.New(f.shard(hubA).nc)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +133,6 @@ func TestStreamAwayAfterTheRetention(t *testing.T) {
 		Retention: retention, RingEvents: 1,
 		Now: func() time.Time { return between.Add(retention) },
 	})
-	f.journal.away.Store(true)
 	js, err := jetstream.New(f.shard(hubA).nc)
 	if err != nil {
 		t.Fatal(err)
@@ -221,5 +219,3 @@ func (f *fixture) look(t *testing.T) (k known) {
 	}
 	return k
 }
-
-var errAway = errors.New("the server of the stream is away")

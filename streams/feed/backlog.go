@@ -33,7 +33,7 @@ type Backlog struct {
 var ErrReleased error = domain.ErrHubNotFound()
 
 // LastStored returns when the last record of a hub's log was stored, in nanoseconds since 1970; 0
-// if there never was one. It needs no request for hubs of which the journal knows a record.
+// if there never was one.
 func (l *Logs) LastStored(ctx context.Context, hub domain.HubID) (int64, error) {
 	end, err := l.knownEnd(ctx, hub)
 	if err != nil || end.last == 0 {
@@ -44,31 +44,11 @@ func (l *Logs) LastStored(ctx context.Context, hub domain.HubID) (int64, error) 
 
 // knownEnd returns the end of a log as this process has received it.
 func (l *Logs) knownEnd(ctx context.Context, hub domain.HubID) (bounds, error) {
-	if l.cfg.Journal != nil {
-		if tip, ok := l.cfg.Journal.Tip(hub); ok {
-			return bounds{last: tip.Seq, lastStored: tip.Time, events: tip.Events}, nil
-		}
+	if l.cfg.Journal == nil {
+		return l.streamBounds(ctx, hub)
 	}
-	// No record of the hub was ever journaled, so its stream changes only by expiry.
-	if known, ok := l.unjournaled.Load(hub); ok {
-		if known := known.(unjournaledEnd); time.Since(known.read) < unjournaledAge {
-			return known.bounds, nil
-		}
-	}
-	b, err := l.streamBounds(ctx, hub)
-	if err == nil {
-		l.unjournaled.Store(hub, unjournaledEnd{b, time.Now()})
-	}
-	return b, err
-}
-
-// unjournaledAge is how long the end of a log without journaled records is remembered.
-const unjournaledAge = 10 * time.Second
-
-// unjournaledEnd is the end of a log without journaled records, and when it was read.
-type unjournaledEnd struct {
-	bounds
-	read time.Time
+	tip, _ := l.cfg.Journal.Tip(hub)
+	return bounds{last: tip.Seq, lastStored: tip.Time, events: tip.Events}, nil
 }
 
 // Backlog returns the events of an organization's hub after a time, in nanoseconds since 1970, up

@@ -23,6 +23,8 @@ type bounds struct {
 	events uint64
 	// lastStored is when the last record was stored. It may have expired since.
 	lastStored time.Time
+	// stream describes the hub's stream if the bounds are those of one.
+	stream *jetstream.StreamInfo
 }
 
 func (b bounds) isEmpty() bool { return b.first > b.last }
@@ -36,9 +38,8 @@ func (l *Logs) end(
 		if err := l.cfg.Journal.Sync(ctx, hub); err != nil {
 			return 0, stored, fmt.Errorf("hub log of %s: %w", hub, err)
 		}
-		if tip, ok := l.cfg.Journal.Tip(hub); ok {
-			return tip.Seq, tip.Time, nil
-		}
+		tip, _ := l.cfg.Journal.Tip(hub)
+		return tip.Seq, tip.Time, nil
 	}
 	b, err := l.streamBounds(ctx, hub)
 	return b.last, b.lastStored, err
@@ -64,52 +65,28 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
 }
 
 // first returns the first sequence of a hub's log that has not expired, or last+1 if all have. It is
-// that of the hub's stream if the stream is complete. The stream may be missing or damaged, and its
-// server may be away or slow: then the first sequence is that of the journal, unless the log may
-// have messages from before there was a journal.
+// that of the hub's stream if the stream is intact. The stream may be missing or damaged, and its
+// server may be away or slow: then the first sequence is that of the journal.
 func (l *Logs) first(ctx context.Context, hub domain.HubID, last uint64) (uint64, error) {
 	if l.cfg.Journal == nil {
 		b, err := l.streamBounds(ctx, hub)
 		return b.first, err
 	}
-	first, streamErr := l.firstInStream(ctx, hub, last)
-	if streamErr == nil || !jsapi.IsTemporary(streamErr) {
-		return first, streamErr
+	if last == 0 {
+		return 1, nil
 	}
-	covered, err := l.cfg.Journal.Covers(ctx, hub)
-	if err != nil {
-		return 0, errors.Join(streamErr, err)
-	}
-	if covered {
-		return l.firstInJournal(ctx, hub, last)
-	}
-	// Only the stream knows: wait for it.
-	b, err := l.streamBounds(ctx, hub)
-	return b.first, err
-}
-
-// firstInStream is first for a stream that answers soon. The error is temporary if it does not.
-func (l *Logs) firstInStream(
-	ctx context.Context, hub domain.HubID, last uint64,
-) (first uint64, err error) {
 	var b bounds
-	err = l.askStream(ctx, hub, func(ctx context.Context) error {
+	err := l.askStream(ctx, hub, func(ctx context.Context) (err error) {
 		b, err = l.streamBounds(ctx, hub)
 		return err
 	})
-	if err != nil || last == 0 {
-		return b.first, err
-	}
-	// A stream that was damaged while the service was stopped is compared with the journal before
-	// what it has counts.
-	if b.last > 0 && l.reaches(ctx, hub, 0) {
+	switch {
+	case err == nil && l.isIntact(hub, b):
 		return b.first, nil
+	case err != nil && !jsapi.IsTemporary(err):
+		return 0, err
 	}
-	first, err = l.firstInJournal(ctx, hub, last)
-	if b.last > 0 {
-		first = min(first, b.first) // also from before there was a journal
-	}
-	return first, err
+	return l.firstInJournal(ctx, hub, last)
 }
 
 // firstInJournal returns the sequence of the hub's first record in the journal that has not expired,
@@ -146,6 +123,7 @@ func boundsOf(info *jetstream.StreamInfo) bounds {
 		last:       info.State.LastSeq,
 		lastStored: info.State.LastTime,
 		events:     info.State.LastSeq,
+		stream:     info,
 	}
 	if info.State.Msgs == 0 {
 		b.first = b.last + 1

@@ -17,16 +17,16 @@ import (
 func (l *Logs) CommandRecords(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([]domain.LoggedCommand, error) {
-	complete, err := l.awaitView(ctx, hub)
+	end, intact, err := l.streamEnd(ctx, hub)
 	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: read command records: %w", hub, err)
 	}
 	var records []domain.LoggedCommand
-	if complete {
-		records, err = l.streamedCommands(ctx, hub, since, limit)
-		complete = err == nil || !jsapi.IsTemporary(err) || !l.isJournaled(hub)
+	if intact {
+		records, err = l.streamedCommands(ctx, hub, end, since, limit)
+		intact = err == nil || !jsapi.IsTemporary(err)
 	}
-	if !complete {
+	if !intact && l.cfg.Journal != nil {
 		records, err = l.newestCommands(ctx, hub, since, limit)
 	}
 	if err != nil {
@@ -35,9 +35,10 @@ func (l *Logs) CommandRecords(
 	return records, nil
 }
 
-// streamedCommands is CommandRecords from the hub's stream.
+// streamedCommands is CommandRecords from the hub's stream, which has the log up to a sequence, and
+// then from the journal.
 func (l *Logs) streamedCommands(
-	ctx context.Context, hub domain.HubID, since time.Time, limit int,
+	ctx context.Context, hub domain.HubID, end uint64, since time.Time, limit int,
 ) (records []domain.LoggedCommand, err error) {
 	from, err := l.firstSince(ctx, hub, since)
 	if err != nil {
@@ -46,7 +47,17 @@ func (l *Logs) streamedCommands(
 	request := jsapi.BatchRequest{
 		From: from, Filter: streams.CommandSubject(hub), Messages: maxGet, Bytes: maxGetBytes,
 	}
-	for {
+	add := func(found []stored) {
+		for _, m := range found {
+			if !m.event && !m.state && !m.at.Before(since) {
+				records = append(records, l.loggedCommand(hub, m.seq, m.at, m.data))
+			}
+		}
+		if over := len(records) - limit; over > 0 {
+			records = slices.Delete(records, 0, over)
+		}
+	}
+	for request.From <= end {
 		var found []stored
 		err := l.askStream(ctx, hub, func(ctx context.Context) error {
 			found, err = l.shard(hub).get(ctx, hub, request)
@@ -56,18 +67,14 @@ func (l *Logs) streamedCommands(
 			return nil, err
 		}
 		if len(found) == 0 {
-			return records, nil
+			break
 		}
-		for _, message := range found {
-			if !message.state {
-				records = append(records, l.loggedCommand(hub, message.seq, message.at, message.data))
-			}
-		}
-		if over := len(records) - limit; over > 0 {
-			records = slices.Delete(records, 0, over)
-		}
+		add(found)
 		request.From = found[len(found)-1].seq + 1
 	}
+	rest, err := l.unstreamed(ctx, hub, max(end, request.From-1))
+	add(rest)
+	return records, err
 }
 
 // loggedCommand returns the record of a command. Its position is empty for a hub without an

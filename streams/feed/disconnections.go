@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"hubcloud/domain"
@@ -24,7 +25,8 @@ func (l *Logs) Disconnections(
 	ctx context.Context, hub domain.HubID, t time.Time, limit int,
 ) ([]Disconnection, error) {
 	limit = min(max(limit, 1), maxGet)
-	if _, err := l.awaitView(ctx, hub); err != nil {
+	end, _, err := l.streamEnd(ctx, hub)
+	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
 	from, err := l.firstSince(ctx, hub, t)
@@ -36,6 +38,16 @@ func (l *Logs) Disconnections(
 	})
 	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
+	}
+	rest, err := l.unstreamed(ctx, hub, max(end, from-1))
+	if err != nil {
+		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
+	}
+	for _, m := range rest {
+		kind, err := payloadType(m.data)
+		if m.event && err == nil && strings.HasPrefix(kind, "hub.") && len(found) < limit {
+			found = append(found, m)
+		}
 	}
 	var ends []Disconnection
 	for _, m := range found {

@@ -6,14 +6,14 @@
 // A log has the hub's own events, the cloud's `hub.*` events, the records of commands, and states:
 // what the hub's devices last reported, for the service itself. Readers see the events only; the
 // other records only use up sequences. Entries returns events and states. Records are stored
-// through the journal of the hub's group (package logwriter), which gives each its sequence in the
+// through the journal of the hub's group (package journal), which gives each its sequence in the
 // log and its time. Append stores a batch of events wholly or not at all, after the last event that
 // the caller expects; otherwise it fails with ErrConflict. Confirmed records are durable. Each
 // record counts the events up to it, so how far a reader is behind is a subtraction. Which of
 // the events belong to the log is decided by the log's epoch (domain.Epoch), which comes from the
 // directory.
 //
-// Each hub has one JetStream stream, which is a view of the journal: package hubviews writes it a
+// Each hub has one JetStream stream, which is a view of the journal: package views writes it a
 // moment later, and writes it again if it was lost. It drops each record once it is older than the
 // retention.
 //

@@ -8,19 +8,12 @@ import (
 	"hubcloud/streams/journal"
 )
 
-// Journal stores the records of hub logs and reports what is stored (logwriter.Router).
+// Journal stores the records of hub logs and reports what is stored (journal.Journal).
 type Journal interface {
-	// Append, AppendCommand and AppendState store records as the methods of Logs with these names
-	// do.
+	// Append stores records of one kind as Logs.Append does. Any end of the log will do for
+	// journal.AnyEnd.
 	Append(
 		ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record,
-	) (last uint64, err error)
-	AppendCommand(
-		ctx context.Context, hub domain.HubID, payload []byte,
-	) (sequence uint64, err error)
-	AppendState(
-		ctx context.Context, hub domain.HubID, epoch domain.EpochID, orgID string,
-		payloads ...[]byte,
 	) (last uint64, err error)
 	// Subscribe makes the journal call f with each commit once, in the order of the journal, after
 	// it is durable. It is called before any other method.
@@ -30,8 +23,7 @@ type Journal interface {
 	// IsCommitting reports whether records of the hub's group, which this process began to store
 	// before a time, may be stored without Sync and Tip knowing.
 	IsCommitting(hub domain.HubID, before time.Time) bool
-	// Tip returns the last record of the hub's log. It returns false if no record of the hub was
-	// ever journaled: then the hub's stream, if there is one, is complete.
+	// Tip returns the last record of the hub's log. It returns false for a hub that has no log.
 	Tip(hub domain.HubID) (journal.Tip, bool)
 	// Records reads records from the journal: from the sequence from up to to, and about as many
 	// bytes as given. It returns journal.ErrGone if the journal no longer has the first one.
@@ -41,11 +33,6 @@ type Journal interface {
 	// Oldest returns the sequence of the hub's oldest record that the journal has and that was
 	// stored at since or later. It returns journal.ErrGone if there is none.
 	Oldest(ctx context.Context, hub domain.HubID, since time.Time) (seq uint64, err error)
-	// Covers reports whether the journal has every record of the hub that has not expired.
-	// Otherwise the hub's stream may have messages from before there was a journal.
-	Covers(ctx context.Context, hub domain.HubID) (bool, error)
-	// AwaitView returns once the hub's stream has its log up to a sequence.
-	AwaitView(ctx context.Context, hub domain.HubID, seq uint64) error
 }
 
 // received passes commits on to the tails of their logs and to the observer.

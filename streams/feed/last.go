@@ -13,7 +13,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
-	"hubcloud/streams/logformat"
+	"hubcloud/streams/views"
 )
 
 // LastEvent is the last event that a hub's stream has under one of its two event subjects.
@@ -55,14 +55,16 @@ func eventSubjects(hub domain.HubID) []string {
 func (l *Logs) lastEvents(
 	ctx context.Context, hub domain.HubID,
 ) (map[string]LastEvent, error) {
-	complete, err := l.awaitView(ctx, hub)
+	_, intact, err := l.streamEnd(ctx, hub)
 	if err != nil {
 		return nil, err
 	}
 	if l.cfg.Journal != nil {
-		if tip, ok := l.cfg.Journal.Tip(hub); ok {
-			return l.lastEventsOf(ctx, hub, tip, complete)
+		tip, ok := l.cfg.Journal.Tip(hub)
+		if !ok {
+			return map[string]LastEvent{}, nil
 		}
+		return l.lastEventsOf(ctx, hub, tip, intact)
 	}
 	events := map[string]LastEvent{}
 	for _, subject := range eventSubjects(hub) {
@@ -78,18 +80,18 @@ func (l *Logs) lastEvents(
 }
 
 // lastEventsOf returns the last events of a log that the journal has. One copy of the hub's stream
-// returns both, if the stream is complete, since the copy has everything before the later one; what
+// returns both, if the stream is intact, since the copy has everything before the later one; what
 // it lacks after that, because it was cut off from the others, comes from the journal. While the
-// stream is away or incomplete, all comes from the journal.
+// stream is away or damaged, all comes from the journal.
 func (l *Logs) lastEventsOf(
-	ctx context.Context, hub domain.HubID, tip journal.Tip, complete bool,
+	ctx context.Context, hub domain.HubID, tip journal.Tip, intact bool,
 ) (map[string]LastEvent, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	for pause := readPause; ; pause = min(2*pause, maxReadPause) {
 		var events map[string]LastEvent
 		var err error
-		if complete {
+		if intact {
 			err = l.askStream(ctx, hub, func(ctx context.Context) (err error) {
 				events, err = l.lastInStream(ctx, hub)
 				return err
@@ -98,7 +100,7 @@ func (l *Logs) lastEventsOf(
 				err = l.addJournaled(ctx, hub, events, tip.EventSeq())
 			}
 		}
-		if !complete || err != nil && jsapi.IsTemporary(err) {
+		if !intact || err != nil && jsapi.IsTemporary(err) {
 			events, err = l.lastInJournal(ctx, hub, tip)
 		}
 		if err == nil || !jsapi.IsTemporary(err) || !streams.Sleep(ctx, pause) {
@@ -107,41 +109,24 @@ func (l *Logs) lastEventsOf(
 	}
 }
 
-// lastInJournal returns the last events from the journal. Where an event may be from before there
-// was a journal, it asks the stream.
+// lastInJournal returns the last events from the journal.
 func (l *Logs) lastInJournal(
 	ctx context.Context, hub domain.HubID, tip journal.Tip,
 ) (map[string]LastEvent, error) {
 	events := map[string]LastEvent{}
-	for subject, seq := range map[string]uint64{
-		streams.HubEventSubject(hub): tip.HubEvent, streams.CloudEventSubject(hub): tip.CloudEvent,
-	} {
-		if seq > 0 {
-			records, err := l.cfg.Journal.Records(ctx, hub, seq, seq, 1)
-			switch {
-			case errors.Is(err, journal.ErrGone): // expired
-			case err != nil:
-				return nil, err
-			case l.cfg.Now().Sub(records[0].Time) <= l.cfg.Retention:
-				if err := addRecord(events, &records[0]); err != nil {
-					return nil, err
-				}
-			}
+	for _, seq := range []uint64{tip.HubEvent, tip.CloudEvent} {
+		if seq == 0 {
 			continue
 		}
-		covered, err := l.cfg.Journal.Covers(ctx, hub)
-		if err != nil {
+		records, err := l.cfg.Journal.Records(ctx, hub, seq, seq, 1)
+		switch {
+		case errors.Is(err, journal.ErrGone): // expired
+		case err != nil:
 			return nil, err
-		}
-		if covered {
-			continue // there is none
-		}
-		event, ok, err := l.lastOf(ctx, hub, subject)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", subject, err)
-		}
-		if ok {
-			events[subject] = event
+		case l.cfg.Now().Sub(records[0].Time) <= l.cfg.Retention:
+			if err := addRecord(events, &records[0]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return events, nil
@@ -265,21 +250,21 @@ func parseLast(
 		Seq:        seq,
 		Time:       at,
 		FromCloud:  subject == streams.CloudEventSubject(hub),
-		OwnLog:     header.Get(logformat.HeaderOwnLog),
-		Connection: header.Get(logformat.HeaderConnection),
+		OwnLog:     header.Get(views.HeaderOwnLog),
+		Connection: header.Get(views.HeaderConnection),
 	}
-	written, ok, err := logformat.Time(header)
+	written, ok, err := views.Time(header)
 	if err != nil {
 		return event, fmt.Errorf("headers of sequence %d: %w", seq, err)
 	}
 	if ok {
 		event.Time = written
 	}
-	if id, err := domain.ParseEpochID(header.Get(logformat.HeaderEpoch)); err == nil {
+	if id, err := domain.ParseEpochID(header.Get(views.HeaderEpoch)); err == nil {
 		event.EpochID = id
 	}
 	if event.OwnLog != "" {
-		event.Through, err = strconv.ParseUint(header.Get(logformat.HeaderThrough), 10, 64)
+		event.Through, err = strconv.ParseUint(header.Get(views.HeaderThrough), 10, 64)
 		if err != nil {
 			return event, fmt.Errorf("headers of sequence %d: %w", seq, err)
 		}

@@ -42,8 +42,6 @@ type Logs struct {
 	rings   RingBudget
 	// observer gets the events of all logs; nil for none.
 	observer atomic.Pointer[Observer]
-	// unjournaled has the ends of logs without journaled records (unjournaledEnd), by hub.
-	unjournaled sync.Map
 	// silent has the hubs whose streams did not answer a moment ago.
 	silent silences
 

@@ -15,8 +15,8 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/views/viewstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -34,18 +34,10 @@ type fixture struct {
 	epochs map[domain.HubID]domain.Epoch
 }
 
-// testJournal is the broker's journal. While deaf is set, tails get no commits. While away is set,
-// no stream is complete.
+// testJournal is the broker's journal. While deaf is set, tails get no commits.
 type testJournal struct {
 	Journal
-	deaf, away atomic.Bool
-}
-
-func (j *testJournal) AwaitView(ctx context.Context, hub domain.HubID, seq uint64) error {
-	if j.away.Load() {
-		return errAway
-	}
-	return j.Journal.AwaitView(ctx, hub, seq)
+	deaf atomic.Bool
 }
 
 func (j *testJournal) Subscribe(f func(group int, commits []journal.Commit)) {
@@ -80,7 +72,7 @@ func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 	if cfg.Retention == 0 {
 		cfg.Retention = time.Hour
 	}
-	journals, _ := logwritertest.Open(tb, conns, cfg.Retention)
+	journals, _ := viewstest.Open(tb, conns, cfg.Retention)
 	f := &fixture{
 		conns: conns, tb: tb,
 		epochs:  map[domain.HubID]domain.Epoch{hubA: {ID: domain.NewEpochID(0xa)}},
@@ -155,9 +147,7 @@ func (f *fixture) command(hub domain.HubID) uint64 {
 // awaitView waits until the hub's stream has everything up to a sequence.
 func (f *fixture) awaitView(hub domain.HubID, seq uint64) {
 	f.tb.Helper()
-	if err := f.journal.AwaitView(f.tb.Context(), hub, seq); err != nil {
-		f.tb.Fatalf("AwaitView: %v", err)
-	}
+	viewstest.Await(f.tb, f.conns, hub, seq)
 }
 
 func (f *fixture) page(hub domain.HubID, after string, limit int) domain.EventPage {

@@ -2,12 +2,15 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/views"
 )
 
 const (
@@ -72,36 +75,54 @@ func (l *Logs) askStream(
 	return err
 }
 
-// awaitView waits for a moment until the hub's stream has all of the hub's log, and reports whether
-// it has. Everything that was stored before the call is known to the journal's index afterwards.
-func (l *Logs) awaitView(ctx context.Context, hub domain.HubID) (complete bool, err error) {
-	if l.cfg.Journal == nil {
-		return true, nil
+// streamEnd returns the last sequence of the hub's stream, and whether the stream is intact, as far as
+// its description tells. What the log has after it is in the journal, which knows everything that was
+// stored before the call.
+func (l *Logs) streamEnd(
+	ctx context.Context, hub domain.HubID,
+) (end uint64, intact bool, err error) {
+	if l.cfg.Journal != nil {
+		if err := l.cfg.Journal.Sync(ctx, hub); err != nil {
+			return 0, false, err
+		}
 	}
-	if err := l.cfg.Journal.Sync(ctx, hub); err != nil {
-		return false, err
-	}
-	tip, _ := l.cfg.Journal.Tip(hub)
-	return l.reaches(ctx, hub, tip.Seq), ctx.Err()
+	var b bounds
+	err = l.askStream(ctx, hub, func(ctx context.Context) error {
+		b, err = l.streamBounds(ctx, hub)
+		return err
+	})
+	return b.last, err == nil && l.isIntact(hub, b), ctx.Err()
 }
 
-// reaches waits for a moment until the hub's stream is known to be intact and to have its log up to
-// a sequence, and reports whether it is.
-func (l *Logs) reaches(ctx context.Context, hub domain.HubID, seq uint64) bool {
-	if !l.isJournaled(hub) {
+// isIntact reports whether the bounds of a stream are those of an intact one. A stream that was
+// damaged while the service was stopped, or on a server that crashed, is written again soon.
+func (l *Logs) isIntact(hub domain.HubID, b bounds) bool {
+	if l.cfg.Journal == nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, viewPatience)
-	defer cancel()
-	return l.cfg.Journal.AwaitView(ctx, hub, seq) == nil
+	tip, ok := l.cfg.Journal.Tip(hub)
+	return ok && b.stream != nil &&
+		views.IsIntact(b.stream, tip.Time, l.cfg.Now(), l.cfg.Retention)
 }
 
-// isJournaled reports whether the journal is known to have had a record of the hub. Otherwise only
-// the hub's stream has what there is of its log.
-func (l *Logs) isJournaled(hub domain.HubID) bool {
+// unstreamed returns the records of a log after the last one that its stream has.
+func (l *Logs) unstreamed(
+	ctx context.Context, hub domain.HubID, end uint64,
+) (records []stored, err error) {
 	if l.cfg.Journal == nil {
-		return false
+		return nil, nil
 	}
-	_, ok := l.cfg.Journal.Tip(hub)
-	return ok
+	tip, _ := l.cfg.Journal.Tip(hub)
+	for from := end + 1; from <= tip.Seq; {
+		found, err := l.journaled(ctx, hub, from, tip.Seq)
+		if errors.Is(err, journal.ErrGone) {
+			return records, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, found...)
+		from = found[len(found)-1].seq + 1
+	}
+	return records, nil
 }

@@ -10,7 +10,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
-	"hubcloud/streams/logformat"
+	"hubcloud/streams/views"
 )
 
 // stored is a message of a hub's stream, from the feed or from a direct get.
@@ -33,7 +33,7 @@ type stored struct {
 func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err error) {
 	m.seq, m.data = seq, data
 	written := false
-	if m.at, written, err = logformat.Time(header); err == nil && !written {
+	if m.at, written, err = views.Time(header); err == nil && !written {
 		m.at, err = time.Parse(time.RFC3339Nano, jsapi.Field(header, jsapi.HeaderTime))
 	}
 	if err != nil {
@@ -42,7 +42,7 @@ func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err err
 	m.event = streams.IsEventSubject(jsapi.Field(header, jsapi.HeaderSubject))
 	if !m.event {
 		var state []byte
-		if state, m.state, err = logformat.State(header); err != nil {
+		if state, m.state, err = views.State(header); err != nil {
 			return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 		}
 		if !m.state {
@@ -50,14 +50,14 @@ func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err err
 		}
 		m.data = state
 	}
-	if m.events, err = numberIn(header, logformat.HeaderEvents); err == nil {
-		m.number, err = numberIn(header, logformat.HeaderThrough)
+	if m.events, err = numberIn(header, views.HeaderEvents); err == nil {
+		m.number, err = numberIn(header, views.HeaderThrough)
 	}
 	if err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
-	m.org = jsapi.Field(header, logformat.HeaderOrg)
-	if m.epoch, err = domain.ParseEpochID(jsapi.Field(header, logformat.HeaderEpoch)); err != nil {
+	m.org = jsapi.Field(header, views.HeaderOrg)
+	if m.epoch, err = domain.ParseEpochID(jsapi.Field(header, views.HeaderEpoch)); err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
 	return m, nil

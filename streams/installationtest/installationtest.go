@@ -19,9 +19,9 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/feed"
-	"hubcloud/streams/logwriter"
-	"hubcloud/streams/logwriter/logwritertest"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/views/viewstest"
 )
 
 // Operator is the origin of what tests change in the directory.
@@ -44,7 +44,7 @@ type Installation struct {
 	Buckets   *streams.Buckets
 	Log       *directory.Log
 	Directory *directory.Service
-	Journals  *logwriter.Router
+	Journals  *journal.Journal
 	HubLogs   *feed.Logs
 	// OrgID and SiteID are the organization that has the hubs, and its site. Open leaves them
 	// empty.
@@ -67,9 +67,9 @@ func Open(t testing.TB, conns *streams.Conns, cfg Config) *Installation {
 	if cfg.Retention == 0 {
 		cfg.Retention = time.Hour
 	}
-	open := logwritertest.Open
+	open := viewstest.Open
 	if cfg.Unserved {
-		open = logwritertest.Follow
+		open = viewstest.Follow
 	}
 	var stopJournals func()
 	i.Journals, stopJournals = open(t, conns, cfg.Retention)

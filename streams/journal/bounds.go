@@ -31,6 +31,3 @@ func (j *Journal) StoredAt(ctx context.Context, group int, seq uint64) (time.Tim
 	}
 	return msg.Time, true, nil
 }
-
-// Number returns the number of journals.
-func (j *Journal) Number() int { return j.cfg.Groups }

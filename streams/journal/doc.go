@@ -1,11 +1,23 @@
-// Package journal stores the records of hub logs, many hubs' records in one write. The journal is
-// what is durable: the hubs' own streams are views that are written from it later.
+// Package journal appends to the event logs of hubs, many hubs' records in one write, and reports what
+// is stored. The journal is what is durable: the hubs' own streams are views that are written from it
+// later (package views).
 //
 // # Journals
 //
 // The shards are divided into groups. Each group has one journal, a stream in the account CLOUD,
 // which a single server syncs once for each commit and a cluster replicates. One process at a time
 // writes to it, the holder of the group's lease. Every process follows every journal.
+//
+// # Appends
+//
+// The replica that holds a group's lease collects the appends that wait, gives each record its
+// sequence in its hub's log and its time, and stores all of them as one commit. One commit is under
+// way at a time, so the appends that arrive meanwhile share the next one. In a cluster, where a commit
+// costs several servers and several syncs, a busy writer pauses for 20 ms between commits.
+//
+// An append is answered once its commit is durable. The other replicas send their appends to the
+// writer, through the broker. While no replica serves the group, appends wait for one, up to
+// jsapi.Patience.
 //
 // # Commits
 //
@@ -26,19 +38,24 @@
 //
 // # Promises
 //
-//   - What Writer.Commit returned without an error is durable, and stays where it is.
+//   - The records of an append are stored wholly or not at all, in order and without a gap between
+//     them, and only if the log has the expected end. ErrOutcomeUnknown is the only error after which
+//     they may be stored. What was stored is durable, and stays where it is.
 //   - A commit is stored once or not at all, also if answers are lost: it is sent on condition of
 //     the journal's last sequence, and sent again until the commit at its place is known.
-//   - After OpenWriter has returned, nothing of a former writer is stored: the empty commit with
-//     which a term begins takes the sequence that the former writer expects to be free.
-//   - Within a journal, the times of records grow strictly, across writers too. Writer.LastTime is
-//     what the next record must be after, also if the clock was set back.
-//   - The records of a hub rise by one. A writer rejects a record that does not continue the hub's
-//     tip, so an index that is behind cannot damage a chain.
-//   - A Follower delivers every commit once and in order, and only durable ones: the broker
-//     publishes a commit on the feed once it is stored, and direct gets return stored ones.
-//   - Expired commits are reported, never left out silently. The index then drops all tips, and a
-//     hub's end is to be taken from its view, until the hub has a record again.
+//   - Two writers of a group cannot both commit. After OpenWriter has returned, nothing of a former
+//     writer is stored: the empty commit with which a term begins takes the sequence that the former
+//     writer expects to be free.
+//   - The sequences of a log rise by one. A writer rejects a record that does not continue the hub's
+//     tip, so an index that is behind cannot damage a chain. The times of a group's records grow
+//     strictly, also when the clock is set back and when another replica takes over.
+//   - Subscribers and followers get every commit once and in order, and only durable ones: the broker
+//     publishes a commit on the feed once it is stored, and direct gets return stored ones. Sync
+//     returns once everything that was stored before the call has been passed on. The process that
+//     serves a group needs no request for that.
+//   - Commits that have expired or are lost are reported, never left out silently. The index keeps
+//     the ends of all logs then. A log of which it has lost the end is shorter than its view: the
+//     holder of the lease finds that before the log is appended to (Lease.Begin).
 //
 // # Index
 //
@@ -49,29 +66,21 @@
 // since. A snapshot that does not fit the journal is not used: the journal is read from its oldest
 // commit.
 //
-// # Starting a writer
-//
-//  1. LoadIndex, and run a Follower from the index's position on that applies commits to it.
-//  2. With the lease: OpenWriter, then Follower.Sync. The index now has every commit.
-//  3. For each commit: Writer.Commit, Index.Apply, Follower.Offer.
-//
-// The views of many hubs are repaired fastest by a second Follower from the last commit that all
-// views are known to have: a Reader walks along the commits of one hub.
-//
 // # Goroutines
 //
-// Follower.Run starts goroutines and waits for them. Nothing else starts any.
+// Run owns the followers, Write the queue and the answers to other replicas. Both wait for their
+// goroutines.
 //
 // # Failure
 //
 // While the broker does not answer, followers wait and writers ask again for 15 s. A Writer whose
-// last commit has an unknown outcome, or that was fenced, fails every further call; the lease's
-// holder opens another. A full disk or a missing leader leaves the writer usable. A Follower ends
+// last commit has an unknown outcome, or that was fenced, fails every further call; Write opens
+// another. A full disk or a missing leader leaves the writer usable. A Follower ends
 // with ErrUnreadable at a message that is not a commit, and with ErrBeyondEnd if the journal has
 // lost commits that were read. Its process must then start again.
 //
 // # Memory
 //
-// The queue of a follower is bounded by 32 MiB, the cache of readers by Config.CacheBytes, and what
-// Reader.Read returns by its caller. An index takes about 120 bytes a hub.
+// The queue of a follower is bounded by 32 MiB, as is what waits for a commit, the cache of readers by
+// Config.CacheBytes, and what Records returns by its caller. An index takes about 120 bytes a hub.
 package journal

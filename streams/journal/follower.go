@@ -33,9 +33,10 @@ type Follower struct {
 	group   int
 	deliver func([]Commit)
 	missing func(from, to uint64)
-	lost    func(from, to uint64)
 	// lostTries counts how often the commit behind position was missing.
 	lostTries int
+	// offered reports that commits come from Offer only.
+	offered bool
 	// passed is the last commit that the owner has read before.
 	passed uint64
 
@@ -76,17 +77,27 @@ type waiter struct {
 // least 1.
 //
 // Run calls deliver with one or more commits that follow those of the former call. It calls missing
-// with the range of commits that have expired before they could be delivered; the next ones to
-// deliver are those behind it. Calls of both never overlap, and the journal is not followed
-// further before they return. deliver may keep the commits but must not change them.
+// with the range of commits that have expired before they could be delivered, or that were damaged
+// on the disk; the next ones to deliver are those behind it. Calls of both never overlap, and the
+// journal is not followed further before they return. deliver may keep the commits but must not change them.
 func (j *Journal) NewFollower(
 	group int, from uint64, deliver func([]Commit), missing func(from, to uint64),
 ) *Follower {
 	return &Follower{
-		journal: j, group: group, deliver: deliver, missing: missing, lost: missing,
+		journal: j, group: group, deliver: deliver, missing: missing,
 		wake: make(chan struct{}, 1), check: make(chan struct{}, 1), stopped: make(chan struct{}),
 		position: from - 1,
 	}
+}
+
+// NewOffered returns a follower of what its owner offers, in the order of the journal: of the commits
+// that a Subscribe passes on. It reads from the journal what does not fit into its queue.
+func (j *Journal) NewOffered(
+	group int, from uint64, deliver func([]Commit), missing func(from, to uint64),
+) *Follower {
+	f := j.NewFollower(group, from, deliver, missing)
+	f.offered = true
+	return f
 }
 
 // Passed is called before Run by an owner that has read the commits up to a sequence already: nothing
@@ -179,25 +190,28 @@ func (f *Follower) wait(ctx context.Context, w *waiter) error {
 // called once. The error is ctx's, ErrUnreadable, ErrBeyondEnd, or nats.ErrConnectionClosed.
 func (f *Follower) Run(ctx context.Context) error {
 	defer close(f.stopped)
-	nc := f.journal.cfg.Conn
-	// The subscription is made before the first request for the end, so that every later commit is
-	// in the feed or known.
-	feed, err := nc.Subscribe(streams.JournalFeed(f.group), func(msg *nats.Msg) {
-		if seq, err := jsapi.Sequence(msg); err == nil {
-			f.push(queued{seq: seq, stored: msg.Data}, len(msg.Data))
+	if !f.offered {
+		// The subscription is made before the first request for the end, so that every later commit is
+		// in the feed or known.
+		feed, err := f.journal.cfg.Conn.Subscribe(streams.JournalFeed(f.group), func(msg *nats.Msg) {
+			if seq, err := jsapi.Sequence(msg); err == nil {
+				f.push(queued{seq: seq, stored: msg.Data}, len(msg.Data))
+			}
+		})
+		if err != nil {
+			return groupError(f.group, fmt.Errorf("follow: %w", err))
 		}
-	})
-	if err != nil {
-		return groupError(f.group, fmt.Errorf("follow: %w", err))
+		defer streams.Unsubscribe(feed)
 	}
-	defer streams.Unsubscribe(feed)
 	getter, err := f.journal.api.NewBatchGetter(readMessages)
 	if err != nil {
 		return groupError(f.group, fmt.Errorf("follow: %w", err))
 	}
 	defer getter.Close()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return f.runChecks(ctx) })
+	if !f.offered {
+		group.Go(func() error { return f.runChecks(ctx) })
+	}
 	group.Go(func() error { return f.runDelivery(ctx, getter) })
 	if err := group.Wait(); err != nil {
 		return groupError(f.group, fmt.Errorf("follow: %w", err))
@@ -277,7 +291,9 @@ func (f *Follower) pass(commits []Commit) {
 		return
 	}
 	f.deliver(commits)
-	f.journal.metrics.delivered.Add(float64(len(commits)))
+	if !f.offered {
+		f.journal.metrics.delivered.Add(float64(len(commits)))
+	}
 	f.advance(commits[len(commits)-1].Seq)
 }
 
@@ -302,6 +318,9 @@ func (f *Follower) advance(position uint64) {
 
 // setGauges must be called with f.mu held.
 func (f *Follower) setGauges() {
+	if f.offered {
+		return
+	}
 	m := f.journal.metrics
 	m.position.WithLabelValues(label(f.group)).Set(float64(f.position))
 	m.end.WithLabelValues(label(f.group)).Set(float64(f.known))

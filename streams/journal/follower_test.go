@@ -225,7 +225,7 @@ func TestExpiredCommitsAreReported(t *testing.T) {
 func TestEverythingHasExpired(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
-	j := open(t, conns, Config{Retention: 200 * time.Millisecond})
+	j := open(t, conns, Config{Retention: 100 * time.Millisecond, Reserve: 100 * time.Millisecond})
 	s := begin(t, j, NewIndex(0))
 	stored := s.store(hubA)
 	js, err := jetstream.New(conns.Cloud)

@@ -3,6 +3,9 @@ package journal
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,8 +18,7 @@ import (
 // use.
 //
 // A tip stays after its records have expired, so that the numbering of a hub that is silent for
-// long goes on. What a Skip has dropped, and what was never written to the journal, only the hub's
-// own stream knows.
+// long goes on.
 type Index struct {
 	group int
 
@@ -88,13 +90,6 @@ func (x *Index) Position() uint64 {
 	return x.position
 }
 
-// Hubs returns the number of hubs that the index knows.
-func (x *Index) Hubs() int {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return len(x.tips)
-}
-
 // Apply applies commits in the order of their sequences. Those that were applied before are
 // ignored, so a writer may apply its commit before a follower delivers the same one. Apply returns
 // an error, and applies nothing further, if a commit is missing before one of them.
@@ -133,10 +128,10 @@ func (x *Index) apply(seq uint64, link *Link) {
 	}
 }
 
-// Lose records that the commits up to a sequence are lost, while those before are not. The index keeps
-// all tips. That of a hub with records in the lost commits is right again with the hub's next record
-// that the journal has; without one, the hub's log has lost its end.
-func (x *Index) Lose(to uint64) {
+// Skip records that the commits up to a sequence have expired or are lost. The index keeps all tips.
+// That of a hub with records in these commits is right again with the hub's next record. Without one,
+// the hub's stream is longer than its log: Lease.Begin finds that.
+func (x *Index) Skip(to uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if to > x.position {
@@ -144,14 +139,16 @@ func (x *Index) Lose(to uint64) {
 	}
 }
 
-// Skip records that all commits up to a sequence have expired before they could be applied. The
-// index drops all tips, since newer ones may have been among them: only the streams of the hubs
-// know where those end.
-func (x *Index) Skip(to uint64) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if to > x.position {
-		x.position, x.id = to, commitID{}
-		clear(x.tips)
+// Tips returns the ends of all logs that the index knows at the call, in no order.
+func (x *Index) Tips() iter.Seq2[domain.HubID, Tip] {
+	x.mu.RLock()
+	hubs := slices.Collect(maps.Keys(x.tips))
+	x.mu.RUnlock()
+	return func(yield func(domain.HubID, Tip) bool) {
+		for _, hub := range hubs {
+			if tip, ok := x.Tip(hub); ok && !yield(hub, tip) {
+				return
+			}
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,9 +19,8 @@ import (
 )
 
 const (
-	// Reserve is how much longer than hub logs a journal should keep records: so much later than
-	// its oldest record expires, a hub's log can still be written again as a whole.
-	Reserve = time.Hour
+	// defaultReserve is much more than it takes to write all hub logs again.
+	defaultReserve = time.Hour
 	// minWindow is the shortest window in which the broker accepts to look for duplicates.
 	minWindow = 100 * time.Millisecond
 	// maxGroups is the most journals of an installation.
@@ -30,15 +31,24 @@ const (
 type Config struct {
 	// Conn is a connection to the account CLOUD of the broker with the journals.
 	Conn *nats.Conn
-	// Groups is the number of groups, from 1 to 16: see Groups. Defaults to 1.
+	// Shards is the number of the installation's shards. Defaults to Groups.
+	Shards int
+	// Groups is the number of groups, from 1 to 16: see Groups. It must never change for an
+	// installation. Defaults to 1.
 	Groups int
 	// Replicas is the number of copies of each journal. Defaults to 1.
 	Replicas int
-	// Retention is how long a journal keeps commits. It must be longer than that of hub logs, best
-	// by Reserve.
-	Retention time.Duration
+	// Retention is how long hub logs keep records, and Reserve how much longer a journal keeps them:
+	// so much later than its oldest record expires, a hub's log can still be written again as a
+	// whole. Reserve defaults to an hour.
+	Retention, Reserve time.Duration
 	// CacheBytes bounds the commits that the readers keep. Defaults to 32 MiB.
 	CacheBytes int
+	// SyncFolders syncs the folders that contain the streams of an account, so that a power cut
+	// cannot remove new streams. Nil when the broker is another process.
+	SyncFolders func(streams.Account) error
+	// Now is the clock. Defaults to time.Now.
+	Now func() time.Time
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger
 	// Metrics registers the metrics. Nil registers none.
@@ -48,9 +58,14 @@ type Config struct {
 // WithDefaults returns a copy with defaults for what is not set.
 func (c Config) WithDefaults() Config {
 	c.Groups = cmp.Or(c.Groups, 1)
+	c.Shards = cmp.Or(c.Shards, c.Groups)
+	c.Reserve = cmp.Or(c.Reserve, defaultReserve)
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.CacheBytes = cmp.Or(c.CacheBytes, 32<<20)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	return c
 }
 
@@ -61,6 +76,8 @@ func (c Config) Validate() error {
 		return errors.New("journal: Conn is missing")
 	case c.Groups < 1 || c.Groups > maxGroups:
 		return fmt.Errorf("journal: Groups is %d: must be 1 to %d", c.Groups, maxGroups)
+	case c.Shards < c.Groups:
+		return fmt.Errorf("journal: Shards is %d: must be at least %d", c.Shards, c.Groups)
 	case c.Replicas < 1:
 		return fmt.Errorf("journal: Replicas is %d: must be at least 1", c.Replicas)
 	case c.Retention < minWindow:
@@ -84,12 +101,21 @@ func Groups(shards int, clustered bool) int {
 // GroupOf returns the group of a shard.
 func GroupOf(shard, groups int) int { return shard % groups }
 
-// Journal is the journals of all groups. It is safe for concurrent use.
+// isReplicated reports whether a commit costs several servers.
+func (j *Journal) isReplicated() bool { return j.cfg.Groups > 1 || j.cfg.Replicas > 1 }
+
+// Journal is the journals of all groups. All methods may be called at any time, from any goroutine,
+// unless they say something else.
 type Journal struct {
 	cfg     Config
 	api     jsapi.API
 	metrics *metrics
 	cache   *cache
+	// groups are there once Open has returned.
+	groups []*group
+	// subscribers get every commit. The slice is replaced, never changed.
+	subscribeMu sync.Mutex
+	subscribers atomic.Pointer[[]func(group int, commits []Commit)]
 }
 
 // New returns the journals of an installation. It panics if cfg.Metrics has their metrics already.
@@ -98,10 +124,12 @@ func New(cfg Config) (*Journal, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Journal{
+	j := &Journal{
 		cfg: cfg, api: jsapi.New(cfg.Conn), metrics: newMetrics(cfg.Metrics),
 		cache: newCache(cfg.CacheBytes),
-	}, nil
+	}
+	j.subscribers.Store(&[]func(int, []Commit){})
+	return j, nil
 }
 
 // Declare creates the streams of the journals and of the snapshots if they are missing, and updates
@@ -159,7 +187,7 @@ func (j *Journal) streamConfig(group int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: streams.JournalStream(group), Subjects: []string{subject},
 		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
-		Replicas: j.cfg.Replicas, MaxAge: j.cfg.Retention,
+		Replicas: j.cfg.Replicas, MaxAge: j.cfg.Retention + j.cfg.Reserve,
 		// Expected sequences prevent duplicates; message ids are not used.
 		Duplicates: minWindow,
 		// The commits are a gapless sequence, of which only the oldest expire.

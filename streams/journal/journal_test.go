@@ -63,8 +63,8 @@ func TestDeclare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := stream.CachedInfo().Config.MaxAge; got != 2*time.Hour {
-			t.Errorf("retention of group %d is %v, want the new one, 2 h", group, got)
+		if got := stream.CachedInfo().Config.MaxAge; got != 3*time.Hour {
+			t.Errorf("retention of group %d is %v, want the new one, 2 h, and an hour more", group, got)
 		}
 	}
 	// Nobody can remove a commit from the middle.

@@ -19,10 +19,6 @@ const (
 	lostSearch = 10_000
 )
 
-// OnLost makes Run call lost, instead of missing, with the range of commits that are neither there nor
-// expired, since they were damaged on the disk. It must be called before Run.
-func (f *Follower) OnLost(lost func(from, to uint64)) { f.lost = lost }
-
 // skipLost reports the commits from a sequence on that the journal has lost. The journal ends at end.
 func (f *Follower) skipLost(ctx context.Context, seq, end uint64) error {
 	if f.lostTries++; f.journal.cfg.Replicas > 1 && f.lostTries < lostTries {
@@ -43,7 +39,7 @@ func (f *Follower) skipLost(ctx context.Context, seq, end uint64) error {
 		"commits of the journal are lost", "group", f.group, "from", seq, "to", to,
 	)
 	f.journal.metrics.lost.Add(float64(to - seq + 1))
-	f.lost(seq, to)
+	f.missing(seq, to)
 	f.advance(to)
 	return nil
 }

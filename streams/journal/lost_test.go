@@ -79,10 +79,9 @@ func TestLostCommits(t *testing.T) {
 				if err := index.Apply(commits...); err != nil {
 					t.Error(err)
 				}
-			}, func(from, to uint64) { t.Errorf("%d to %d have expired, want them lost", from, to) })
-			f.OnLost(func(from, to uint64) {
+			}, func(from, to uint64) {
 				f.gap(from, to)
-				index.Lose(to)
+				index.Skip(to)
 			})
 			streamstest.Run(t, "follower", f.Run)
 			f.sync(t)

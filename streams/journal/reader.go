@@ -26,8 +26,6 @@ type Reader struct {
 	group   int
 	// expired is a sequence before which all commits are known to have expired.
 	expired atomic.Uint64
-	// full reports that the journal is known to have run for its retention.
-	full atomic.Bool
 }
 
 // NewReader returns a reader of a group's journal. The readers of a Journal share a cache.

@@ -217,37 +217,3 @@ func TestCacheIsBounded(t *testing.T) {
 		t.Errorf("kept are %v, want %v", kept, want)
 	}
 }
-
-// A journal has all of a hub whose first record it has, and all of any hub once it has run for its
-// retention.
-func TestCovers(t *testing.T) {
-	t.Parallel()
-	conns := streamstest.Start(t)
-	j := open(t, conns, Config{})
-	s := begin(t, j, NewIndex(0))
-	s.store(hubA)
-	// hubB had messages before there was a journal.
-	later := event(hubB, 7, 1)
-	later.Time = s.LastTime().Add(time.Millisecond)
-	c, err := s.Commit(t.Context(), []Record{later}, s.Tip)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.apply(c)
-	covers := func(hub domain.HubID) bool {
-		t.Helper()
-		tip, _ := s.Tip(hub)
-		covered, err := j.NewReader(0).Covers(t.Context(), hub, tip)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return covered
-	}
-	if !covers(hubA) || covers(hubB) {
-		t.Errorf("Covers = %t, %t, want true for A and false for B", covers(hubA), covers(hubB))
-	}
-	keep(t, conns.Cloud, 1)
-	if !covers(hubB) {
-		t.Error("Covers = false after the oldest commits have expired, want true")
-	}
-}

@@ -107,12 +107,19 @@ func (r *Record) Size() int {
 // Validate returns an error that names the invalid field, if there is one.
 func (r *Record) Validate() error {
 	switch {
-	case r.Hub == "":
-		return errors.New("hub: is missing")
 	case r.Seq == 0:
 		return errors.New("sequence: must be at least 1")
 	case r.Time.UnixNano() <= 0:
 		return fmt.Errorf("time: is %v, must be after 1970", r.Time)
+	}
+	return r.validateContent()
+}
+
+// validateContent is Validate for a record that has no sequence and time yet.
+func (r *Record) validateContent() error {
+	switch {
+	case r.Hub == "":
+		return errors.New("hub: is missing")
 	case len(r.Payload) > MaxPayload:
 		return fmt.Errorf("payload: has %d bytes, must be at most %d", len(r.Payload), MaxPayload)
 	case max(len(r.Hub), len(r.OrgID), len(r.OwnLog), len(r.Connection)) > maxText:

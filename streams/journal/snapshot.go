@@ -24,9 +24,9 @@ const (
 	loadPause = 200 * time.Millisecond
 )
 
-// RunSnapshots saves the index every 5 minutes if it has changed, until ctx ends. save reports whether
+// runSnapshots saves the index every 5 minutes if it has changed, until ctx ends. save reports whether
 // this process is to save it, since one process is enough. It returns nil.
-func (j *Journal) RunSnapshots(ctx context.Context, x *Index, save func() bool) error {
+func (j *Journal) runSnapshots(ctx context.Context, x *Index, save func() bool) error {
 	for streams.Sleep(ctx, saveEvery) {
 		if !save() {
 			continue
@@ -93,6 +93,33 @@ func (j *Journal) LoadIndex(ctx context.Context, group int) (*Index, error) {
 	default:
 		return nil, groupError(group, fmt.Errorf("load the index: %w", err))
 	}
+}
+
+// ReadIndex returns the index of a group with every commit that its journal has, for programs beside
+// the service. It is empty before the first service has started. Errors are those of LoadIndex and
+// Follower.Run.
+func (j *Journal) ReadIndex(ctx context.Context, group int) (*Index, error) {
+	x, err := j.LoadIndex(ctx, group)
+	if errors.Is(err, jsapi.ErrNoStream) {
+		return NewIndex(group), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var applyErr error
+	f := j.NewFollower(
+		group, x.Position()+1, func(commits []Commit) { applyErr = x.Apply(commits...) },
+		func(_, to uint64) { x.Skip(to) },
+	)
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(running) }()
+	err = f.Sync(ctx)
+	stop()
+	if runErr := <-ended; err != nil {
+		return nil, errors.Join(err, runErr)
+	}
+	return x, applyErr
 }
 
 // loadSnapshot reads all parts of a snapshot.

@@ -18,10 +18,9 @@ import (
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
-	"hubcloud/streams/logwriter"
-	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
+	"hubcloud/streams/views/viewstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -40,7 +39,7 @@ type testHubs struct {
 	conns  *streams.Conns
 	logs   *feed.Logs
 	// journals is where logs are stored.
-	journals *logwriter.Router
+	journals *journal.Journal
 	// closeLogs ends logs and journals.
 	closeLogs func()
 
@@ -64,7 +63,7 @@ func newTestHubs(t testing.TB, retention time.Duration) *testHubs {
 // openLogs opens the journal and the logs.
 func (r *testHubs) openLogs(retention time.Duration) {
 	r.t.Helper()
-	journals, stop := logwritertest.Open(r.t, r.conns, retention)
+	journals, stop := viewstest.Open(r.t, r.conns, retention)
 	r.journals = journals
 	var err error
 	r.logs, err = feed.New(
@@ -123,13 +122,11 @@ func (r *testHubs) store(id domain.HubID, count int) {
 		}
 	}
 	last, err := r.logs.Append(context.Background(), id, last, records)
-	if err == nil {
-		err = r.journals.AwaitView(context.Background(), id, last)
-	}
 	if err != nil {
 		r.t.Errorf("append to %s: %v", id, err)
 		return
 	}
+	viewstest.Await(r.t, r.conns, id, last)
 	r.mu.Lock()
 	r.last[id], r.n[id] = last, n+count
 	r.mu.Unlock()

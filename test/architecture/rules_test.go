@@ -51,8 +51,8 @@ var importRules = []importRule{
 	{
 		packages: "streams/feed",
 		allowed: []string{
-			"domain", "streams", "streams/journal", "streams/jsapi", "streams/logformat",
-			"streams/telemetry",
+			"domain", "streams", "streams/journal", "streams/jsapi", "streams/telemetry",
+			"streams/views",
 		},
 		reason: "hub logs and the directory are independent sources of truth; readers do not know " +
 			"who writes the streams",
@@ -63,27 +63,14 @@ var importRules = []importRule{
 		reason:   "feeds of organizations read hub logs and add no stream of their own",
 	},
 	{
-		packages: "streams/logformat", libraries: []string{"github.com/nats-io/nats.go"},
-		reason: "the format is shared by those that write hub logs and those that read them",
-	},
-	{
 		packages: "streams/journal",
 		allowed:  []string{"domain", "streams", "streams/jsapi", "streams/telemetry"},
 		reason:   "journals are what is durable: they do not depend on views of theirs",
 	},
 	{
-		packages: "streams/hubviews",
-		allowed: []string{
-			"domain", "streams", "streams/journal", "streams/jsapi", "streams/logformat",
-		},
-		reason: "views are written from the journal alone: they do not read hub logs",
-	},
-	{
-		packages: "streams/logwriter",
-		allowed: []string{
-			"domain", "streams", "streams/hubviews", "streams/journal", "streams/jsapi",
-		},
-		reason: "appends do not depend on the readers of hub logs",
+		packages: "streams/views",
+		allowed:  []string{"domain", "streams", "streams/journal", "streams/jsapi"},
+		reason:   "views are written from the journal alone: they do not read hub logs",
 	},
 	{
 		packages: "streams/directory",
@@ -251,20 +238,13 @@ var importerRules = []importerRule{
 		"the service contains no hub in software",
 	},
 	{
-		"streams/hubviews",
-		[]string{
-			"streams/logwriter", "cmd/hubcloud/internal/server",
-		},
-		"the views have one writer; the server recovers streams",
-	},
-	{
-		"streams/logwriter", []string{"cmd/hubcloud/internal/..."},
-		"feed and hubbridge declare what they need of the journals",
+		"streams/views", []string{"streams/feed", "cmd/hubcloud/internal/server"},
+		"the holder of a group's lease writes the views; readers know their format",
 	},
 	{
 		"streams/journal",
 		[]string{
-			"streams/logwriter", "streams/hubviews", "streams/feed", "hubbridge/ingest",
+			"streams/views", "streams/feed", "streams/backup", "hubbridge", "hubbridge/ingest",
 			"hubbridge/statelog", "projections/projector", "streams/feed/orgfeed",
 			"projections/rebuild", "cmd/hubcloud/internal/operator",
 			"cmd/hubcloud/internal/server",
@@ -354,7 +334,7 @@ type callRule struct {
 
 var callRules = []callRule{
 	{
-		"OpenWriter", []string{"streams/logwriter"},
+		"OpenWriter", []string{"streams/journal"},
 		"a journal has one writer, that of the holder of its group's lease",
 	},
 }

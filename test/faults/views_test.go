@@ -59,17 +59,18 @@ func Now() time.Time { return time.Now().Add(offset) }
 `
 
 // failpoints are the changes that make a program reach failpoints, by file: a text and what is
-// inserted before it. Package hubviews has a hook for its steps.
+// inserted before it. Package views has a hook for its steps.
 var failpoints = map[string][][2]string{
-	"streams/logwriter/writer.go": {
+	"streams/journal/queue.go": {
 		{"	c, err := w.out.Commit(", `	failpoint.Reach("planned")` + "\n"},
 		{"	w.lastTime = c.Time\n", `	failpoint.Reach("committed")` + "\n"},
 		{"	for _, req := range accepted {\n		req.done <- result{last:", `	failpoint.Reach("delivered")` + "\n"},
-		{"	return w.views.Add(ctx, c)\n", `	failpoint.Reach("answered")` + "\n"},
+		{"	return err\n}\n\n// plan sets", `	failpoint.Reach("answered")` + "\n"},
 	},
-	"streams/hubviews/views.go":   {{"	if v.hook != nil {\n", "	failpoint.Reach(name)\n"}},
-	"streams/logwriter/config.go": {{"		c.Now = time.Now\n	}\n	return c", ""}},
-	"streams/feed/config.go":      {{"		c.Now = time.Now\n	}\n	return c", ""}},
+	"streams/views/views.go":     {{"	if v.hook != nil {\n", "	failpoint.Reach(name)\n"}},
+	"streams/journal/journal.go": {{"		c.Now = time.Now\n	}\n	return c", ""}},
+	"streams/views/config.go":    {{"		c.Now = time.Now\n	}\n	if c.LostEnd", ""}},
+	"streams/feed/config.go":     {{"		c.Now = time.Now\n	}\n	return c", ""}},
 }
 
 // killSteps are the steps from an append to the journal to the complete views, with the most times

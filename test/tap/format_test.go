@@ -20,9 +20,9 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
+	"hubcloud/streams/views/viewstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -50,7 +50,7 @@ func everyKind(t *testing.T) []tap.Record {
 	t.Helper()
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
-	journals, _ := logwritertest.Open(t, conns, time.Hour)
+	journals, _ := viewstest.Open(t, conns, time.Hour)
 	epoch := domain.NewEpochID(0xa)
 	logs, err := feed.New(conns, feed.Config{
 		Journal:   journals,
@@ -92,9 +92,7 @@ func everyKind(t *testing.T) []tap.Record {
 	awaitStream := func() {
 		t.Helper()
 		tip, _ := journals.Tip(hub)
-		if err := journals.AwaitView(t.Context(), hub, tip.Seq); err != nil {
-			t.Fatal(err)
-		}
+		viewstest.Await(t, conns, hub, tip.Seq)
 	}
 	// purge removes what the hub's stream has before a sequence.
 	purge := func(before uint64) {

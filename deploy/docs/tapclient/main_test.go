@@ -20,7 +20,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/logwriter/logwritertest"
+	"hubcloud/streams/views/viewstest"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
 )
@@ -34,7 +34,7 @@ func TestFollow(t *testing.T) {
 	const hub, before, after = domain.HubID("hub-aaaa-aaaa-0001"), 1200, 300
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
-	journals, _ := logwritertest.Open(t, conns, time.Hour)
+	journals, _ := viewstest.Open(t, conns, time.Hour)
 	logs, err := feed.New(conns, feed.Config{
 		Journal:   journals,
 		Retention: time.Hour, Logger: slog.New(slog.DiscardHandler),

@@ -8,7 +8,7 @@
 //
 // # Positions
 //
-// The times of a group's records grow strictly (package logwriter). So a Position has one time for
+// The times of a group's records grow strictly (package journal). So a Position has one time for
 // each group: everything up to that time has been delivered, everything after it has not. It does
 // not depend on which hubs the organization has, on filters, or on the replica. It also has the
 // time at which it was known that everything older had been delivered: a position that is older

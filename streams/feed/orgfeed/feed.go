@@ -30,7 +30,7 @@ type Hubs interface {
 	Refresh(ctx context.Context) error
 }
 
-// Journal is what the feed needs of the journals (logwriter.Router).
+// Journal is what the feed needs of the journals (journal.Journal).
 type Journal interface {
 	// Groups returns the number of groups.
 	Groups() int

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/streams/journal"
 )
 
 // Each page and each Next reports how many events follow, whether they are in the ring, in the logs
@@ -17,7 +18,9 @@ func TestLag(t *testing.T) {
 	f.add(hubN(9), "other", "site")
 	for n := range 4 {
 		f.append(hubN(n), "a.b", 10)
-		if _, err := f.journals.AppendCommand(t.Context(), hubN(n), []byte(`{}`)); err != nil {
+		if _, err := f.journals.Append(t.Context(), hubN(n), journal.AnyEnd, []journal.Record{
+			{Kind: journal.KindCommand, Payload: []byte(`{}`)},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		f.append(hubN(9), "a.b", 3)

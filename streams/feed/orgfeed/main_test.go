@@ -16,9 +16,8 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/logwriter"
-	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/views/viewstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -28,7 +27,7 @@ type fixture struct {
 	*Feed
 	tb       testing.TB
 	logs     *feed.Logs
-	journals *logwriter.Router
+	journals *journal.Journal
 
 	mu   sync.Mutex
 	hubs map[domain.HubID]domain.HubAccess
@@ -66,7 +65,7 @@ func start(tb testing.TB, cfg Config) *fixture {
 	f := &fixture{
 		tb: tb, hubs: map[domain.HubID]domain.HubAccess{}, last: map[domain.HubID]uint64{},
 	}
-	f.journals, _ = logwritertest.Open(tb, conns, cfg.Retention)
+	f.journals, _ = viewstest.Open(tb, conns, cfg.Retention)
 	var err error
 	f.logs, err = feed.New(conns, feed.Config{
 		Journal: f.journals, Retention: cfg.Retention, Logger: slog.New(slog.DiscardHandler),

@@ -12,7 +12,6 @@ import (
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/streams/backup"
-	"hubcloud/streams/logwriter"
 )
 
 // backupCommand backs up a running installation.
@@ -85,9 +84,6 @@ func (c *backupCommand) Run(ctx context.Context, out Output) error {
 	m, err := backup.Write(ctx, s.Conns, backup.Config{
 		Dir: c.Dir, Format: installation.Format, HubLogs: c.HubLogs, Installation: s.Settings.ID,
 		Files: files, Progress: bar.report,
-		CompleteLogs: func(ctx context.Context) error {
-			return logwriter.FlushViews(ctx, s.Conns.Cloud, s.Settings.Journals)
-		},
 	})
 	bar.end()
 	if err != nil {

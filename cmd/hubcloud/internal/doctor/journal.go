@@ -67,7 +67,7 @@ func checkJournal(ctx context.Context, v *visit, f *findings) {
 
 // judgeViews reports hub logs whose stream lacks records of the journal.
 func judgeViews(v *visit, f *findings) {
-	behind := v.sum("hubcloud_hubviews_behind")
+	behind := v.sum("hubcloud_views_behind")
 	if behind == 0 {
 		f.note("the hub logs have what their journal has")
 		return

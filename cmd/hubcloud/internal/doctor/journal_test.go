@@ -9,8 +9,8 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/views/viewstest"
 )
 
 const journaledHub = domain.HubID("hub-aaaa-aaaa-aaaa")
@@ -57,15 +57,13 @@ func TestJournal(t *testing.T) {
 	conns := streamstest.Start(t)
 	expectJournal(t, conns, Wrong, "journal 0 is missing")
 
-	router, stop := logwritertest.Open(t, conns, time.Hour)
+	router, stop := viewstest.Open(t, conns, time.Hour)
 	records := []journal.Record{record(0, time.Time{})}
 	last, err := router.Append(t.Context(), journaledHub, 0, records)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := router.AwaitView(t.Context(), journaledHub, last); err != nil {
-		t.Fatal(err)
-	}
+	viewstest.Await(t, conns, journaledHub, last)
 	expectJournal(
 		t, conns, OK, "journal 0 ends at commit 2", "its writer answers", "room for",
 	)

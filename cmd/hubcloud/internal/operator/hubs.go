@@ -9,7 +9,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/feed"
-	"hubcloud/streams/logwriter"
+	"hubcloud/streams/journal"
 )
 
 // WaitForReadModels makes the session's changes wait until the read models show them. Stopped
@@ -19,7 +19,7 @@ func (s *Session) WaitForReadModels(models *rebuild.Control) {
 	s.Directory = directory.NewService(s.Log, s.cfg)
 }
 
-// hubLogs reads the streams of hub logs for the directory, without serving them.
+// hubLogs reads the journals for the directory, without serving them.
 type hubLogs struct {
 	conns *streams.Conns
 	// journals is the number of journals of the installation.
@@ -28,17 +28,18 @@ type hubLogs struct {
 
 // LastSequence returns the last sequence of the hub's log.
 func (h hubLogs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
-	if err := logwriter.FlushViews(ctx, h.conns.Cloud, h.journals); err != nil {
-		return 0, err
-	}
-	logs, err := feed.New(h.conns, feed.Config{
-		Retention: feed.MinRetention,
-		Epoch:     func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
-		Logger:    slog.New(slog.DiscardHandler),
+	journals, err := journal.New(journal.Config{
+		Conn: h.conns.Cloud, Groups: h.journals, Retention: feed.MinRetention, // nothing is declared
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return 0, err
 	}
-	defer logs.Close()
-	return logs.LastSequence(ctx, hub)
+	group := journal.GroupOf(streams.ShardOf(hub, len(h.conns.Shards)), h.journals)
+	index, err := journals.ReadIndex(ctx, group)
+	if err != nil {
+		return 0, err
+	}
+	tip, _ := index.Tip(hub)
+	return tip.Seq, nil
 }

@@ -111,7 +111,7 @@ func (s *Session) Close() {
 func (s *Session) ReadModels(ctx context.Context, url string) (*rebuild.Control, error) {
 	journals, err := journal.New(journal.Config{
 		Conn: s.Conns.Cloud, Groups: s.Settings.Journals,
-		Retention: feed.MinRetention + journal.Reserve, // nothing is declared
+		Retention: feed.MinRetention, // nothing is declared
 	})
 	if err != nil {
 		return nil, err

@@ -17,8 +17,9 @@ import (
 	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/feed/orgfeed"
-	"hubcloud/streams/logwriter"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/tapuser"
+	"hubcloud/streams/views"
 )
 
 // bridgePoll is the pause between two checks of whether the bridge is ready.
@@ -28,7 +29,8 @@ const bridgePoll = 5 * time.Millisecond
 // have no bridge; replicas without the role api have no devices, keys and commands.
 type hubLink struct {
 	*readModels
-	journals *logwriter.Router
+	journals *journal.Journal
+	views    *views.Views
 	hubLogs  *feed.Logs
 	orgFeed  *orgfeed.Feed
 	bridge   *hubbridge.Bridge
@@ -69,8 +71,7 @@ func (m *readModels) startHubLink(ctx context.Context) (_ *hubLink, err error) {
 	return s, s.startCallout()
 }
 
-// startHubLogs opens the journals, which lets the projector follow them, and the hub logs, and
-// recovers the hub logs whose configuration is unreadable.
+// startHubLogs opens the journals, which lets the projector follow them, and the hub logs.
 func (s *hubLink) startHubLogs(ctx context.Context) (err error) {
 	if err := s.startJournals(ctx); err != nil {
 		return err
@@ -99,29 +100,52 @@ func (s *hubLink) startHubLogs(ctx context.Context) (err error) {
 	s.run(stopLoops, "journals", s.journals.Run)
 	s.run(stopLoops, "hub logs", s.hubLogs.Run)
 	s.run(stopLoops, "organization feeds", s.orgFeed.Run)
-	s.recoverLogs(ctx)
-	if s.cfg.has(roleBridge) {
-		s.run(stopLoops, "lost hub logs", s.reportLostLogs)
-	}
+	s.reportUnrecovered()
 	return nil
 }
 
 // startJournals opens the journals and the views that are written from them.
 func (s *hubLink) startJournals(ctx context.Context) (err error) {
-	cfg := logwriter.Config{
-		Conns: s.conns, Groups: s.settings.Journals, Retention: s.cfg.EventRetention,
-		Replicas: s.cfg.LogReplicas, ServerStarted: s.reach.ServerStarted,
-		LogLostEnd: s.beginLostLog,
-		Logger:     s.logger, Metrics: s.registry,
+	cfg := journal.Config{
+		Conn: s.conns.Cloud, Shards: len(s.conns.Shards), Groups: s.settings.Journals,
+		Retention: s.cfg.EventRetention, Replicas: s.cfg.LogReplicas, Logger: s.logger,
+		Metrics: s.registry,
+	}
+	viewsCfg := views.Config{
+		Conns: s.conns, Retention: s.cfg.EventRetention, ServerStarted: s.reach.ServerStarted,
+		LostEnd: s.beginLostLog, Logger: s.logger, Metrics: s.registry,
 	}
 	if s.broker != nil {
-		cfg.SyncFolders, cfg.HasSubscribers = s.broker.SyncFolders, s.broker.HasSubscribers
+		cfg.SyncFolders, viewsCfg.HasSubscribers = s.broker.SyncFolders, s.broker.HasSubscribers
 	}
-	s.journals, err = logwriter.New(cfg)
-	if err != nil {
+	if s.journals, err = journal.New(cfg); err != nil {
+		return err
+	}
+	viewsCfg.Journal = s.journals
+	if s.views, err = views.New(viewsCfg); err != nil {
 		return err
 	}
 	return s.retry(ctx, brokerStorage, s.journals.Open)
+}
+
+// reportUnrecovered logs the streams whose messages are on the embedded broker's disk but whose
+// configuration could not be read. Those of hubs are written again from the journal.
+func (s *hubLink) reportUnrecovered() {
+	if s.broker == nil {
+		return
+	}
+	folders, err := s.broker.NotRecovered()
+	if err != nil {
+		s.logger.Warn("streams on disk not compared with those of the broker", "error", err)
+	}
+	for _, folder := range folders {
+		if _, ok := folder.Hub(); !ok {
+			s.logger.Error(
+				"stream not recovered: its messages are on disk", "account", folder.Account,
+				"stream", folder.Stream,
+			)
+		}
+	}
 }
 
 // beginLostLog begins a new epoch of a hub's log of which the journal has lost what was after the
@@ -193,7 +217,7 @@ func (s *hubLink) startCalls(ctx context.Context) (err error) {
 // newBridge returns the bridge of this replica's groups of shards.
 func (s *hubLink) newBridge() (*hubbridge.Bridge, error) {
 	return hubbridge.New(
-		s.conns, s.buckets, s.journals, s.hubLogs, s.directory, s.access, s.presence,
+		s.conns, s.buckets, s.journals, s.views, s.hubLogs, s.directory, s.access, s.presence,
 		hubbridge.Config{
 			ReplicaID: s.replicaID, Retention: s.cfg.EventRetention, Admit: s.space.Admit,
 			RoutesChanged: s.reach.RoutesChanged,

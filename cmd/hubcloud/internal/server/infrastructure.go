@@ -26,7 +26,7 @@ import (
 const brokerStorage = "the broker's streams"
 
 // viewSyncInterval is how often the embedded broker syncs the hub logs, which are written again
-// from the journal after a power cut. Package hubviews relies on it.
+// from the journal after a power cut. Package views relies on it.
 const viewSyncInterval = 2 * time.Minute
 
 // clusterJournals is the most journals of an installation on a cluster.

@@ -175,7 +175,7 @@ func (s *readModels) checkDirectory(ctx context.Context) error {
 func (s *readModels) startProjector() error {
 	journals, err := journal.New(journal.Config{
 		Conn: s.conns.Cloud, Groups: s.settings.Journals, Replicas: s.cfg.LogReplicas,
-		Retention: s.cfg.EventRetention + journal.Reserve, Logger: s.logger,
+		Retention: s.cfg.EventRetention, Logger: s.logger,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,423 @@
+package views
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/streamstest"
+)
+
+// deleteView deletes the stream of a hub's log.
+func (f *fixture) deleteView(hub domain.HubID) {
+	f.Helper()
+	if err := f.js(hub).DeleteStream(f.Context(), streams.HubStream(hub)); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// publish stores a message of somebody else in a hub's stream.
+func (f *fixture) publish(hub domain.HubID, text string) {
+	f.Helper()
+	f.store(hub, &nats.Msg{Subject: streams.HubEventSubject(hub), Data: []byte(text)})
+}
+
+// store stores a message in a hub's stream.
+func (f *fixture) store(hub domain.HubID, msg *nats.Msg) {
+	f.Helper()
+	// The servers of a cluster learn of a new stream one after the other.
+	streamstest.Eventually(f, "the stream of "+string(hub)+" is known", func() bool {
+		_, err := jsapi.Append(f.Context(), f.nc(hub), msg)
+		if err != nil && !errors.Is(err, jsapi.ErrNoStream) {
+			f.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
+// makeView creates a hub's stream with the log's first records. Its messages can be deleted.
+func (f *fixture) makeView(hub domain.HubID, records int) jetstream.Stream {
+	f.Helper()
+	var stream jetstream.Stream
+	// Right after the stream was deleted, the broker may not be able to create it.
+	streamstest.EventuallyNil(f, "the stream is created", func() (err error) {
+		stream, err = f.js(hub).CreateStream(f.Context(), jetstream.StreamConfig{
+			Name: streams.HubStream(hub), Subjects: []string{streams.LogFilter(hub)},
+			Storage: jetstream.FileStorage, AllowDirect: true,
+		})
+		return err
+	})
+	for i := range f.stored[hub][:records] {
+		msg := newMessage()
+		msg.set(&f.stored[hub][i])
+		f.store(hub, &msg.Msg)
+	}
+	return stream
+}
+
+func TestMissingView(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.commit(hub(1), hub(1), hub(1)) // has no view when the Views start
+	f.start()
+	f.awaitEnd(hub(1)) // the start has compared the views with the journal
+	f.check(hub(1), 1)
+	f.write(hub(1))
+	f.flush()
+	f.check(hub(1), 1)
+
+	f.deleteView(hub(1))
+	f.write(hub(1))
+	f.write(hub(1))
+	f.flush()
+	f.check(hub(1), 1)
+}
+
+// awaitEnd waits until the view of a hub has the whole log.
+func (f *fixture) awaitEnd(hub domain.HubID) {
+	f.Helper()
+	streamstest.EventuallyNil(f, "the view of "+string(hub)+" is complete", func() error {
+		info, err := jsapi.New(f.nc(hub)).Info(f.Context(), streams.HubStream(hub))
+		if tip, _ := f.index.Tip(hub); err == nil && info.State.LastSeq != tip.Seq {
+			err = fmt.Errorf("it ends at %d, want %d", info.State.LastSeq, tip.Seq)
+		}
+		return err
+	})
+}
+
+// TestDeletedDuringWrites deletes streams again and again while records are added.
+func TestDeletedDuringWrites(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Linger = time.Millisecond
+	f.start()
+	all := hubs(5)
+	for n := range 60 {
+		f.write(all...)
+		if n%4 == 0 {
+			id := all[n%len(all)]
+			err := f.js(id).DeleteStream(t.Context(), streams.HubStream(id))
+			if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+				t.Fatal(err)
+			}
+		}
+	}
+	f.flush()
+	// A stream can be deleted after its records were acknowledged: the next one finds that.
+	f.write(all...)
+	f.flush()
+	for _, id := range all {
+		f.check(id, 1)
+	}
+}
+
+func TestForeignMessage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start()
+	for _, records := range []int{1, 2, 5} {
+		t.Run(fmt.Sprintf("before %d records", records), func(t *testing.T) {
+			id := hub(records)
+			f.write(id, id)
+			f.flush()
+			f.publish(id, "foreign")
+			var same []domain.HubID
+			for range records {
+				same = append(same, id)
+			}
+			f.write(same...)
+			f.flush()
+			f.check(id, 1)
+		})
+	}
+}
+
+// A view that is longer than the log in the journal, which has lost its end, was left as it is: the
+// sequences that the journal gave out again were those of other messages in the view.
+func TestLogLostItsEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start()
+	f.write(hub(8))
+	f.flush()
+	f.publish(hub(8), "lost")
+	f.publish(hub(8), "lost")
+	f.stop()
+	var calls []uint64
+	failed := false
+	ended := domain.NewEpochID(0xa)
+	f.cfg.LostEnd = func(
+		_ context.Context, hub domain.HubID, kept uint64,
+	) (domain.EpochID, error) {
+		if !failed {
+			failed = true
+			return ended, errors.New("the directory does not answer")
+		}
+		calls = append(calls, kept)
+		if got := f.state(hub).State.LastSeq; got != 3 {
+			t.Errorf("before the new epoch is known, the view ends at %d, want 3", got)
+		}
+		return ended, nil
+	}
+	f.start()
+	streamstest.Eventually(t, "the view has what the journal has", func() bool {
+		// The view is missing for a moment, while it is written anew.
+		info, err := jsapi.New(f.nc(hub(8))).Info(f.Context(), streams.HubStream(hub(8)))
+		return err == nil && info.State.LastSeq == 1
+	})
+	if got, err := f.Begin(t.Context(), hub(8)); err != nil || got != ended {
+		t.Errorf("Begin: got %v, %v, want the epoch that has ended, %v", got, err, ended)
+	}
+	f.write(hub(8), hub(8), hub(8))
+	f.flush()
+	f.check(hub(8), 1)
+	f.stop()
+	if !slices.Equal(calls, []uint64{1}) {
+		t.Errorf("the log begins anew after %v, want once after 1", calls)
+	}
+}
+
+// TestDamagedAtStart damages views while no Views run. The next ones must find that without a
+// record for them.
+func TestDamagedAtStart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const records = 10
+	damages := map[string]func(domain.HubID, jetstream.Stream){
+		"missing": func(id domain.HubID, _ jetstream.Stream) { f.deleteView(id) },
+		"gap": func(_ domain.HubID, s jetstream.Stream) {
+			if err := s.DeleteMsg(f.Context(), 4); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"front": func(_ domain.HubID, s jetstream.Stream) {
+			if err := s.Purge(f.Context(), jetstream.WithPurgeSequence(4)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"emptied": func(_ domain.HubID, s jetstream.Stream) {
+			if err := s.Purge(f.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"short": func(id domain.HubID, _ jetstream.Stream) {
+			f.deleteView(id)
+			f.makeView(id, 3)
+		},
+	}
+	f.start()
+	f.stop()
+	ids := map[string]domain.HubID{}
+	made := map[string]jetstream.Stream{}
+	for name := range damages {
+		id := hub(len(ids))
+		for range records {
+			f.commit(id)
+		}
+		ids[name], made[name] = id, f.makeView(id, records)
+	}
+	for name, damage := range damages {
+		damage(ids[name], made[name])
+	}
+	audited := make(chan string, 100)
+	f.hook = func(step string) {
+		if step == "audited" {
+			audited <- step
+		}
+	}
+	f.start()
+	for range streamstest.Shards {
+		<-audited
+	}
+	f.flush()
+	for name, id := range ids {
+		t.Run(name, func(t *testing.T) {
+			f.TB = t
+			f.check(id, 1)
+		})
+	}
+}
+
+// TestTruncatedFiles truncates and removes files of views while the broker is stopped.
+func TestTruncatedFiles(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start()
+	all := hubs(4)
+	for range 50 {
+		f.write(all...)
+	}
+	f.flush()
+	f.stop()
+	f.broker.Stop()
+	for n, id := range all {
+		account := string(streams.ShardAccount(streams.ShardOf(id, streamstest.Shards)))
+		folder := filepath.Join(
+			f.broker.Dir(), "jetstream", account, "streams", streams.HubStream(id), "msgs",
+		)
+		blocks, err := filepath.Glob(filepath.Join(folder, "*.blk"))
+		if err != nil || len(blocks) != 1 {
+			t.Fatalf("message blocks in %s: got %v, %v, want 1", folder, blocks, err)
+		}
+		info, err := os.Stat(blocks[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = []func() error{
+			func() error { return os.Truncate(blocks[0], info.Size()/2) },
+			func() error { return os.Remove(blocks[0]) },
+			func() error {
+				return errors.Join(
+					os.Truncate(blocks[0], 0), os.Remove(filepath.Join(folder, "index.db")),
+				)
+			},
+			func() error { return os.RemoveAll(filepath.Dir(folder)) },
+		}[n]()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.broker.Start(t)
+	f.start()
+	f.write(all...)
+	f.flush()
+	for _, id := range all {
+		f.check(id, 1)
+	}
+}
+
+// TestLifetime writes a view anew whose older records have expired, or are about to. The rest must
+// have the lifetime that is left, also after the broker was restarted.
+func TestLifetime(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.clock = time.Now().Add(-2 * testRetention).UTC()
+	f.commit(hub(1), hub(1), hub(1), hub(2))
+	const left = 5 * time.Second
+	expiring := time.Now().Add(left)
+	f.clock = expiring.Add(-testRetention).UTC()
+	f.commit(hub(1), hub(1))
+	f.clock = time.Now().UTC()
+	f.commit(hub(1))
+	f.start()
+	f.flush()
+	if s := f.state(hub(1)).State; s.FirstSeq != 4 && time.Now().Before(expiring) {
+		t.Errorf("view with old records: begins at %d, want 4", s.FirstSeq)
+	}
+	if s := f.state(hub(2)).State; s.FirstSeq != 2 || s.LastSeq != 1 {
+		t.Errorf(
+			"view whose records have expired: has %d to %d, want 2 to 1", s.FirstSeq, s.LastSeq,
+		)
+	}
+	f.stop()
+	f.broker.Stop()
+	f.broker.Start(t)
+	f.start()
+	f.write(hub(2), hub(1))
+	f.flush()
+	f.check(hub(2), 2)
+	streamstest.Eventually(t, "the two records that were about to expire are gone", func() bool {
+		return f.state(hub(1)).State.FirstSeq == 6
+	})
+	f.check(hub(1), 6)
+}
+
+// TestCreationFails makes the creation of a stream fail after it was deleted. It must be repeated until
+// it succeeds.
+func TestCreationFails(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	id := hub(1)
+	blocker := jetstream.StreamConfig{Name: "BLOCKER", Subjects: []string{streams.LogFilter(id)}}
+	f.hook = func(step string) {
+		if step == "create" && f.value(f.metrics.failures) == 0 {
+			var err error
+			if !streamstest.Poll(time.Minute, func() bool {
+				// The server may reject a creation while it deletes a stream.
+				_, err = f.js(id).CreateOrUpdateStream(f.Context(), blocker)
+				return err == nil
+			}) {
+				t.Error(err)
+			}
+		}
+	}
+	f.start()
+	f.write(id)
+	streamstest.Eventually(t, "the creation fails", func() bool {
+		return f.value(f.metrics.failures) > 0
+	})
+	if err := f.js(id).DeleteStream(t.Context(), blocker.Name); err != nil {
+		t.Fatal(err)
+	}
+	f.flush()
+	f.check(id, 1)
+}
+
+// TestIncompatible has a stream that is no hub log under the name of one.
+func TestIncompatible(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, err := f.js(hub(1)).CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: streams.HubStream(hub(1)), Subjects: []string{"something.else"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.start()
+	f.write(hub(1), hub(2))
+	f.write(hub(1), hub(2))
+	f.awaitEnd(hub(2)) // beside the one that cannot be written
+	streamstest.Eventually(t, "no record waits in memory", func() bool {
+		return f.value(f.metrics.backlogBytes) == 0 && f.value(f.metrics.behind) == 1
+	})
+	f.deleteView(hub(1))
+	f.flush()
+	f.check(hub(1), 1)
+}
+
+// TestJournalExpired has a log of which the journal has only the newest records, and a view that ends
+// before them.
+func TestJournalExpired(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.commit(hub(1), hub(1), hub(2), hub(2))
+	f.makeView(hub(1), 2)
+	f.makeView(hub(2), 1)
+	f.followed()
+	expire := func(messages int64) {
+		t.Helper()
+		js, err := jetstream.New(f.conns.Cloud)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, err := js.Stream(t.Context(), streams.JournalStream(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := stream.CachedInfo().Config
+		config.MaxMsgs = messages
+		if _, err := js.UpdateStream(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.commit(hub(1), hub(2))
+	expire(1)
+	expire(-1)
+	f.start()
+	f.awaitEnd(hub(1))
+	f.awaitEnd(hub(2))
+	f.flush()
+	f.check(hub(1), 1)
+	f.check(hub(2), 3) // its second record is nowhere
+}

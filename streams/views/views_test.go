@@ -1,0 +1,220 @@
+package views
+
+import (
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/streamstest"
+)
+
+// TestOrder writes commits of many hubs, in random order, and compares views and feed with them.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	messages := make(chan *nats.Msg, 10_000)
+	for _, nc := range f.conns.Shards {
+		if _, err := nc.ChanSubscribe(streams.AnyFeed, messages); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.cfg.Linger = 5 * time.Millisecond
+	f.start()
+	all := hubs(20)
+	random := rand.New(rand.NewPCG(1, 2))
+	total := 0
+	for range 100 {
+		var some []domain.HubID
+		for range 1 + random.IntN(20) {
+			some = append(some, all[random.IntN(len(all))])
+		}
+		total += len(some)
+		f.write(some...)
+	}
+	f.flush()
+	last := map[domain.HubID]uint64{}
+	for range total {
+		select {
+		case msg := <-messages:
+			id := domain.HubID(strings.Split(msg.Subject, ".")[1])
+			seq, err := jsapi.Sequence(msg)
+			if err != nil || seq != last[id]+1 {
+				t.Fatalf("feed of %s after %d: got %d, error %v", id, last[id], seq, err)
+			}
+			last[id] = seq
+			record := f.stored[id][seq-1]
+			if msg.Header.Get(HeaderTime) != FormatTime(record.Time) ||
+				msg.Subject != streams.FeedSubject(record.Kind.Subject(id)) ||
+				(msg.Header[HeaderState] != nil) != (record.Kind == journal.KindState) ||
+				msg.Header.Get(HeaderState) != "" {
+				t.Fatalf("feed of %s: got %+v, want %+v", id, msg, record)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("the feed has brought less than was committed")
+		}
+	}
+	for _, id := range all {
+		f.check(id, 1)
+	}
+	if got := f.value(f.metrics.backlogBytes); got != 0 {
+		t.Errorf("backlog: got %d bytes, want 0", got)
+	}
+	if got := f.value(f.metrics.failures); got != 0 {
+		t.Errorf("failures: got %d, want 0", got)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	valid := Config{
+		Conns: conns, Journal: &journal.Journal{}, Retention: time.Hour,
+	}.WithDefaults()
+	if err := valid.Validate(); err != nil {
+		t.Fatalf("Validate: got %v, want nil", err)
+	}
+	for field, change := range map[string]func(*Config){
+		"Conns":     func(c *Config) { c.Conns = nil },
+		"Journal":   func(c *Config) { c.Journal = nil },
+		"Retention": func(c *Config) { c.Retention = time.Millisecond },
+	} {
+		cfg := valid
+		change(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), field+" is ") {
+			t.Errorf("Validate with a wrong %s: got %v, want an error that names it", field, err)
+		}
+	}
+}
+
+// TestStartStop starts and stops Views while records are added. What was added must be in the views
+// once other Views have run.
+func TestStartStop(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Linger = time.Millisecond
+	all := hubs(10)
+	for range 20 {
+		f.start()
+		for range 3 {
+			f.write(all...)
+		}
+		f.stop()
+	}
+	f.start()
+	f.flush()
+	for _, id := range all {
+		f.check(id, 1)
+	}
+}
+
+// TestUnfollowedFeed: what nobody subscribes to is not published, and records are collected for
+// longer than while somebody does.
+func TestUnfollowedFeed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	all := hubs(2)
+	f.cfg.Linger, f.cfg.FeedLinger = 2*time.Hour, time.Hour
+	f.cfg.HasSubscribers = func(account streams.Account, subject string) bool {
+		shard := streams.ShardOf(all[1], len(f.conns.Shards))
+		return account == streams.ShardAccount(shard) &&
+			strings.HasPrefix(subject, "feed."+string(all[1])+".")
+	}
+	feeds := map[domain.HubID]*nats.Subscription{}
+	for _, id := range all {
+		feed, err := f.nc(id).SubscribeSync(streams.FeedDestination(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.nc(id).Flush(); err != nil {
+			t.Fatal(err)
+		}
+		feeds[id] = feed
+	}
+	f.start()
+	f.write(all[0])
+	f.flush()
+	if got := f.group.linger(); got != 2*time.Hour {
+		t.Errorf("linger of a feed without subscribers: got %v, want 2h", got)
+	}
+	f.write(all...)
+	f.flush()
+	if msg, err := feeds[all[1]].NextMsg(time.Minute); err != nil {
+		t.Fatalf("feed with a subscriber: got %v, error %v", msg, err)
+	}
+	if got := f.group.linger(); got != time.Hour {
+		t.Errorf("linger of a feed with subscribers: got %v, want 1h", got)
+	}
+	if err := f.nc(all[0]).Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _ := feeds[all[0]].Pending(); n != 0 {
+		t.Errorf("feed without a subscriber: got %d messages, want none", n)
+	}
+}
+
+// TestBusyShardCollects: without word of subscribers, as in a cluster, records wait for FeedLinger
+// only, but those for many views of a shard for up to Linger, so that they share runs.
+func TestBusyShardCollects(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var all []domain.HubID // of one shard
+	for n := 0; len(all) < 4*busyViews; n++ {
+		if id := hub(n); streams.ShardOf(id, len(f.conns.Shards)) == 0 {
+			all = append(all, id)
+		}
+	}
+	f.cfg.Linger, f.cfg.FeedLinger = time.Hour, 20*time.Millisecond
+	var runs atomic.Int64
+	collects := make(chan struct{})
+	f.hook = func(step string) {
+		switch step {
+		case "send":
+			runs.Add(1)
+		case "collect":
+			select {
+			case collects <- struct{}{}:
+			default:
+			}
+		}
+	}
+	f.start()
+	f.write(all...)
+	f.flush()
+
+	one := all[:1]
+	f.write(one...)
+	streamstest.Eventually(t, "the record of an idle shard is written", func() bool {
+		tip, _ := f.index.Tip(one[0])
+		return f.state(one[0]).State.LastSeq == tip.Seq
+	})
+
+	before := runs.Load()
+	const commits = 10
+	for range commits {
+		f.write(all...)
+		select { // without that, each commit would get runs of its own
+		case <-collects:
+		case <-time.After(time.Minute):
+			t.Fatal("the busy shard does not collect records")
+		}
+	}
+	f.flush()
+	// A commit that is added slowly may be sent in part.
+	if got := int(runs.Load() - before); got > len(all)*commits/2 {
+		t.Errorf("%d records: got %d runs, want about %d", len(all)*commits, got, len(all))
+	}
+	for _, id := range all {
+		f.check(id, 1)
+	}
+}
