@@ -126,12 +126,39 @@ const (
 	MethodRemovalClose    = "removal.close"
 )
 
+// methods are the methods with the types of errors that a hub may answer beside hub_unavailable.
+var methods = []struct {
+	name   string
+	errors []string
+}{
+	{MethodDevicesList, nil},
+	{MethodDevicesGet, []string{ErrorNotFound}},
+	{MethodDevicesForget, []string{ErrorNotFound, ErrorInvalidRequest}},
+	{MethodChannelsCommand, []string{ErrorNotFound, ErrorInvalidRequest, ErrorCommandRefused}},
+	{MethodPairingOpen, []string{ErrorInvalidRequest}},
+	{MethodPairingClose, nil},
+	{MethodRemovalOpen, nil},
+	{MethodRemovalClose, nil},
+}
+
 // Methods returns every method.
 func Methods() []string {
-	return []string{
-		MethodDevicesList, MethodDevicesGet, MethodDevicesForget, MethodChannelsCommand,
-		MethodPairingOpen, MethodPairingClose, MethodRemovalOpen, MethodRemovalClose,
+	names := make([]string, len(methods))
+	for i, m := range methods {
+		names[i] = m.name
 	}
+	return names
+}
+
+// ErrorsOf returns the types of errors that a hub may answer to a method beside hub_unavailable; ok is
+// false for an unknown method.
+func ErrorsOf(method string) (types []string, ok bool) {
+	for _, m := range methods {
+		if m.name == method {
+			return m.errors, true
+		}
+	}
+	return nil, false
 }
 
 // CertificateRequest is the body of POST {public}/link/v1/certificates.

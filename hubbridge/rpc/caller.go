@@ -121,7 +121,7 @@ func (c *Caller) Call(
 	ctx context.Context, hub domain.HubID, method string, params any,
 	read func(result []byte) error,
 ) error {
-	if _, ok := errorsOf(method); !ok {
+	if _, ok := protocol.ErrorsOf(method); !ok {
 		return fmt.Errorf("call hub %s: unknown method %q", hub, method)
 	}
 	began := time.Now()

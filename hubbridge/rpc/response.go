@@ -19,27 +19,6 @@ const (
 	maxMessageBytes = 300
 )
 
-// errorsOf returns the errors that a hub may answer to a method besides hub_unavailable; ok is
-// false for an unknown method.
-func errorsOf(method string) (codes []domain.Code, ok bool) {
-	switch method {
-	case protocol.MethodDevicesGet:
-		return []domain.Code{domain.CodeNotFound}, true
-	case protocol.MethodDevicesForget:
-		return []domain.Code{domain.CodeNotFound, domain.CodeInvalidRequest}, true
-	case protocol.MethodChannelsCommand:
-		return []domain.Code{
-			domain.CodeNotFound, domain.CodeInvalidRequest, domain.CodeCommandRefused,
-		}, true
-	case protocol.MethodPairingOpen:
-		return []domain.Code{domain.CodeInvalidRequest}, true
-	case protocol.MethodDevicesList, protocol.MethodPairingClose,
-		protocol.MethodRemovalOpen, protocol.MethodRemovalClose:
-		return nil, true
-	}
-	return nil, false
-}
-
 // decode decodes a hub's answer to the request with the id and passes the result to read, unless
 // read is nil. Its error is the hub's own, or hub_error if the answer is invalid or read fails.
 func decode(method, id string, payload []byte, read func(result []byte) error) error {
@@ -69,8 +48,8 @@ func decode(method, id string, payload []byte, read func(result []byte) error) e
 // hub_error.
 func hubError(method string, answered protocol.Error) error {
 	code := domain.Code(answered.Type)
-	allowed, _ := errorsOf(method)
-	if code != domain.CodeHubUnavailable && !slices.Contains(allowed, code) {
+	allowed, _ := protocol.ErrorsOf(method)
+	if code != domain.CodeHubUnavailable && !slices.Contains(allowed, answered.Type) {
 		code = domain.CodeHubError
 	}
 	message := printable(answered.Message)

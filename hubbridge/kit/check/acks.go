@@ -84,36 +84,33 @@ func (s *script) checkWithhold() {
 	s.settle()
 	s.withhold()
 	defer func() {
-		if !s.needs(stepUnknownLog) {
+		if !s.needs("unknown-log") {
 			s.release()
 		}
 	}()
 	mark := s.markResends()
-	if !s.provoke(lineResends, lineFrom, lineSame) {
+	if !s.provoke("resends", "sends-from-through", "same-content") {
 		return
 	}
 	resent := s.awaitResend(mark, resendLimit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil || s.conn != mark.k {
-		s.hint(lineResends, "the connection ended before")
+		s.hint("resends", "the connection ended before")
 		return
 	}
 	wait := s.conn.resentAt.Sub(s.conn.owedAt).Round(time.Millisecond)
 	switch {
 	case !resent:
-		s.fail(lineResends, nil, "events from %d on got no ack, and were not sent again within %v",
+		s.fail("resends", nil, "events from %d on got no ack, and were not sent again within %v",
 			s.stored+1, resendLimit)
 	case wait < tooEarly:
 		s.fail(
-			lineResends,
-			nil,
-			"events from %d on were sent again %v after they got no ack, want 5 s",
-			s.stored+1,
-			wait,
+			"resends", nil, "events from %d on were sent again %v after they got no ack, want 5 s",
+			s.stored+1, wait,
 		)
 	default:
-		s.pass(lineResends)
+		s.pass("resends")
 	}
 }
 
@@ -129,7 +126,7 @@ func (s *script) checkUnknownLog() {
 	pending := s.highest > s.stored
 	s.mu.Unlock()
 	if !pending {
-		if !s.provoke(lineUnknownLog) {
+		if !s.provoke("unknown-log") {
 			return
 		}
 		s.settle()
@@ -147,20 +144,14 @@ func (s *script) checkUnknownLog() {
 	switch {
 	case resent:
 		// The line has failed already if judgeNumbers has found that the hub obeyed the ack.
-		s.pass(lineUnknownLog)
-	case s.results[lineResends] != nil && s.results[lineResends].Status == Failed:
-		s.hint(lineUnknownLog, "cannot be judged: the hub does not send again without an ack")
+		s.pass("unknown-log")
+	case s.results["resends"] != nil && s.results["resends"].Status == Failed:
+		s.hint("unknown-log", "cannot be judged: the hub does not send again without an ack")
 	default:
 		s.fail(
-			lineUnknownLog,
-			nil,
+			"unknown-log", nil,
 			"after an ack of log %q through %d the hub did not send events %d to %d "+
-				"of its own log again within %v",
-			unknownLog,
-			through,
-			s.stored+1,
-			through,
-			resendLimit,
+				"of its own log again within %v", unknownLog, through, s.stored+1, through, resendLimit,
 		)
 	}
 }
@@ -168,20 +159,20 @@ func (s *script) checkUnknownLog() {
 // checkLower acknowledges less than before while events are on their way.
 func (s *script) checkLower() {
 	s.settle()
-	if s.mark() == 1 && !s.provoke(lineLower) {
+	if s.mark() == 1 && !s.provoke("lower-through") {
 		return
 	}
 	s.settle()
 	s.withhold()
 	defer s.release()
-	if !s.provoke(lineLower) {
+	if !s.provoke("lower-through") {
 		return
 	}
 	s.mu.Lock()
 	lower := s.stored - min(s.stored, 1)
 	k := s.conn
 	if lower == s.stored || k == nil {
-		s.hint(lineLower, "no event has been acknowledged before")
+		s.hint("lower-through", "no event has been acknowledged before")
 		s.mu.Unlock()
 		return
 	}
@@ -196,19 +187,16 @@ func (s *script) checkLower() {
 	s.lowered = nil
 	switch {
 	case resent:
-		s.pass(lineLower)
+		s.pass("lower-through")
 	case s.conn != k:
-		s.fail(lineLower, nil, "the connection ended after the lower through %d", lower)
-	case s.results[lineResends] != nil && s.results[lineResends].Status == Failed:
-		s.hint(lineLower, "cannot be judged: the hub does not send again without an ack")
+		s.fail("lower-through", nil, "the connection ended after the lower through %d", lower)
+	case s.results["resends"] != nil && s.results["resends"].Status == Failed:
+		s.hint("lower-through", "cannot be judged: the hub does not send again without an ack")
 	default:
 		s.fail(
-			lineLower,
-			nil,
-			"after the lower through %d the hub did not send from %d again within %v",
-			lower,
-			s.stored+1,
-			resendLimit,
+			"lower-through", nil,
+			"after the lower through %d the hub did not send from %d again within %v", lower,
+			s.stored+1, resendLimit,
 		)
 	}
 }
@@ -224,7 +212,7 @@ func (s *script) checkGap() {
 			if s.messagesOwed() >= 2 {
 				break
 			}
-			if !s.provoke(lineGap) {
+			if !s.provoke("resends-after-gap") {
 				s.release()
 				return
 			}
@@ -237,7 +225,7 @@ func (s *script) checkGap() {
 		s.release()
 		return
 	}
-	s.hinted(lineGap, "the hub has not sent two messages of events within %v", gapLimit)
+	s.hinted("resends-after-gap", "the hub has not sent two messages of events within %v", gapLimit)
 }
 
 const (
@@ -258,17 +246,13 @@ func (s *script) judgeGap() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if resent {
-		s.pass(lineGap)
+		s.pass("resends-after-gap")
 		return
 	}
 	s.fail(
-		lineGap,
-		nil,
+		"resends-after-gap", nil,
 		"an ack repeated through %d while later events were on their way, and the hub did not send "+
-			"from %d again within %v",
-		through,
-		through+1,
-		promptLimit,
+			"from %d again within %v", through, through+1, promptLimit,
 	)
 }
 
@@ -310,11 +294,11 @@ const silence = 700 * time.Millisecond
 // it in two parts.
 func (s *script) checkFull() {
 	if s.cfg.Commands == 0 {
-		s.hinted(lineWindow, "the step is omitted")
-		s.hinted(lineDrains, "the step is omitted")
+		s.hinted("send-window", "the step is omitted")
+		s.hinted("survives-full-queue", "the step is omitted")
 		return
 	}
-	if !s.hasTarget(lineWindow, lineDrains) {
+	if !s.hasTarget("send-window", "survives-full-queue") {
 		return
 	}
 	s.mu.Lock()
@@ -328,16 +312,14 @@ func (s *script) checkFull() {
 	s.await(s.ctx, silence, func() bool { return s.conn == nil })
 	s.mu.Lock()
 	if s.conn == nil {
-		s.hint(lineWindow, "the connection ended before")
+		s.hint("send-window", "the connection ended before")
 	} else if accepted > protocol.MaxUnacknowledged {
-		s.pass(lineWindow)
+		s.pass("send-window")
 	} else {
 		s.hint(
-			lineWindow,
+			"send-window",
 			"%d commands were accepted, which do not fill the window of %d events; --commands %d does",
-			accepted,
-			protocol.MaxUnacknowledged,
-			FillWindow,
+			accepted, protocol.MaxUnacknowledged, FillWindow,
 		)
 	}
 	// Every accepted command has an event; some arrive only once there are acks.
@@ -351,19 +333,14 @@ func (s *script) checkFull() {
 	defer s.mu.Unlock()
 	switch {
 	case accepted == 0:
-		s.hint(lineDrains, "no command was accepted")
+		s.hint("survives-full-queue", "no command was accepted")
 	case drained:
-		s.pass(lineDrains)
+		s.pass("survives-full-queue")
 	default:
 		s.fail(
-			lineDrains,
-			nil,
+			"survives-full-queue", nil,
 			"%d commands were accepted, but only events through %d of at least %d arrived within "+
-				"%v of the acks",
-			accepted,
-			s.stored,
-			goal,
-			drainLimit,
+				"%v of the acks", accepted, s.stored, goal, drainLimit,
 		)
 	}
 }

@@ -62,7 +62,9 @@ func TestHubBecomesReady(t *testing.T) {
 	t.Parallel()
 	notes := make(chan string, 10)
 	checked := newCheck(t, check.Config{
-		Only:    []string{"pairing.open", "channels.command", "command-events", "resends"},
+		Only: []string{
+			"pairing.open", "channels.command", "command-after-unavailable", "command-events", "resends",
+		},
 		Timeout: 4 * time.Minute, OnNote: func(text string) { notes <- text },
 	})
 	hub := newHub(t, checked, "")

@@ -102,10 +102,22 @@ const readyPause = 3 * time.Second
 // hub_unavailable: a radio needs a while after a start. It does so for Config.ReadyWait in all.
 func (s *script) askAgain(a *call) bool {
 	s.mu.Lock()
-	if a.err.Type != protocol.ErrorHubUnavailable {
-		s.mu.Unlock()
+	unavailable := a.err.Type == protocol.ErrorHubUnavailable
+	s.mu.Unlock()
+	if !unavailable {
 		return false
 	}
+	if s.target != nil && s.unready == nil {
+		command := s.newCommand()
+		tried := s.begin(protocol.MethodChannelsCommand, command, false)
+		s.wait(s.ctx, tried)
+		s.mu.Lock()
+		if tried.err.Type == protocol.ErrorHubUnavailable {
+			s.unready = &command // checkCommand repeats it
+		}
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
 	again := s.waited < s.cfg.ReadyWait
 	if again {
 		s.note(fmt.Sprintf(
@@ -153,9 +165,7 @@ func (c *Check) wait(ctx context.Context, calls ...*call) {
 func (c *Check) handleResponse(token string, payload []byte) {
 	if len(payload) > maxResponseBytes {
 		c.fail(
-			lineResponse,
-			payload,
-			"the response has %d bytes; the service rejects it",
+			"response-form", payload, "the response has %d bytes; the service rejects it",
 			len(payload),
 		)
 	}
@@ -165,12 +175,9 @@ func (c *Check) handleResponse(token string, payload []byte) {
 		for expected, other := range c.calls {
 			if err == nil && other.id == response.ID {
 				c.fail(
-					lineTopic,
-					payload,
+					"response-topic", payload,
 					"the response to %s came on .../response/%s, want .../response/%s",
-					other.method,
-					bounded(token, 40),
-					expected,
+					other.method, bounded(token, 40), expected,
 				)
 				a, token, ok = other, expected, true
 				break
@@ -184,13 +191,13 @@ func (c *Check) handleResponse(token string, payload []byte) {
 	a.done, a.payload = true, payload
 	switch {
 	case err != nil:
-		c.fail(lineResponse, payload, "the response to %s: %v", a.method, err)
+		c.fail("response-form", payload, "the response to %s: %v", a.method, err)
 		return
 	case response.ID != a.id:
-		c.fail(lineResponse, payload, "the response to %s has id %q, want %q", a.method,
+		c.fail("response-form", payload, "the response to %s has id %q, want %q", a.method,
 			bounded(response.ID, 40), a.id)
 	}
-	c.pass(lineTopic, lineResponse)
+	c.pass("response-topic", "response-form")
 	a.result, a.err = response.Result, response.Error
 }
 

@@ -46,29 +46,56 @@ func (s *script) hasTarget(ids ...string) bool {
 
 // checkCommand sends a command and follows its outcome.
 func (s *script) checkCommand() {
-	if !s.hasTarget(lineCommand, lineOutcome) {
+	if !s.hasTarget("channels.command", "command-events") {
 		for _, id := range []string{
-			lineNumbers, lineMessage, lineMessageSize, lineEventSize, lineEvent, lineReserved,
+			"numbering", "events-message", "message-size", "event-size", "event-form", "reserved-types",
 		} {
 			s.hinted(id, "the hub has sent no event; %s", s.noTarget())
 		}
 		return
 	}
 	mark := s.mark()
-	command := s.newCommand()
+	command, waited := s.newCommand(), s.waited
+	if s.unready != nil {
+		command = *s.unready
+	}
 	a := s.call(protocol.MethodChannelsCommand, command)
-	if !s.wantResult(
-		lineCommand,
-		a,
-		func(result []byte) error { return checkAccepted(command, result) },
-	) {
+	s.judgeUnready(a, s.unready != nil || s.waited > waited)
+	if !s.wantResult("channels.command", a, func(result []byte) error {
+		return checkAccepted(command, result)
+	}) {
 		if a.result == nil {
-			s.hinted(lineOutcome, "the command was not accepted")
+			s.hinted("command-events", "the command was not accepted")
 			return
 		}
 	}
-	s.passed(lineCommand)
+	s.passed("channels.command")
 	s.checkOutcome(mark, command)
+}
+
+// judgeUnready decides whether a hub remembers the answer hub_unavailable: a is a command, and asked is
+// whether the hub has answered a request with its ID so before.
+func (s *script) judgeUnready(a *call, asked bool) {
+	const line = "command-after-unavailable"
+	switch {
+	case !asked:
+		s.hinted(line, "the hub has answered no command with %s", protocol.ErrorHubUnavailable)
+	case a.err.Type != protocol.ErrorHubUnavailable:
+		s.passed(line)
+	default:
+		other := s.begin(protocol.MethodChannelsCommand, s.newCommand(), false)
+		s.wait(s.ctx, other)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if other.result == nil {
+			s.hint(line, "%s", s.notReady())
+			return
+		}
+		s.fail(
+			line, a.payload, "the repeat of a command is still answered with %s, but another one runs",
+			protocol.ErrorHubUnavailable,
+		)
+	}
 }
 
 // checkAccepted returns what is wrong with the answer to a command that was accepted.
@@ -86,19 +113,14 @@ func checkAccepted(command commandParams, result []byte) error {
 	switch {
 	case channel.Key != command.Key || channel.Endpoint != command.Endpoint:
 		return fmt.Errorf(
-			"it is channel %s/%d, want %s/%d",
-			channel.Key,
-			channel.Endpoint,
-			command.Key,
+			"it is channel %s/%d, want %s/%d", channel.Key, channel.Endpoint, command.Key,
 			command.Endpoint,
 		)
 	case channel.Status != domain.ChannelPending:
 		return fmt.Errorf("status is %q, want %q", channel.Status, domain.ChannelPending)
 	case !sameValue(channel.Desired, command.Value):
 		return fmt.Errorf(
-			"desired is %s, want the value of the command, %s",
-			channel.Desired,
-			command.Value,
+			"desired is %s, want the value of the command, %s", channel.Desired, command.Value,
 		)
 	case channel.DesiredAt == nil:
 		return errors.New("desired_at is null, want the time of the command")
@@ -161,57 +183,48 @@ func (s *script) checkOutcome(from uint64, command commandParams) {
 	switch {
 	case len(desired) == 0:
 		s.fail(
-			lineOutcome,
-			nil,
-			"no channel.desired with %s for %s within %v of the command",
-			command.Value,
-			s.target,
-			outcomeLimit,
+			"command-events", nil, "no channel.desired with %s for %s within %v of the command",
+			command.Value, s.target, outcomeLimit,
 		)
 	case len(observed) == 0:
 		s.hint(
-			lineOutcome,
-			"channel.desired came, but no channel.observed with %s for %s within %v",
-			command.Value,
-			s.target,
-			outcomeLimit,
+			"command-events",
+			"channel.desired came, but no channel.observed with %s for %s within %v", command.Value,
+			s.target, outcomeLimit,
 		)
 	case observed[0] < desired[0]:
 		s.fail(
-			lineOutcome,
-			nil,
-			"channel.observed (event %d) came before channel.desired (event %d)",
-			observed[0],
+			"command-events", nil,
+			"channel.observed (event %d) came before channel.desired (event %d)", observed[0],
 			desired[0],
 		)
 	default:
-		s.pass(lineOutcome)
+		s.pass("command-events")
 	}
 }
 
 // checkOnce repeats a command after its outcome.
 func (s *script) checkOnce() {
-	if !s.hasTarget(lineOnce) {
+	if !s.hasTarget("command-once") {
 		return
 	}
 	from, command := s.mark(), s.newCommand()
 	first := s.call(protocol.MethodChannelsCommand, command)
 	if first.result == nil {
-		s.hinted(lineOnce, "the first %s", first.text())
+		s.hinted("command-once", "the first %s", first.text())
 		return
 	}
 	s.await(
-		s.ctx,
-		outcomeLimit,
+		s.ctx, outcomeLimit,
 		func() bool { return len(s.find(from, eventObserved, command.Value)) > 0 },
 	)
 	again := s.call(protocol.MethodChannelsCommand, command)
-	s.judgeRepeats(lineOnce, from, command, first, again)
+	s.judgeRepeats("command-once", from, command, first, again)
 }
 
 // checkSimultaneous sends a command twice at the same moment.
 func (s *script) checkSimultaneous() {
-	if !s.hasTarget(lineSimultaneous) {
+	if !s.hasTarget("command-simultaneous") {
 		return
 	}
 	from, command := s.mark(), s.newCommand()
@@ -219,10 +232,10 @@ func (s *script) checkSimultaneous() {
 	second := s.begin(protocol.MethodChannelsCommand, command, false)
 	s.wait(s.ctx, first, second)
 	if first.result == nil && second.result == nil {
-		s.hinted(lineSimultaneous, "%s", first.text())
+		s.hinted("command-simultaneous", "%s", first.text())
 		return
 	}
-	s.judgeRepeats(lineSimultaneous, from, command, first, second)
+	s.judgeRepeats("command-simultaneous", from, command, first, second)
 }
 
 // runTwiceLimit is how long a second channel.desired may take to arrive.
@@ -232,13 +245,11 @@ const runTwiceLimit = time.Second
 // and the command must have run once.
 func (s *script) judgeRepeats(id string, from uint64, command commandParams, first, second *call) {
 	s.await(
-		s.ctx,
-		outcomeLimit,
+		s.ctx, outcomeLimit,
 		func() bool { return len(s.find(from, eventDesired, command.Value)) > 0 },
 	)
 	s.await(
-		s.ctx,
-		runTwiceLimit,
+		s.ctx, runTwiceLimit,
 		func() bool { return len(s.find(from, eventDesired, command.Value)) > 1 },
 	)
 	s.mu.Lock()
@@ -247,26 +258,19 @@ func (s *script) judgeRepeats(id string, from uint64, command commandParams, fir
 	switch {
 	case len(runs) > 1:
 		s.fail(
-			id,
-			second.payload,
+			id, second.payload,
 			"command %s was sent twice and ran twice: events %d and %d are channel.desired",
-			command.CommandID,
-			runs[0],
-			runs[1],
+			command.CommandID, runs[0], runs[1],
 		)
 	case second.result == nil || first.result == nil:
 		s.fail(
-			id,
-			second.payload,
-			"of two requests with one command_id one was answered with a result; "+
-				"the other: %s",
+			id, second.payload,
+			"of two requests with one command_id one was answered with a result; "+"the other: %s",
 			map[bool]*call{true: second, false: first}[second.result == nil].text(),
 		)
 	case !sameJSON(first.result, second.result):
 		s.fail(
-			id,
-			second.payload,
-			"the repeated command has another answer than the first, %s",
+			id, second.payload, "the repeated command has another answer than the first, %s",
 			first.result,
 		)
 	default:
@@ -282,7 +286,7 @@ func sameJSON(a, b []byte) bool {
 
 // checkBadCommands sends commands that a hub must reject.
 func (s *script) checkBadCommands() {
-	if !s.hasTarget(lineBadCommand) {
+	if !s.hasTarget("command-rejected") {
 		return
 	}
 	type wrong struct {
@@ -308,11 +312,11 @@ func (s *script) checkBadCommands() {
 	for _, c := range cases {
 		command := s.newCommand()
 		c.change(&command)
-		if !s.wantError(lineBadCommand, s.call(protocol.MethodChannelsCommand, command), c.want) {
+		if !s.wantError("command-rejected", s.call(protocol.MethodChannelsCommand, command), c.want) {
 			return
 		}
 	}
-	s.passed(lineBadCommand)
+	s.passed("command-rejected")
 }
 
 // provoke waits for new events of the hub, which it causes with a command if there is a target. It

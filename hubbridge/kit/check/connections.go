@@ -42,7 +42,7 @@ func (s *script) reconnect(id string, abruptly bool) bool {
 func (s *script) checkCut() {
 	s.settle()
 	s.withhold()
-	provoked := s.provoke(lineContinues, lineKeeps)
+	provoked := s.provoke("continues-after-cut", "keeps-events")
 	s.mu.Lock()
 	pending, through := s.highest, s.stored
 	var held uint64
@@ -52,19 +52,18 @@ func (s *script) checkCut() {
 	}
 	s.withholdAck = false
 	s.mu.Unlock()
-	if !s.reconnect(lineCut, true) {
+	if !s.reconnect("survives-cut", true) {
 		return
 	}
 	_, certificates := s.inventory.current()
 	s.mu.Lock()
 	if certificates == 1 {
 		s.fail(
-			lineRenews,
-			nil,
+			"renews-certificate", nil,
 			"the hub connected again with its first certificate, which ends within 20 days, "+
 				"without enrolling",
 		)
-		s.hint(lineCertificate, "the hub has one certificate only")
+		s.hint("current-certificate", "the hub has one certificate only")
 	}
 	if !provoked {
 		s.mu.Unlock()
@@ -72,30 +71,24 @@ func (s *script) checkCut() {
 	}
 	if held > through+1 {
 		s.fail(
-			lineKeeps,
-			nil,
-			"oldest is %d in the hello after the cut, but event %d was not acknowledged",
-			held,
+			"keeps-events", nil,
+			"oldest is %d in the hello after the cut, but event %d was not acknowledged", held,
 			through+1,
 		)
 	} else {
-		s.pass(lineKeeps)
+		s.pass("keeps-events")
 	}
 	s.mu.Unlock()
 	continued := s.await(s.ctx, resendLimit, func() bool { return s.stored >= pending })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if continued {
-		s.pass(lineContinues)
+		s.pass("continues-after-cut")
 	} else if held <= through+1 {
 		s.fail(
-			lineContinues,
-			nil,
+			"continues-after-cut", nil,
 			"events %d to %d, which were not acknowledged before the cut, did not arrive within %v "+
-				"of the next hello",
-			through+1,
-			pending,
-			resendLimit,
+				"of the next hello", through+1, pending, resendLimit,
 		)
 	}
 }
@@ -104,8 +97,8 @@ func (s *script) checkCut() {
 // the next hello with less than before, as a cloud does that was restored from a backup.
 func (s *script) checkTakeover() {
 	s.settle()
-	if s.mark() <= 2 && !s.provoke(lineRestored) {
-		s.reconnect(lineTakeover, false)
+	if s.mark() <= 2 && !s.provoke("restored-cloud") {
+		s.reconnect("survives-takeover", false)
 		return
 	}
 	s.settle()
@@ -120,7 +113,7 @@ func (s *script) checkTakeover() {
 		}
 	}
 	s.mu.Unlock()
-	if !s.reconnect(lineTakeover, false) || !judge {
+	if !s.reconnect("survives-takeover", false) || !judge {
 		return
 	}
 	ok := s.await(s.ctx, resendLimit, func() bool {
@@ -130,18 +123,13 @@ func (s *script) checkTakeover() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ok {
-		s.pass(lineRestored)
+		s.pass("restored-cloud")
 		return
 	}
 	s.fail(
-		lineRestored,
-		nil,
+		"restored-cloud", nil,
 		"the hello was acknowledged through %d; the hub, which holds events from %d on, "+
-			"sent neither events from %d on nor a hello within %v",
-		lower,
-		oldest,
-		lower+1,
-		resendLimit,
+			"sent neither events from %d on nor a hello within %v", lower, oldest, lower+1, resendLimit,
 	)
 	// The service would wait for ever. Go on where the hub is.
 	s.stored = max(s.stored, s.highest)
@@ -166,7 +154,7 @@ func (s *script) checkReject() {
 		return higher, true
 	}
 	s.mu.Unlock()
-	if !s.reconnect(lineRejected, false) {
+	if !s.reconnect("survives-rejection", false) {
 		return
 	}
 	s.mu.Lock()
@@ -191,26 +179,22 @@ func (s *script) checkReject() {
 	s.raised = nil
 	if repeated {
 		s.fail(
-			lineMembers,
-			nil,
+			"unknown-members", nil,
 			"the hello was repeated although an ack with an unknown member answered it",
 		)
 	} else {
-		s.pass(lineMembers)
+		s.pass("unknown-members")
 	}
 	switch first := s.lowestAbove(higher - beyond); first {
 	case 0:
-		s.hint(lineHigher, "the hub has sent no event; %s", s.whyNoEvents())
+		s.hint("higher-through", "the hub has sent no event; %s", s.whyNoEvents())
 	case higher + 1:
-		s.pass(lineHigher)
+		s.pass("higher-through")
 	default:
 		s.fail(
-			lineHigher,
-			nil,
+			"higher-through", nil,
 			"after through %d, which is above newest, the next event has the number %d, want %d",
-			higher,
-			first,
-			higher+1,
+			higher, first, higher+1,
 		)
 	}
 }

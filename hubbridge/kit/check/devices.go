@@ -31,7 +31,7 @@ var abilityMembers = []string{"readable", "writable", "capabilities"}
 func (s *script) checkDevices() {
 	list := s.call(protocol.MethodDevicesList, noParams{})
 	var devices []domain.Device
-	if !s.wantResult(lineList, list, func(result []byte) (err error) {
+	if !s.wantResult("devices.list", list, func(result []byte) (err error) {
 		if devices, err = codec.ParseDevices(result); err != nil {
 			return err
 		}
@@ -41,10 +41,10 @@ func (s *script) checkDevices() {
 	}
 	s.devices = devices
 	s.mu.Lock()
-	s.pass(lineList)
+	s.pass("devices.list")
 	if len(devices) == 0 {
-		s.hint(lineGet, "the hub has no devices")
-		s.hint(lineForget, "the hub has no devices")
+		s.hint("devices.get", "the hub has no devices")
+		s.hint("devices.forget", "the hub has no devices")
 	}
 	s.mu.Unlock()
 	for i, d := range devices {
@@ -53,7 +53,7 @@ func (s *script) checkDevices() {
 		}
 		get := s.call(protocol.MethodDevicesGet, deviceParams{d.ID})
 		var full domain.Device
-		if !s.wantResult(lineGet, get, func(result []byte) (err error) {
+		if !s.wantResult("devices.get", get, func(result []byte) (err error) {
 			if full, err = codec.ParseDevice(result); err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ func (s *script) checkDevices() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(devices) > 0 {
-		s.pass(lineGet)
+		s.pass("devices.get")
 	}
 }
 
@@ -102,8 +102,7 @@ func checkList(devices []domain.Device, result []byte) error {
 				if _, ok := channel[name]; ok {
 					return fmt.Errorf(
 						"a channel of device %d has the member %s, which only devices.get has",
-						d.ID,
-						name,
+						d.ID, name,
 					)
 				}
 			}
@@ -175,10 +174,10 @@ func (s *script) unusedDevice() int64 {
 
 func (s *script) checkGetUnknown() {
 	if s.wantError(
-		lineGetUnknown, s.call(protocol.MethodDevicesGet, deviceParams{s.unusedDevice()}),
+		"devices.get-unknown", s.call(protocol.MethodDevicesGet, deviceParams{s.unusedDevice()}),
 		protocol.ErrorNotFound,
 	) {
-		s.passed(lineGetUnknown)
+		s.passed("devices.get-unknown")
 	}
 }
 
@@ -187,9 +186,9 @@ func (s *script) checkUnknownMethod() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.err.Type != "" {
-		s.pass(lineMethod)
+		s.pass("unknown-method")
 	} else {
-		s.fail(lineMethod, a.payload, "%s, want an error", a.text())
+		s.fail("unknown-method", a.payload, "%s, want an error", a.text())
 	}
 }
 
@@ -204,15 +203,15 @@ func (s *script) checkLastEvent() {
 	defer s.mu.Unlock()
 	switch {
 	case err != nil || len(devices) == 0:
-		s.hint(lineLastEvent, "the hub lists no devices")
+		s.hint("last-event", "the hub lists no devices")
 	case devices[0].LastEvent == nil:
-		s.hint(lineLastEvent, "the hub does not tell last_event")
+		s.hint("last-event", "the hub does not tell last_event")
 	case *devices[0].LastEvent < sent:
-		s.fail(lineLastEvent, list.payload,
+		s.fail("last-event", list.payload,
 			"last_event is %d, but event %d was sent before the hub was asked",
 			*devices[0].LastEvent, sent)
 	default:
-		s.pass(lineLastEvent)
+		s.pass("last-event")
 	}
 }
 
@@ -220,7 +219,7 @@ func (s *script) checkLastEvent() {
 // A right hub removes neither.
 func (s *script) checkForget() {
 	if !s.wantError(
-		lineForget, s.call(protocol.MethodDevicesForget, deviceParams{s.unusedDevice()}),
+		"devices.forget", s.call(protocol.MethodDevicesForget, deviceParams{s.unusedDevice()}),
 		protocol.ErrorNotFound,
 	) {
 		return
@@ -230,14 +229,14 @@ func (s *script) checkForget() {
 			!slices.ContainsFunc(d.Channels, func(ch domain.Channel) bool { return !ch.Available })
 	})
 	if i < 0 {
-		s.hinted(lineForget, "the hub has no device that is available")
+		s.hinted("devices.forget", "the hub has no device that is available")
 		return
 	}
 	if s.wantError(
-		lineForget, s.call(protocol.MethodDevicesForget, deviceParams{s.devices[i].ID}),
+		"devices.forget", s.call(protocol.MethodDevicesForget, deviceParams{s.devices[i].ID}),
 		protocol.ErrorInvalidRequest,
 	) {
-		s.passed(lineForget)
+		s.passed("devices.forget")
 	}
 }
 
@@ -260,11 +259,11 @@ func (s *script) checkSideBySide() {
 	}
 	switch answered {
 	case manyRequests:
-		s.pass(lineSideBySide)
+		s.pass("side-by-side")
 	case 0:
-		s.hint(lineSideBySide, "the hub answered no devices.list")
+		s.hint("side-by-side", "the hub answered no devices.list")
 	default:
-		s.fail(lineSideBySide, nil, "of %d requests sent at once %d were answered within %v",
+		s.fail("side-by-side", nil, "of %d requests sent at once %d were answered within %v",
 			manyRequests, answered, callTimeout)
 	}
 }
@@ -281,7 +280,7 @@ func (s *script) checkMembers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.result == nil && s.devices != nil {
-		s.fail(lineMembers, a.payload, "%s that had unknown members", a.text())
+		s.fail("unknown-members", a.payload, "%s that had unknown members", a.text())
 	}
 }
 
@@ -293,13 +292,13 @@ type window struct {
 
 func (s *script) checkPairing() {
 	if !s.checkWindow(window{
-		protocol.MethodPairingOpen, protocol.MethodPairingClose, linePairing, linePairingClose,
+		protocol.MethodPairingOpen, protocol.MethodPairingClose, "pairing.open", "pairing.close",
 	}) {
 		return
 	}
 	a := s.call(protocol.MethodPairingOpen, map[string]string{"setup_code": "?!"})
-	if s.wantError(lineSetupCode, a, protocol.ErrorInvalidRequest) {
-		s.passed(lineSetupCode)
+	if s.wantError("pairing-setup-code", a, protocol.ErrorInvalidRequest) {
+		s.passed("pairing-setup-code")
 	} else if a.result != nil {
 		s.call(protocol.MethodPairingClose, noParams{})
 	}
@@ -307,7 +306,7 @@ func (s *script) checkPairing() {
 
 func (s *script) checkRemoval() {
 	s.checkWindow(window{
-		protocol.MethodRemovalOpen, protocol.MethodRemovalClose, lineRemoval, lineRemovalClose,
+		protocol.MethodRemovalOpen, protocol.MethodRemovalClose, "removal.open", "removal.close",
 	})
 }
 

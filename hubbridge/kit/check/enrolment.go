@@ -169,9 +169,9 @@ func (c *Check) serveEnrolment(w http.ResponseWriter, r *http.Request) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pass(lineEnrols)
+	c.pass("enrols")
 	if before > 0 {
-		c.pass(lineRenews)
+		c.pass("renews-certificate")
 	}
 	c.notify()
 }
@@ -191,11 +191,7 @@ func (c *Check) rejectEnrolment(w http.ResponseWriter, status int, body []byte, 
 	defer c.mu.Unlock()
 	if status != http.StatusTooManyRequests {
 		c.fail(
-			lineEnrols,
-			body,
-			"an enrolment was answered with %d %s: %s",
-			status,
-			err.Code,
+			"enrols", body, "an enrolment was answered with %d %s: %s", status, err.Code,
 			err.Message,
 		)
 	}

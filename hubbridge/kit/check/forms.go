@@ -150,12 +150,10 @@ func (c *Check) judgeData(kind string, data json.RawMessage, seq uint64, payload
 		return
 	}
 	if name := wanted.missing(data); name != "" {
-		c.fail(
-			lineEventData, payload, "the data of event %d, %s, has no valid %s", seq, kind, name,
-		)
+		c.fail("event-data", payload, "the data of event %d, %s, has no valid %s", seq, kind, name)
 		return
 	}
-	c.pass(lineEventData)
+	c.pass("event-data")
 	if kind != eventObserved {
 		return
 	}
@@ -170,8 +168,8 @@ func (c *Check) judgeData(kind string, data json.RawMessage, seq uint64, payload
 func (c *Check) judgeValue(known bool, err error, where string, payload []byte) {
 	switch {
 	case err != nil:
-		c.fail(lineValues, payload, "%s: %v", where, err)
+		c.fail("channel-values", payload, "%s: %v", where, err)
 	case known:
-		c.pass(lineValues)
+		c.pass("channel-values")
 	}
 }

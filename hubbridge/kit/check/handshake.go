@@ -50,11 +50,11 @@ func (c *Check) handshakeFailed(err error, stranger bool) {
 	case errors.As(err, &unverified):
 		text = textNotOurs
 	default:
-		c.hint(lineConnects, "the last TLS handshake failed: %v", err)
+		c.hint("connects", "the last TLS handshake failed: %v", err)
 		return
 	}
 	text += fmt.Sprintf(whatToDo, c.cfg.Host)
-	c.hint(lineConnects, "%s", text)
+	c.hint("connects", "%s", text)
 	c.note(text)
 }
 
@@ -103,8 +103,7 @@ func (c *Check) judgeStranger(first packets.ControlPacket, err error, stranger b
 	if _, ok := first.(*packets.ConnectPacket); ok {
 		c.deceived = true
 		c.fail(
-			lineVerifies,
-			nil,
+			"verifies-broker", nil,
 			"sent CONNECT to a broker whose certificate is not of the authority in ca",
 		)
 	} else {
@@ -119,8 +118,8 @@ func (c *Check) judgeStranger(first packets.ControlPacket, err error, stranger b
 func (c *Check) judgeEarlierCertificate() bool {
 	const restart = "the hub has the certificate of an earlier check; restart it after this check " +
 		"has begun, and it enrols again"
-	c.pass(lineEnrols)
-	for _, id := range []string{lineRenews, lineCertificate} {
+	c.pass("enrols")
+	for _, id := range []string{"renews-certificate", "current-certificate"} {
 		if r := c.results[id]; r != nil {
 			r.Optional = true
 			c.hint(id, restart)
@@ -145,7 +144,7 @@ const (
 // loss of the service's authority, until the hub enrols again.
 func (s *script) checkStranger() {
 	s.settle()
-	if _, count := s.inventory.current(); count == 1 && !s.reconnect(lineCut, false) {
+	if _, count := s.inventory.current(); count == 1 && !s.reconnect("survives-cut", false) {
 		return // the hub is to renew its first certificate before, which ends soon
 	}
 	s.await(s.ctx, stableAge, func() bool {
@@ -173,11 +172,11 @@ func (s *script) checkStranger() {
 	tries := s.distrusted
 	switch {
 	case s.deceived:
-		s.hint(lineRecovers, "the hub trusts every broker")
+		s.hint("recovers-ca", "the hub trusts every broker")
 	case tries == 0:
-		s.hint(lineVerifies, "the hub did not connect within %v", strangerLimit)
+		s.hint("verifies-broker", "the hub did not connect within %v", strangerLimit)
 	default:
-		s.pass(lineVerifies)
+		s.pass("verifies-broker")
 	}
 	s.mu.Unlock()
 	back := s.await(s.ctx, reconnectLimit, func() bool {
@@ -189,20 +188,18 @@ func (s *script) checkStranger() {
 	switch {
 	case s.deceived:
 	case !enrolled() && s.earlier > 1:
-		s.hint(lineRecovers, "the hub may have done so in an earlier check within the hour: "+
+		s.hint("recovers-ca", "the hub may have done so in an earlier check within the hour: "+
 			"restart it after this check has begun")
 	case !enrolled():
 		s.fail(
-			lineRecovers,
-			nil,
+			"recovers-ca", nil,
 			"after %d TLS handshakes in which the broker's certificate was not of the authority in "+
-				"ca, the hub had not enrolled again",
-			tries,
+				"ca, the hub had not enrolled again", tries,
 		)
 	case !back:
-		s.fail(lineRecovers, nil, "the hub enrolled again, but did not connect within %v of that",
+		s.fail("recovers-ca", nil, "the hub enrolled again, but did not connect within %v of that",
 			reconnectLimit)
 	default:
-		s.pass(lineRecovers)
+		s.pass("recovers-ca")
 	}
 }

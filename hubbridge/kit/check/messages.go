@@ -100,7 +100,7 @@ func (c *Check) handleMessage(k *connection, topic string, payload []byte) (acks
 	case own && isResponse && token != "":
 		c.handleResponse(token, payload)
 	default:
-		c.fail(lineTopics, payload, "published to %q; the service drops it", bounded(topic, 100))
+		c.fail("own-topics", payload, "published to %q; the service drops it", bounded(topic, 100))
 	}
 	return nil
 }
@@ -108,11 +108,10 @@ func (c *Check) handleMessage(k *connection, topic string, payload []byte) (acks
 // handleHello checks a hello and returns its ack.
 func (c *Check) handleHello(k *connection, payload []byte) [][]byte {
 	if k.ackGranted && k.requestGranted {
-		c.pass(lineSubscribes)
+		c.pass("subscribes-first")
 	} else {
 		c.fail(
-			lineSubscribes,
-			payload,
+			"subscribes-first", payload,
 			"the hello came before the subscriptions to ack and request",
 		)
 	}
@@ -120,39 +119,35 @@ func (c *Check) handleHello(k *connection, payload []byte) [][]byte {
 	var raw protocol.Hello
 	switch {
 	case errors.Is(err, codec.ErrProtocol):
-		c.fail(lineHello, payload, "protocol is not 1; the service ignores the hello")
+		c.fail("hello-fields", payload, "protocol is not 1; the service ignores the hello")
 		return nil
 	case err != nil:
 		c.fail(
-			lineHello,
-			payload,
+			"hello-fields", payload,
 			"protocol, log, oldest or newest is missing or invalid, or oldest is "+
 				"beyond newest + 1; the service ignores the hello",
 		)
 		return nil
 	case json.Unmarshal(payload, &raw) == nil && raw.Oldest == 0:
-		c.fail(lineHello, payload, "oldest is 0; it is newest + 1 for a hub that holds no events")
+		c.fail("hello-fields", payload, "oldest is 0; it is newest + 1 for a hub that holds no events")
 	case hello.Log == c.log && hello.Newest < c.highest:
 		c.fail(
-			lineHello,
-			payload,
-			"newest is %d, but event %d has been sent",
-			hello.Newest,
+			"hello-fields", payload, "newest is %d, but event %d has been sent", hello.Newest,
 			c.highest,
 		)
 	}
-	c.pass(lineHello)
+	c.pass("hello-fields")
 	if hello.Firmware == nil || hello.Network == nil || raw.ClockTrusted == nil {
-		c.fail(lineHelloInfo, payload, "firmware, network or clock_trusted is missing or invalid")
+		c.fail("hello-info", payload, "firmware, network or clock_trusted is missing or invalid")
 	}
-	c.pass(lineHelloInfo)
-	c.pass(lineOne)
+	c.pass("hello-info")
+	c.pass("one-connection")
 	k.hellos++
 	c.hellos++
 	k.helloAt = time.Now()
 	c.adoptLog(hello, payload)
 	if c.lowered != nil {
-		c.fail(lineLower, payload, "a hello followed the lower through %d", *c.lowered)
+		c.fail("lower-through", payload, "a hello followed the lower through %d", *c.lowered)
 	}
 	if c.withholdHello {
 		return nil
@@ -175,16 +170,13 @@ func (c *Check) adoptLog(hello codec.Hello, payload []byte) {
 		c.log, c.stored = hello.Log, hello.Oldest-1
 	case hello.Log != c.log:
 		c.fail(
-			lineLog,
-			payload,
-			"log is %q, but was %q and the hub was not reset",
-			hello.Log,
+			"log-identity", payload, "log is %q, but was %q and the hub was not reset", hello.Log,
 			c.log,
 		)
 		c.log, c.stored, c.highest = hello.Log, hello.Oldest-1, hello.Newest
 		c.events = map[uint64]event{}
 	case c.connections > 1:
-		c.pass(lineLog)
+		c.pass("log-identity")
 	}
 }
 
@@ -212,7 +204,7 @@ func (c *Check) ack(k *connection, log string, through uint64, extra bool) []byt
 // handleEvents checks an events message and returns its acks.
 func (c *Check) handleEvents(k *connection, payload []byte) [][]byte {
 	if !k.acked {
-		c.fail(lineHelloFirst, payload, "events came before the ack of the connection's hello")
+		c.fail("no-events-before-ack", payload, "events came before the ack of the connection's hello")
 	}
 	again := func() [][]byte {
 		if c.log == "" || c.withholdAck {
@@ -222,20 +214,17 @@ func (c *Check) handleEvents(k *connection, payload []byte) [][]byte {
 	}
 	if len(payload) > protocol.MaxMessageBytes {
 		c.fail(
-			lineMessageSize,
-			payload,
-			"the message has %d bytes; the service drops it",
-			len(payload),
+			"message-size", payload, "the message has %d bytes; the service drops it", len(payload),
 		)
 		return again()
 	}
 	batch, err := c.decoder.Decode(c.hub, payload)
 	switch {
 	case err != nil:
-		c.fail(lineMessage, payload, "%v; the service drops it", err)
+		c.fail("events-message", payload, "%v; the service drops it", err)
 		return again()
 	case batch.Log != c.log:
-		c.fail(lineMessage, payload, "log is %q, want that of the hello, %q", batch.Log, c.log)
+		c.fail("events-message", payload, "log is %q, want that of the hello, %q", batch.Log, c.log)
 		return again()
 	}
 	for i := range batch.Events {
@@ -250,9 +239,9 @@ func (c *Check) handleEvents(k *connection, payload []byte) [][]byte {
 	if last := batch.Last(); batch.First <= c.stored+1 && last > c.stored && !c.withholdAck {
 		c.stored = last
 	}
-	c.pass(lineMessage, lineMessageSize)
+	c.pass("events-message", "message-size")
 	if k.acked {
-		c.pass(lineHelloFirst, lineNumbers)
+		c.pass("no-events-before-ack", "numbering")
 	}
 	if c.withholdAck {
 		if k.owed++; k.owed == 1 {
@@ -269,21 +258,15 @@ func (c *Check) judgeNumbers(k *connection, batch *codec.Batch, payload []byte) 
 	switch {
 	case first > k.next:
 		c.fail(
-			lineNumbers,
-			payload,
+			"numbering", payload,
 			"event %d was sent where event %d was next; the service waits for "+
-				"the missing events",
-			first,
-			k.next,
+				"the missing events", first, k.next,
 		)
 		return false
 	case first < k.next && c.raised != nil:
 		c.fail(
-			lineHigher,
-			payload,
-			"event %d was sent after through %d, want %d as the next number",
-			first,
-			*c.raised,
+			"higher-through", payload,
+			"event %d was sent after through %d, want %d as the next number", first, *c.raised,
 			*c.raised+1,
 		)
 		c.raised = nil
@@ -294,44 +277,30 @@ func (c *Check) judgeNumbers(k *connection, batch *codec.Batch, payload []byte) 
 		k.resentAt, k.resentFrom = time.Now(), first
 		if c.lowered != nil && first <= k.through {
 			c.fail(
-				lineLower,
-				payload,
+				"lower-through", payload,
 				"events were sent again from %d after the lower through %d; "+
-					"through %d was acknowledged before",
-				first,
-				*c.lowered,
-				k.through,
+					"through %d was acknowledged before", first, *c.lowered, k.through,
 			)
 		} else if k.throughs[first-1] {
-			c.pass(lineFrom)
+			c.pass("sends-from-through")
 		} else if c.foreign {
 			c.fail(
-				lineUnknownLog,
-				payload,
-				"events were sent again from %d, want %d: an ack of log %q "+
-					"counts for nothing",
-				first,
-				k.through+1,
-				unknownLog,
+				"unknown-log", payload,
+				"events were sent again from %d, want %d: an ack of log %q "+"counts for nothing",
+				first, k.through+1, unknownLog,
 			)
 		} else {
 			c.fail(
-				lineFrom,
-				payload,
-				"events were sent again from %d, want %d, which is through + 1",
-				first,
-				k.through+1,
+				"sends-from-through", payload,
+				"events were sent again from %d, want %d, which is through + 1", first, k.through+1,
 			)
 		}
 	}
 	k.next = last + 1
 	if onWay := last - min(last, k.through); onWay > protocol.MaxUnacknowledged {
 		c.fail(
-			lineWindow,
-			payload,
-			"%d events are on their way: through is %d, and event %d was sent",
-			onWay,
-			k.through,
+			"send-window", payload,
+			"%d events are on their way: through is %d, and event %d was sent", onWay, k.through,
 			last,
 		)
 	}
@@ -355,18 +324,16 @@ var flawText = map[codec.Flaw]string{
 func (c *Check) judgeEvent(e *codec.Event, seq uint64, payload []byte) {
 	switch e.Flaw {
 	case "":
-		c.pass(lineEvent, lineReserved, lineEventSize)
+		c.pass("event-form", "reserved-types", "event-size")
 	case codec.FlawSize:
-		c.fail(lineEventSize, payload, "event %d has more than 16 KiB; the service skips it", seq)
+		c.fail("event-size", payload, "event %d has more than 16 KiB; the service skips it", seq)
 	case codec.FlawReserved:
 		c.fail(
-			lineReserved,
-			payload,
-			"event %d has a type that begins with hub.; the service skips it",
-			seq,
+			"reserved-types", payload,
+			"event %d has a type that begins with hub.; the service skips it", seq,
 		)
 	default:
-		c.fail(lineEvent, payload, "event %d %s; the service skips it", seq, flawText[e.Flaw])
+		c.fail("event-form", payload, "event %d %s; the service skips it", seq, flawText[e.Flaw])
 	}
 }
 
@@ -375,9 +342,9 @@ func (c *Check) store(e *codec.Event, seq uint64, payload []byte) {
 	sum := sha256.Sum256(e.Payload)
 	if former, ok := c.events[seq]; ok {
 		if former.sum == sum {
-			c.pass(lineSame)
+			c.pass("same-content")
 		} else {
-			c.fail(lineSame, payload, "event %d was sent before with another content", seq)
+			c.fail("same-content", payload, "event %d was sent before with another content", seq)
 		}
 		return
 	}

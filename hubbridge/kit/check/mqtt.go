@@ -113,12 +113,7 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 	if err != nil || !ok {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.fail(
-			lineConnects,
-			nil,
-			"the first packet of a connection is no readable CONNECT: %v",
-			err,
-		)
+		c.fail("connects", nil, "the first packet of a connection is no readable CONNECT: %v", err)
 		return
 	}
 	k := &connection{tls: conn, raw: raw, opened: opened, throughs: map[uint64]bool{}}
@@ -135,9 +130,7 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 	}
 	if errors.Is(err, errPacketSize) {
 		c.fail(
-			lineMessageSize,
-			nil,
-			"a packet has more than 2 MiB; the service closes the connection",
+			"message-size", nil, "a packet has more than 2 MiB; the service closes the connection",
 		)
 	}
 	c.notify()
@@ -157,9 +150,7 @@ func (c *Check) accept(k *connection, p *packets.ConnectPacket) bool {
 			c.takeovers++
 			if c.takeovers >= 3 {
 				c.fail(
-					lineOne,
-					nil,
-					"opened connections %d times while another was open",
+					"one-connection", nil, "opened connections %d times while another was open",
 					c.takeovers,
 				)
 			}
@@ -181,11 +172,8 @@ func (c *Check) accept(k *connection, p *packets.ConnectPacket) bool {
 func (c *Check) judgeConnect(k *connection, p *packets.ConnectPacket) byte {
 	if p.ProtocolVersion != 4 || p.ProtocolName != "MQTT" {
 		c.fail(
-			lineConnects,
-			nil,
-			"CONNECT has protocol %q level %d, want \"MQTT\" level 4 (MQTT 3.1.1)",
-			p.ProtocolName,
-			p.ProtocolVersion,
+			"connects", nil, "CONNECT has protocol %q level %d, want \"MQTT\" level 4 (MQTT 3.1.1)",
+			p.ProtocolName, p.ProtocolVersion,
 		)
 		return packets.ErrRefusedBadProtocolVersion
 	}
@@ -197,16 +185,16 @@ func (c *Check) judgeConnect(k *connection, p *packets.ConnectPacket) byte {
 		return packets.ErrRefusedNotAuthorised
 	}
 	c.judgeReconnect(k)
-	c.pass(lineConnects)
-	c.verdict(lineClientID, p.ClientIdentifier == string(c.hub),
+	c.pass("connects")
+	c.verdict("client-id", p.ClientIdentifier == string(c.hub),
 		"the client ID is %q, want %q", p.ClientIdentifier, c.hub)
-	c.verdict(lineClean, p.CleanSession, "the flag clean session of CONNECT is 0, want 1")
+	c.verdict("clean-session", p.CleanSession, "the flag clean session of CONNECT is 0, want 1")
 	k.keepAlive = time.Duration(p.Keepalive) * time.Second
 	if k.keepAlive < time.Second || k.keepAlive > time.Minute {
-		c.fail(lineKeepAlive, nil, "the keep-alive is %d s, want 1 to 60", p.Keepalive)
+		c.fail("keep-alive", nil, "the keep-alive is %d s, want 1 to 60", p.Keepalive)
 	}
 	if p.WillFlag {
-		c.fail(lineRetain, p.WillMessage, "CONNECT has a will, on topic %q", p.WillTopic)
+		c.fail("no-retain", p.WillMessage, "CONNECT has a will, on topic %q", p.WillTopic)
 	}
 	return packets.Accepted
 }
@@ -220,23 +208,21 @@ func (c *Check) judgeCertificate(k *connection) bool {
 	switch {
 	case shown == current.Fingerprint:
 		if count > 1 {
-			c.pass(lineCertificate)
+			c.pass("current-certificate")
 		}
 		return true
 	case c.inventory.fromEarlierCheck(shown):
 		return c.judgeEarlierCertificate()
 	case c.inventory.has(shown):
 		c.fail(
-			lineCertificate,
-			nil,
-			"connected with a former certificate, which ends on %s; the service "+
-				"rejects it",
+			"current-certificate", nil,
+			"connected with a former certificate, which ends on %s; the service "+"rejects it",
 			leaf.NotAfter.UTC().Format(time.DateOnly),
 		)
 		return true
 	default:
 		c.hint(
-			lineConnects,
+			"connects",
 			"connected with a certificate that this check has not issued; the hub must enrol",
 		)
 		return false
@@ -255,8 +241,7 @@ func (c *Check) judgeReconnect(k *connection) {
 	wait := k.opened.Sub(c.endedAt)
 	c.endedAt = time.Time{}
 	c.verdict(
-		lineWait,
-		wait >= minWait,
+		"waits-to-reconnect", wait >= minWait,
 		"connected again %v after the end of its connection, want 1 s or more",
 		wait.Round(time.Millisecond),
 	)
@@ -287,11 +272,8 @@ func (c *Check) readPackets(k *connection, reader *bufio.Reader) error {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.fail(
-					lineKeepAlive,
-					nil,
-					"the hub sent nothing for %v, with a keep-alive of %v",
-					limit,
-					k.keepAlive,
+					"keep-alive", nil, "the hub sent nothing for %v, with a keep-alive of %v",
+					limit, k.keepAlive,
 				)
 			}
 			return err
@@ -331,7 +313,7 @@ func (c *Check) handleSubscribe(k *connection, p *packets.SubscribePacket) {
 			k.requestGranted = true
 		default:
 			code = 0x80 // MQTT 3.1.1 section 3.9.3: failure
-			c.fail(lineTopics, nil, "subscribed to %q", bounded(topic, 100))
+			c.fail("own-topics", nil, "subscribed to %q", bounded(topic, 100))
 		}
 		answer.ReturnCodes = append(answer.ReturnCodes, code)
 	}
@@ -355,21 +337,16 @@ func (c *Check) handlePublish(k *connection, p *packets.PublishPacket) {
 	c.mu.Lock()
 	if p.Qos == 2 {
 		c.fail(
-			lineQoS,
-			p.Payload,
-			"published with QoS 2 to %q; the service closes the connection",
+			"no-qos-2", p.Payload, "published with QoS 2 to %q; the service closes the connection",
 			bounded(p.TopicName, 100),
 		)
 	}
 	if p.Retain {
 		c.fail(
-			lineRetain,
-			p.Payload,
-			"published a retained message to %q",
-			bounded(p.TopicName, 100),
+			"no-retain", p.Payload, "published a retained message to %q", bounded(p.TopicName, 100),
 		)
 	}
-	c.pass(lineQoS, lineRetain, lineKeepAlive, lineTopics)
+	c.pass("no-qos-2", "no-retain", "keep-alive", "own-topics")
 	out := c.handleMessage(k, p.TopicName, p.Payload)
 	c.notify()
 	c.mu.Unlock()

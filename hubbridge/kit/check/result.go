@@ -108,6 +108,9 @@ func (c *Check) note(text string) {
 }
 
 func (c *Check) decide(id string, status Status, message []byte, detail string) {
+	if !isLine(id) {
+		panic(fmt.Sprintf("check: no line %q", id))
+	}
 	r, ok := c.results[id]
 	if !ok || c.stopped || r.Status == Failed || r.Status == status {
 		return

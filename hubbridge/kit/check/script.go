@@ -6,37 +6,6 @@ import (
 	"time"
 )
 
-// step is a step of the script.
-type step int
-
-// The steps, in their order.
-const (
-	stepHello step = iota
-	stepDevices
-	stepGetUnknown
-	stepUnknownMethod
-	stepForget
-	stepSideBySide
-	stepMembers
-	stepPairing
-	stepRemoval
-	stepCommands
-	stepOnce
-	stepSimultaneous
-	stepBadCommands
-	stepLastEvent
-	stepWithhold
-	stepUnknownLog
-	stepLower
-	stepGap
-	stepCut
-	stepFull
-	stepTakeover
-	stepReject
-	stepStranger
-	steps
-)
-
 const (
 	// resendLimit is how long the script waits for what a hub must do after 5 s.
 	resendLimit = 15 * time.Second
@@ -63,6 +32,8 @@ type script struct {
 	// started and lastCommand make ids of commands that no other check has used.
 	started     time.Time
 	lastCommand int
+	// unready is a command that the hub answered with hub_unavailable; nil for none.
+	unready *commandParams
 	// gone is whether the hub has not come back after its connection ended.
 	gone bool
 	// waited is how long the hub has been asked again because it answered hub_unavailable.
@@ -72,59 +43,30 @@ type script struct {
 // runScript goes through the steps that the selected lines need.
 func (c *Check) runScript(ctx context.Context) {
 	s := &script{Check: c, ctx: ctx, started: time.Now()}
-	run := []struct {
-		step step
-		text string
-		do   func()
-	}{
-		{stepDevices, "asking for devices", s.checkDevices},
-		{stepGetUnknown, "asking for a device that does not exist", s.checkGetUnknown},
-		{stepUnknownMethod, "calling an unknown method", s.checkUnknownMethod},
-		{stepForget, "asking to forget devices that must stay", s.checkForget},
-		{stepSideBySide, "sending many requests at once", s.checkSideBySide},
-		{stepMembers, "sending members of a later version", s.checkMembers},
-		{stepPairing, "opening and closing the pairing window", s.checkPairing},
-		{stepRemoval, "opening and closing the removal window", s.checkRemoval},
-		{stepCommands, "sending a command", s.checkCommand},
-		{stepOnce, "repeating a command", s.checkOnce},
-		{stepSimultaneous, "sending a command twice at once", s.checkSimultaneous},
-		{stepBadCommands, "sending wrong commands", s.checkBadCommands},
-		{stepLastEvent, "asking for devices after events", s.checkLastEvent},
-		{stepWithhold, "withholding acks", s.checkWithhold},
-		{stepUnknownLog, "sending an ack of an unknown log", s.checkUnknownLog},
-		{stepLower, "sending a lower through", s.checkLower},
-		{stepGap, "repeating through as after a gap", s.checkGap},
-		{stepCut, "cutting the connection", s.checkCut},
-		{stepFull, "filling the hub's queue", s.checkFull},
-		{stepTakeover, "closing the connection as in a takeover", s.checkTakeover},
-		{stepReject, "rejecting a connection", s.checkReject},
-		{stepStranger, "showing the certificate of another authority", s.checkStranger},
-	}
 	if !s.awaitHub() {
 		return
 	}
-	for _, r := range run {
+	for _, step := range steps {
 		if ctx.Err() != nil || s.gone {
 			return
 		}
-		if !c.needs(r.step) {
+		if !c.needs(step.name) {
 			continue
 		}
 		if !s.connected() {
 			return
 		}
-		c.say(r.text)
-		r.do()
+		c.say(step.text)
+		step.do(s)
 	}
 }
 
 // needs reports whether a selected line needs a step. The steps that follow devices.list need it.
-func (c *Check) needs(wanted step) bool {
+func (c *Check) needs(wanted string) bool {
 	return slices.ContainsFunc(c.lines, func(l Line) bool {
-		return slices.ContainsFunc(l.steps, func(needed step) bool {
-			return needed == wanted ||
-				wanted == stepDevices && needed != stepHello && needed != stepUnknownMethod &&
-					needed != stepStranger
+		return slices.ContainsFunc(l.steps, func(needed string) bool {
+			return needed == wanted || wanted == "devices" &&
+				!slices.Contains([]string{"hello", "unknown-method", "stranger"}, needed)
 		})
 	})
 }
@@ -142,16 +84,16 @@ func (c *Check) say(text string) {
 // if the hub does not come.
 func (s *script) awaitHub() bool {
 	s.say("waiting for the hub to enrol and connect")
-	withhold := s.needs(stepHello)
+	withhold := s.needs("hello")
 	s.mu.Lock()
 	s.withholdHello = withhold
 	s.mu.Unlock()
 	if !s.await(s.ctx, s.cfg.Timeout, func() bool { return s.conn != nil && s.conn.hellos > 0 }) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.hintFirst(lineEnrols, "no enrolment came")
-		s.hintFirst(lineConnects, "no connection came")
-		s.hintFirst(lineHello, "no hello came")
+		s.hintFirst("enrols", "no enrolment came")
+		s.hintFirst("connects", "no connection came")
+		s.hintFirst("hello-fields", "no hello came")
 		return false
 	}
 	if withhold {
@@ -182,15 +124,13 @@ func (s *script) checkHelloRepeats() {
 		switch {
 		case !came:
 			s.fail(
-				lineHelloRepeats,
-				nil,
-				"no second hello within %v of the first, which got no ack",
+				"hello-repeats", nil, "no second hello within %v of the first, which got no ack",
 				resendLimit,
 			)
 		case wait < tooEarly:
-			s.fail(lineHelloRepeats, nil, "the second hello came after %v, want 5 s", wait)
+			s.fail("hello-repeats", nil, "the second hello came after %v, want 5 s", wait)
 		default:
-			s.pass(lineHelloRepeats)
+			s.pass("hello-repeats")
 		}
 		if !k.acked {
 			ack = s.ackHello(k, s.stored, false)

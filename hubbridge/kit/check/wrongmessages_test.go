@@ -306,6 +306,22 @@ func wrongCommands() map[string]wrongHub {
 		"errors of its own":       onResponse("command-rejected", method, otherError),
 		"runs repeats":            again("command-once", true),
 		"runs simultaneous twice": again("command-simultaneous", false),
+		"remembers hub_unavailable": {line: "command-after-unavailable", faults: faults{
+			answer: func(l *link, m *message) bool {
+				params, _ := m.body["params"].(map[string]any)
+				id, ok := params["command_id"].(string)
+				if first, known := l.memory["first"]; !ok || known && first != id {
+					return true
+				}
+				l.memory["first"] = id
+				l.toCloud(l.publish(fmt.Sprintf("response/%s", m.body["token"]), map[string]any{
+					"id": m.body["id"], "error": map[string]any{
+						"type": "hub_unavailable", "message": "the radio is down",
+					},
+				}))
+				return false
+			},
+		}},
 		"another answer": onResponse("command-once", method, func(l *link, m *message) {
 			n, _ := l.memory["answers"].(int)
 			l.memory["answers"] = n + 1

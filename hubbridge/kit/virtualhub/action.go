@@ -42,35 +42,66 @@ type Action struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// verbs are the functions of the verbs, each of which returns what the hub did.
-var verbs = map[string]func(context.Context, *Hub, Action) (string, error){
-	"offline":     offline,
-	"cut":         cut,
-	"restart":     restart,
-	"reset":       reset,
-	"jam":         jam,
-	"late":        late,
-	"reject":      reject,
-	"radio":       radio,
-	"clock":       clock,
-	"drop":        drop,
-	"malform":     malform,
-	"unreachable": unreachable,
-	"report":      report,
-	"set":         set,
-	"rename":      rename,
-	"join":        join,
-	"leave":       leave,
-	"emit":        emit,
+// verb does something to a hub and returns what the hub did.
+type verb func(context.Context, *Hub, Action) (string, error)
+
+// verbs are the table of what `hubcloud sim` can do to a hub.
+var verbs = map[string]verb{
+	"offline": toggle((*Hub).Offline, "disconnects and stays offline", "connects again"),
+	"reject": toggle(
+		(*Hub).RejectCommands, "rejects every command: 422 command_refused", "runs commands again",
+	),
+	"radio": toggle(
+		(*Hub).RadioDown, "cannot reach its devices: 503 hub_unavailable",
+		"reaches its devices again",
+	),
+	"clock": toggle(
+		(*Hub).ClockUnknown, "does not know the time: its events have clock_trusted false, and "+
+			"commands answer 503 hub_unavailable", "knows the time again",
+	),
+	"cut": func(_ context.Context, h *Hub, _ Action) (string, error) {
+		h.CutConnection()
+		return "lost its connection without a goodbye, and connects again", nil
+	},
+	"restart": func(_ context.Context, h *Hub, _ Action) (string, error) {
+		h.Restart()
+		return "restarts", nil
+	},
+	"reset": func(_ context.Context, h *Hub, _ Action) (string, error) {
+		const did = "was reset to factory state: it has a new log, and every cursor from before is " +
+			"expired"
+		return did, h.FactoryReset()
+	},
+	"drop": func(_ context.Context, h *Hub, a Action) (string, error) {
+		from, to, err := h.LoseEvents(a.Count)
+		return fmt.Sprintf("lost its events %d to %d: hub.events_skipped follows", from, to), err
+	},
+	"malform": func(_ context.Context, h *Hub, _ Action) (string, error) {
+		_, err := h.EmitMalformed()
+		return "sent malformed events, one of each kind: hub.events_skipped follows for each", err
+	},
+	"jam": jam, "late": late, "unreachable": unreachable, "report": report, "set": set,
+	"rename": rename, "join": join, "leave": leave, "emit": emit,
+}
+
+// toggle returns the verb of a fault that Action.Off ends.
+func toggle(do func(*Hub, bool), on, off string) verb {
+	return func(_ context.Context, h *Hub, a Action) (string, error) {
+		do(h, !a.Off)
+		if a.Off {
+			return off, nil
+		}
+		return on, nil
+	}
 }
 
 // run runs the action on a hub.
 func (a Action) run(ctx context.Context, h *Hub) (string, error) {
-	verb, ok := verbs[a.Verb]
+	do, ok := verbs[a.Verb]
 	if !ok {
 		return "", fmt.Errorf("unknown verb %q", a.Verb)
 	}
-	return verb(ctx, h, a)
+	return do(ctx, h, a)
 }
 
 // device returns the device that the action names, or the first device with a channel of the given
@@ -124,29 +155,6 @@ func channelOf(d hub.Device, key string, endpoint int) *hub.Channel {
 	return nil
 }
 
-func offline(_ context.Context, h *Hub, a Action) (string, error) {
-	h.Offline(!a.Off)
-	if a.Off {
-		return "connects again", nil
-	}
-	return "disconnects and stays offline", nil
-}
-
-func cut(_ context.Context, h *Hub, _ Action) (string, error) {
-	h.CutConnection()
-	return "lost its connection without a goodbye, and connects again", nil
-}
-
-func restart(_ context.Context, h *Hub, _ Action) (string, error) {
-	h.Restart()
-	return "restarts", nil
-}
-
-func reset(_ context.Context, h *Hub, _ Action) (string, error) {
-	return "was reset to factory state: it has a new log, and every cursor from before is expired",
-		h.FactoryReset()
-}
-
 func jam(_ context.Context, h *Hub, a Action) (string, error) {
 	d, err := a.device(h, "lock")
 	if err != nil {
@@ -171,40 +179,6 @@ func late(_ context.Context, h *Hub, a Action) (string, error) {
 		return "answers at once", nil
 	}
 	return fmt.Sprintf("answers each request %s late", a.Delay), nil
-}
-
-func reject(_ context.Context, h *Hub, a Action) (string, error) {
-	h.RejectCommands(!a.Off)
-	if a.Off {
-		return "runs commands again", nil
-	}
-	return "rejects every command: 422 command_refused", nil
-}
-
-func radio(_ context.Context, h *Hub, a Action) (string, error) {
-	h.RadioDown(!a.Off)
-	if a.Off {
-		return "reaches its devices again", nil
-	}
-	return "cannot reach its devices: 503 hub_unavailable", nil
-}
-
-func clock(_ context.Context, h *Hub, a Action) (string, error) {
-	h.ClockUnknown(!a.Off)
-	if a.Off {
-		return "knows the time again", nil
-	}
-	return "does not know the time: its events have clock_trusted false, and commands answer 503 hub_unavailable", nil
-}
-
-func drop(_ context.Context, h *Hub, a Action) (string, error) {
-	from, to, err := h.LoseEvents(a.Count)
-	return fmt.Sprintf("lost its events %d to %d: hub.events_skipped follows", from, to), err
-}
-
-func malform(_ context.Context, h *Hub, _ Action) (string, error) {
-	_, err := h.EmitMalformed()
-	return "sent malformed events, one of each kind: hub.events_skipped follows for each", err
 }
 
 func unreachable(_ context.Context, h *Hub, a Action) (string, error) {

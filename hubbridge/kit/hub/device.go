@@ -1,48 +1,11 @@
 package hub
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
 	"hubcloud/domain"
 )
-
-// Handler is a hub's own part: its devices. The hub calls each method for one method of the
-// protocol, concurrently, and sends what it returns to the cloud.
-//
-// The cloud orders answers and events: Devices and Device must have everything that was emitted
-// before they were called. So a change of a device's state must be made before its event is
-// emitted, or both under a lock that Devices and Device take.
-//
-// An error should be an *Error (see Errorf). Any other error is logged, and the cloud is told
-// without details that the hub failed. ctx ends with the connection, and once the cloud no longer
-// waits for the answer; an answer after that is not sent.
-type Handler interface {
-	// Devices returns all devices. The cloud is sent no values of their channels.
-	Devices(ctx context.Context) ([]Device, error)
-	// Device returns a device, or ErrorNotFound.
-	Device(ctx context.Context, id int64) (Device, error)
-	// Forget removes a device that the hub can no longer reach, and emits device.forgotten. It
-	// returns ErrorNotFound, ErrorInvalidRequest if the device is still on the hub's network, or
-	// ErrorHubUnavailable if the radio cannot tell. After an error the device stays.
-	Forget(ctx context.Context, id int64) error
-	// Command starts a command. It either calls cmd.Accept and returns its error, or rejects the
-	// command: ErrorNotFound, ErrorInvalidRequest, ErrorCommandRefused or ErrorHubUnavailable. The
-	// outcome is a channel.observed event after Accept, or StatusChanged for one that is abandoned.
-	Command(ctx context.Context, cmd *Command) error
-	// OpenPairing lets one device join within the returned time. setupCode is the code on the
-	// device: a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code; "" for
-	// none. The hub has rejected codes of another form.
-	OpenPairing(ctx context.Context, setupCode string) (time.Duration, error)
-	// ClosePairing closes the pairing window, if it is open, and drops a setup code that was kept for
-	// a device that joins later by itself.
-	ClosePairing(ctx context.Context) error
-	// OpenRemoval lets one device leave, when its button is pressed within the returned time.
-	OpenRemoval(ctx context.Context) (time.Duration, error)
-	// CloseRemoval closes the removal window, if it is open.
-	CloseRemoval(ctx context.Context) error
-}
 
 // Device is a device of a hub.
 type Device struct {
