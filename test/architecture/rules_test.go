@@ -255,8 +255,8 @@ var importerRules = []importerRule{
 		"streams/jsapi",
 		[]string{
 			"streams/...", "hubbridge/...", "projections/projector",
-			"cmd/hubcloud/internal/doctor/...", "cmd/hubcloud/internal/installation",
-			"cmd/hubcloud/internal/server",
+			"cmd/hubcloud/internal/doctor", "cmd/hubcloud/internal/installation",
+			"cmd/hubcloud/internal/operator", "cmd/hubcloud/internal/server",
 		},
 		"others use the packages that own the streams",
 	},
