@@ -311,7 +311,8 @@ func TestLifetime(t *testing.T) {
 	f.clock = time.Now().UTC()
 	f.commit(hub(1))
 	f.start()
-	f.flush()
+	f.awaitEnd(hub(1))
+	f.awaitEnd(hub(2))
 	if s := f.state(hub(1)).State; s.FirstSeq != 4 && time.Now().Before(expiring) {
 		t.Errorf("view with old records: begins at %d, want 4", s.FirstSeq)
 	}

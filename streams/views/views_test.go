@@ -112,8 +112,8 @@ func TestStartStop(t *testing.T) {
 		f.stop()
 	}
 	f.start()
-	f.flush()
 	for _, id := range all {
+		f.awaitEnd(id)
 		f.check(id, 1)
 	}
 }
