@@ -39,7 +39,11 @@ func (l *Logs) Disconnections(
 	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
-	rest, err := l.unstreamed(ctx, hub, max(end, from-1))
+	end = max(end, from-1)
+	if n := len(found); n > 0 { // the stream may have got more since
+		end = max(end, found[n-1].seq)
+	}
+	rest, err := l.unstreamed(ctx, hub, end)
 	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
