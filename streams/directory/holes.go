@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/nats-io/nats.go"
+
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
@@ -25,4 +27,19 @@ func EncodeLost(o domain.Origin, seq uint64) ([]byte, error) {
 		return nil, err
 	}
 	return encoded[0], nil
+}
+
+// PutBack creates a stream that is gone, on one server, with stored events as its first ones.
+func PutBack(ctx context.Context, conns *streams.Conns, events []*nats.Msg) error {
+	if _, err := Create(ctx, conns, 1); err != nil {
+		return err
+	}
+	for first := 0; first < len(events); first += jsapi.MaxBatch {
+		batch := events[first:min(first+jsapi.MaxBatch, len(events))]
+		jsapi.ExpectEnd(batch[0], uint64(first))
+		if _, err := jsapi.Append(ctx, conns.Cloud, batch...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

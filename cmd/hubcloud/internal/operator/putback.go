@@ -11,7 +11,6 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/jsapi"
 )
 
 // putBack creates a directory that is gone, with the events of the source. How many later events are
@@ -40,17 +39,7 @@ func (f FillDirectory) putBack(ctx context.Context) (Filled, error) {
 		return filled, err
 	}
 	return filled, broker.OnStore(ctx, f.Store, f.Logger, func(nc *nats.Conn) error {
-		if _, err := directory.Create(ctx, &streams.Conns{Cloud: nc}, 1); err != nil {
-			return err
-		}
-		for first := 0; first < len(events); first += jsapi.MaxBatch {
-			batch := events[first:min(first+jsapi.MaxBatch, len(events))]
-			jsapi.ExpectEnd(batch[0], uint64(first))
-			if _, err := jsapi.Append(ctx, nc, batch...); err != nil {
-				return err
-			}
-		}
-		return nil
+		return directory.PutBack(ctx, &streams.Conns{Cloud: nc}, events)
 	})
 }
 
