@@ -108,7 +108,9 @@ func TestRebuildFromSnapshots(t *testing.T) {
 	e := newEnv(t)
 	const retention = 2 * time.Second
 	var err error
-	e.Journal, err = journal.New(journal.Config{Conn: e.Conns.Cloud, Retention: retention})
+	e.Journal, err = journal.New(journal.Config{
+		Conn: e.Conns.Cloud, Retention: retention / 2, Reserve: retention / 2,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

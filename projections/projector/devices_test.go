@@ -392,7 +392,9 @@ func TestIdleJournalExpires(t *testing.T) {
 	}
 	streamstest.Eventually(t, "a certain state", certain)
 	stop()
-	short, err := journal.New(journal.Config{Conn: e.Conns.Cloud, Retention: 2 * time.Second})
+	short, err := journal.New(journal.Config{
+		Conn: e.Conns.Cloud, Retention: time.Second, Reserve: time.Second,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
