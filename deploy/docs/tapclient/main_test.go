@@ -20,9 +20,9 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/views/viewstest"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
+	"hubcloud/streams/views/viewstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
