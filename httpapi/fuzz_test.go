@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -65,57 +64,6 @@ func FuzzBody(f *testing.F) {
 			}
 		}
 	})
-}
-
-// accepting accepts every change, much faster than the real directory: a fuzz test tries thousands
-// of bodies a second.
-type accepting struct{ *world }
-
-func (accepting) Site(context.Context, string, string) (s domain.Site, err error) { return }
-
-func (accepting) Hub(context.Context, string, domain.HubID) (h domain.Hub, err error) { return }
-
-func (accepting) RenameSite(
-	context.Context, domain.Origin, string, string, string,
-) (s domain.SiteState, err error) {
-	return
-}
-
-func (accepting) AddHub(
-	context.Context, domain.Origin, domain.AddHub,
-) (h domain.HubState, err error) {
-	return
-}
-
-func (accepting) UpdateHub(
-	context.Context, domain.Origin, domain.UpdateHub,
-) (h domain.HubState, err error) {
-	return
-}
-
-func (accepting) LabelDevice(
-	context.Context, domain.Origin, domain.LabelDevice,
-) (l domain.DeviceLabel, err error) {
-	return
-}
-
-func (accepting) Invite(
-	context.Context, domain.Origin, string, string, domain.Role,
-) (i domain.Invitation, err error) {
-	return
-}
-
-func (accepting) ChangeRole(
-	context.Context, domain.Origin, string, string, domain.Role,
-) (m domain.Member, err error) {
-	return
-}
-
-func (accepting) Once(
-	ctx context.Context, _, _ string, _ []byte,
-	do func(ctx context.Context, id string) ([]byte, error),
-) ([]byte, error) {
-	return do(ctx, siteOne)
 }
 
 // Answers that net/http writes by itself are recognized, and nothing else is.

@@ -1,14 +1,12 @@
 package httpapi_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi"
 	"hubcloud/httpapi/sse"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
@@ -17,29 +15,6 @@ import (
 )
 
 const hub = domain.HubID("hub-7k2m-q4xd-93ta")
-
-// oneTenant is an organization with one key and one hub.
-type oneTenant struct{ key domain.Key }
-
-func (o oneTenant) Key(id string) (domain.KeyAccess, bool) {
-	return domain.KeyAccess{
-		ID: o.key.ID, OrgID: "org", Environment: o.key.Environment, Scopes: domain.AllScopes(),
-		SecretHash: o.key.SecretHash(),
-	}, id == o.key.ID
-}
-
-func (o oneTenant) Hub(id domain.HubID) (domain.HubAccess, bool) {
-	return domain.HubAccess{OrgID: "org", Epoch: domain.Epoch{ID: domain.NewEpochID(1)}}, id == hub
-}
-
-// logs adapts feed.Logs to Events.
-type logs struct{ *feed.Logs }
-
-func (l logs) Follow(
-	ctx context.Context, hub domain.HubID, after string,
-) (httpapi.EventReader, error) {
-	return l.Logs.Follow(ctx, hub, after)
-}
 
 // TestReadFitsIntoWrite reads a log of large events: one read must not return more bytes than a
 // stream sends at once, which bounds the memory of a client that stopped reading.

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -187,23 +186,6 @@ func startOn(
 		}
 	})
 	return s
-}
-
-var (
-	timestamp = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"`)
-	uuid      = regexp.MustCompile(`"01[0-9a-f]{6}-[0-9a-f-]{27}"`)
-)
-
-// form returns a response with the constants in place of real ids, "NEW" in place of ids that no
-// constant stands for, and "TIME" in place of timestamps.
-func (s *service) form(a answer) string {
-	body := timestamp.ReplaceAllString(strings.TrimSpace(a.body), `"TIME"`)
-	return uuid.ReplaceAllStringFunc(s.constants.Replace(body), func(id string) string {
-		if strings.HasPrefix(id, `"01940000-0000-7000-8000`) {
-			return id
-		}
-		return `"NEW"`
-	})
 }
 
 // pipeListener is a listener of in-memory pipes.

@@ -25,7 +25,7 @@ type Config struct {
 	// UserAgent is sent with every request. Defaults to "hubcloud-client".
 	UserAgent string
 	// Timeout bounds each attempt of a call, including the answer. Defaults to 40 seconds, more
-	// than the service takes at worst. Streams have StallTimeout instead.
+	// than the service takes at worst. Streams are reconnected after 75 seconds of silence instead.
 	Timeout time.Duration
 	// Retry configures how calls are retried.
 	Retry Retry

@@ -18,7 +18,6 @@ type eventsOptions struct {
 	untilNewest bool
 	onPosition  func(cursor string)
 	giveUpAfter time.Duration
-	stall       time.Duration
 	reader      string
 }
 
@@ -46,16 +45,14 @@ func GiveUpAfter(d time.Duration) EventsOption {
 	return func(o *eventsOptions) { o.giveUpAfter = d }
 }
 
-// StallTimeout is how long a stream may be silent before it is reconnected. Defaults to 75 seconds,
-// enough for two keepalives of the service.
-func StallTimeout(d time.Duration) EventsOption { return func(o *eventsOptions) { o.stall = d } }
-
 // AsReader sets the name of the reader, 1 to 64 printable characters. Client.Readers and the portal
 // then show how far it has read.
 func AsReader(name string) EventsOption { return func(o *eventsOptions) { o.reader = name } }
 
 const (
-	defaultStall = 75 * time.Second
+	// stallTimeout is how long a stream may be silent before it is reconnected: enough for two
+	// keepalives of the service.
+	stallTimeout = 75 * time.Second
 	// pollWait is how long a long-poll is held: a little less than the minute after which many
 	// proxies give up.
 	pollWait = 55 * time.Second
@@ -136,7 +133,7 @@ type follower struct {
 }
 
 func optionsOf(options []EventsOption) eventsOptions {
-	o := eventsOptions{stall: defaultStall}
+	var o eventsOptions
 	for _, option := range options {
 		option(&o)
 	}
@@ -175,7 +172,7 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		alive := time.Since(began)
 		if errors.Is(err, errStalled) {
-			alive -= f.stall
+			alive -= stallTimeout
 		}
 		if alive >= lasted {
 			f.progress()

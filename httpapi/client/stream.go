@@ -117,7 +117,7 @@ func (w *watched) Read(p []byte) (int, error) {
 func (f *follower) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := f.c.openStream(ctx, cancel, f.from, f.position, f.stall)
+	s, err := f.c.openStream(ctx, cancel, f.from, f.position, stallTimeout)
 	if err != nil {
 		return err
 	}

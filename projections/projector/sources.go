@@ -28,11 +28,11 @@ type Sources struct {
 func (s Sources) Validate() error {
 	switch {
 	case s.Directory == nil:
-		return errors.New("Directory: must not be nil")
+		return errors.New("projector: Directory must not be nil")
 	case s.Presence == nil:
-		return errors.New("Presence: must not be nil")
+		return errors.New("projector: Presence must not be nil")
 	case s.Journal == nil:
-		return errors.New("Journal: must not be nil")
+		return errors.New("projector: Journal must not be nil")
 	}
 	return nil
 }

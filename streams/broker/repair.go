@@ -296,15 +296,6 @@ func notRecovered(store string, s *server.Server) ([]StreamFolder, error) {
 	})
 }
 
-// Folders returns the stream folders with messages in a data directory. The broker may run.
-func Folders(dataDir string) ([]StreamFolder, error) {
-	folders, err := allFolders(dataDir)
-	if err != nil {
-		return nil, err
-	}
-	return withMessages(folders, func(StreamFolder) (bool, error) { return true, nil })
-}
-
 // Damaged returns the stream folders in the data directory of a stopped broker that have messages
 // and an unreadable configuration. Their messages are recovered only if the stream is created
 // again. A wrong or missing checksum does not count, since Start repairs it. Damaged changes

@@ -157,17 +157,3 @@ func (s *shard) auditAway(hub domain.HubID) {
 		v.fallBehind()
 	}
 }
-
-// lacksFront reports whether messages at the front of a stream may have been lost rather than have
-// expired. last is the time of the log's last record.
-func (s *shard) lacksFront(state *jetstream.StreamState, last time.Time) bool {
-	expiring := s.group.cfg.Now().Add(time.Minute - s.group.cfg.Retention)
-	switch {
-	case state.FirstSeq <= 1:
-		return false
-	case state.Msgs == 0:
-		return last.After(expiring)
-	default:
-		return state.FirstTime.After(expiring)
-	}
-}
