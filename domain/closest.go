@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Closest returns the known name that an unknown one means, and "" if it means none: one with the same
-// letters, in any case and with any separators, or with one letter wrong, or two in a name of five
-// letters or more.
+// Closest returns the known name that an unknown one means, and "" if it means none: one with the
+// same letters, in any case and with any separators, or with one letter wrong, or two in a name of
+// five letters or more.
 func Closest(name string, known []string) (meant string) {
 	const longest = 64 // of a name that is compared
 	letters := lettersOf(name)

@@ -13,8 +13,8 @@ type Device struct {
 	WakesAt *string
 	// Channels are the channels that the device supports; never nil.
 	Channels []Channel
-	// LastEvent is the hub's number of the last event that the answer takes into account; nil if the
-	// hub does not tell it.
+	// LastEvent is the hub's number of the last event that the answer takes into account; nil if
+	// the hub does not tell it.
 	LastEvent *uint64
 }
 

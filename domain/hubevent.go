@@ -8,8 +8,8 @@ const (
 	EventHubConnected     = "hub.connected"
 	EventHubDisconnected  = "hub.disconnected"
 	EventHubEventsSkipped = "hub.events_skipped"
-	// EventHubLogReset is the first event of a new epoch, unless the epoch began because the hub was
-	// added. Its data has a LogResetReason.
+	// EventHubLogReset is the first event of a new epoch, unless the epoch began because the hub
+	// was added. Its data has a LogResetReason.
 	EventHubLogReset     = "hub.log_reset"
 	EventDeviceForgotten = "device.forgotten"
 	// EventFeedGap stands in the feed of an organization for events of a hub that are gone. It is

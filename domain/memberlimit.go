@@ -32,8 +32,8 @@ func DecideNameMember(s OrgState, o Origin, name string) ([]Event, error) {
 	return []Event{Record(o, MemberNamed{OrgID: s.ID, MemberID: member.ID, Name: name})}, nil
 }
 
-// DecideChangeAccess is DecideChangeRole that also sets whether the member may only look, which only
-// a member of RoleMember can.
+// DecideChangeAccess is DecideChangeRole that also sets whether the member may only look, which
+// only a member of RoleMember can.
 func DecideChangeAccess(
 	s OrgState, o Origin, memberID string, role Role, viewOnly bool,
 ) ([]Event, error) {

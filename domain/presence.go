@@ -38,8 +38,8 @@ func (c Connection) Same(other Connection) bool {
 	return c.Server == other.Server && c.CID == other.CID
 }
 
-// ReasonServerShutdown is the reason of the disconnections of all hubs of a broker's server that has
-// ended: the service was restarted, or a server of its cluster is away.
+// ReasonServerShutdown is the reason of the disconnections of all hubs of a broker's server that
+// has ended: the service was restarted, or a server of its cluster is away.
 const ReasonServerShutdown = "server shutdown"
 
 // ReconnectTime is how long such hubs count as reconnecting: hubs wait before each try to connect.

@@ -48,9 +48,9 @@ type StandingAlarm struct {
 	Logged LoggedTimes `json:"logged"`
 }
 
-// LoggedTimes are when the hub's log got what a channel reported. They are the cloud's, and grow from
-// record to record of the log: unlike the times of hubs' clocks they are in the order in which things
-// were reported. They are zero for what is not known.
+// LoggedTimes are when the hub's log got what a channel reported. They are the cloud's, and grow
+// from record to record of the log: unlike the times of hubs' clocks they are in the order in which
+// things were reported. They are zero for what is not known.
 type LoggedTimes struct {
 	// Observed is that of the last report of the value, Changed that of the first report of the
 	// present value, and Desired that of the last command.

@@ -154,8 +154,8 @@ func TestCommandErrors(t *testing.T) {
 	}
 }
 
-// TestCommandWithoutEndpoint: the error of a command without endpoint, for a device that has the key
-// only at other endpoints, did not name them.
+// TestCommandWithoutEndpoint: the error of a command without endpoint, for a device that has the
+// key only at other endpoints, did not name them.
 func TestCommandWithoutEndpoint(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -30,8 +30,8 @@ const (
 )
 
 // Config configures an API. An API that serves /v1 needs Keys, Hubs, ReadModels, Directory,
-// PastStates, Devices, Commands, Idempotency, Events, OrgEvents, FeedReaders and Enrolment; one that
-// serves only health and readiness needs none of them.
+// PastStates, Devices, Commands, Idempotency, Events, OrgEvents, FeedReaders and Enrolment; one
+// that serves only health and readiness needs none of them.
 type Config struct {
 	Keys        Keys
 	Hubs        Hubs

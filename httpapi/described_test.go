@@ -19,8 +19,8 @@ type operation struct {
 	keyless bool
 	// query and header are the names of the parameters.
 	query, header []string
-	// body is the name of the schema of the request body, "" for none, and examples are those of the
-	// body and of its schema.
+	// body is the name of the schema of the request body, "" for none, and examples are those of
+	// the body and of its schema.
 	body         string
 	bodyOptional bool
 	examples     []any

@@ -12,7 +12,8 @@ import (
 // page that is larger than first is read and written part by part. An error after the first write
 // ends the page early, with has_more true: the client gets the error when it reads on.
 //
-// writePage returns the next_cursor of the page and how far it is behind; "" if the client has left.
+// writePage returns the next_cursor of the page and how far it is behind; "" if the client has
+// left.
 func (req *request) writePage(
 	events feed, limit int, first domain.EventPage,
 ) (next string, lag domain.FeedLag, err error) {

@@ -30,8 +30,8 @@ func TestLongPoll(t *testing.T) {
 		"the key is revoked": {
 			func(s *service) { s.revoke() }, 401, "unauthenticated", 20 * time.Second,
 		},
-		// The former owner's request got an event of the next owner if it began to follow the log, or
-		// followed it again at its new end, at the moment of the change.
+		// The former owner's request got an event of the next owner if it began to follow the log,
+		// or followed it again at its new end, at the moment of the change.
 		"the hub goes to another organization": {
 			func(s *service) {
 				s.give(hubOne, orgTwo)

@@ -121,9 +121,9 @@ type Directory interface {
 
 // PastStates returns what the devices of a hub had last reported.
 type PastStates interface {
-	// StateAt returns what was known at an instant. Errors are domain.Errors: invalid_request, which
-	// names the parameter `at`, for an instant in the future or before the retention of events; and
-	// service_unavailable.
+	// StateAt returns what was known at an instant. Errors are domain.Errors: invalid_request,
+	// which names the parameter `at`, for an instant in the future or before the retention of
+	// events; and service_unavailable.
 	StateAt(ctx context.Context, hub domain.HubID, at time.Time) (domain.PastHubState, error)
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A page reports how many events follow it, also one that is written in parts, and when its position
-// expires if that is soon.
+// A page reports how many events follow it, also one that is written in parts, and when its
+// position expires if that is soon.
 func TestLagOfPages(t *testing.T) {
 	t.Parallel()
 	now := day

@@ -24,7 +24,8 @@ const (
 
 // NewServer returns a server for handlers of this package. It bounds the size of a client's header,
 // and the time for the header, for an unread answer (long-lived requests set deadlines of their
-// own) and for an idle connection. Handlers bound the body. The listener has the address and TLS (see TLSListener).
+// own) and for an idle connection. Handlers bound the body. The listener has the address and TLS
+// (see TLSListener).
 //
 // To stop the server, close Config.Draining and then call Shutdown: streams and waiting requests
 // end by themselves.

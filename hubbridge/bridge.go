@@ -61,10 +61,10 @@ type Bridge struct {
 // shardParts is the number of parts of a served shard: an ingest.Shard and a presence.Watcher.
 const shardParts = 2
 
-// New returns a bridge over the broker's connections and buckets. It writes the journals and the views,
-// appends to the hubs' logs, starts their new epochs in directory, and looks up the owners of hubs in
-// ownership, which must be loaded when Run begins. view.Run must run while the bridge does. The
-// error is cfg.Validate's.
+// New returns a bridge over the broker's connections and buckets. It writes the journals and the
+// views, appends to the hubs' logs, starts their new epochs in directory, and looks up the owners
+// of hubs in ownership, which must be loaded when Run begins. view.Run must run while the bridge
+// does. The error is cfg.Validate's.
 func New(
 	conns *streams.Conns, buckets *streams.Buckets, journals Journals, views Views, logs ingest.Logs,
 	directory ingest.Directory, ownership ingest.Ownership, view *presence.View, cfg Config,
@@ -115,9 +115,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 	return b.leases.Run(ctx, b.serve)
 }
 
-// serve serves one group until its lease ends. It starts the writer of the journal, then the views, then
-// the shards, and stops them in reverse: the shards store what they have received, and the views get
-// it. When the lease is lost, another replica may write already: then all end at once.
+// serve serves one group until its lease ends. It starts the writer of the journal, then the views,
+// then the shards, and stops them in reverse: the shards store what they have received, and the
+// views get it. When the lease is lost, another replica may write already: then all end at once.
 func (b *Bridge) serve(ctx context.Context, group int, held func() bool) error {
 	serving, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

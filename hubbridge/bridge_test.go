@@ -91,9 +91,9 @@ func TestShortConnections(t *testing.T) {
 	)
 }
 
-// TestBrokerEnds checks that connections to a broker that has stopped are recorded as ended, although
-// the broker reported no disconnects, and that they differ from those that hubs have lost: after a
-// restart of the service all hubs were alarms, with no reason.
+// TestBrokerEnds checks that connections to a broker that has stopped are recorded as ended,
+// although the broker reported no disconnects, and that they differ from those that hubs have lost:
+// after a restart of the service all hubs were alarms, with no reason.
 func TestBrokerEnds(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)

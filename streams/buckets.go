@@ -20,7 +20,8 @@ const (
 	HeartbeatTTL = 10 * time.Second
 	// SignInTTL is the longest lifetime of an entry of the bucket SignIn.
 	SignInTTL = 30 * 24 * time.Hour
-	// FeedReadersTTL is how long an organization's readers of events are kept after the last change.
+	// FeedReadersTTL is how long an organization's readers of events are kept after the last
+	// change.
 	FeedReadersTTL = 8 * 24 * time.Hour
 	// markerTTL is how long the delete marker of an expired key is kept for watchers.
 	markerTTL = time.Minute

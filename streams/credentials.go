@@ -19,8 +19,8 @@ import (
 type Credentials struct {
 	// URL is the broker's address, such as nats://127.0.0.1:4222, or several separated by commas.
 	URL string `json:"url"`
-	// CloudURL is the address of the server that keeps the streams of the account CLOUD. Empty means
-	// URL, as for external servers. The embedded broker has two servers.
+	// CloudURL is the address of the server that keeps the streams of the account CLOUD. Empty
+	// means URL, as for external servers. The embedded broker has two servers.
 	CloudURL string `json:"cloud_url,omitempty"`
 	// Shards is the number of shards, which is fixed when the installation is created.
 	Shards int `json:"shards"`
@@ -91,8 +91,8 @@ func (c Credentials) TLS() (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// CipherSuites returns the cipher suites of TLS 1.2 for the listeners of the service: Go's secure ones
-// without those in CBC mode, which scanners report.
+// CipherSuites returns the cipher suites of TLS 1.2 for the listeners of the service: Go's secure
+// ones without those in CBC mode, which scanners report.
 func CipherSuites() []uint16 {
 	var ids []uint16
 	for _, suite := range tls.CipherSuites() {

@@ -25,8 +25,8 @@ type Rules struct {
 // maxTitle is the longest title, in characters: it may have a value that a device reports.
 const maxTitle = 120
 
-// Apply notes who is to get a mail about a change that Observe has returned. Decide decides about the
-// mails, and must be called before the record is stored.
+// Apply notes who is to get a mail about a change that Observe has returned. Decide decides about
+// the mails, and must be called before the record is stored.
 func (r *Record) Apply(at time.Time, c Change, org domain.OrgState, rules Rules) {
 	r.changed = true
 	e := c.entry

@@ -18,8 +18,8 @@ type member struct {
 	UrgentSent []time.Time `json:"urgent_sent,omitempty"`
 	// Groups are when mails of the last hour were decided about each kind and site, by group.key.
 	Groups map[string][]time.Time `json:"groups,omitempty"`
-	// Waiting are the numbers of the notices that wait for a mail, and More how many of them it will
-	// not list. WaitingSince is since when they wait for a digest; zero if they do not.
+	// Waiting are the numbers of the notices that wait for a mail, and More how many of them it
+	// will not list. WaitingSince is since when they wait for a digest; zero if they do not.
 	Waiting      []uint64  `json:"waiting,omitempty"`
 	More         int       `json:"more,omitempty"`
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
@@ -86,8 +86,8 @@ func (r *Record) find(number uint64) int {
 	return i
 }
 
-// groupDue reports whether a mail about a group may go to a member now: at once if there was none in
-// the last hour, or if all that stands is new, and otherwise after a pause.
+// groupDue reports whether a mail about a group may go to a member now: at once if there was none
+// in the last hour, or if all that stands is new, and otherwise after a pause.
 func (r *Record) groupDue(at time.Time, id string, m *member, g group) bool {
 	sent := lastHour(m.Groups[g.key], at)
 	begun := slices.DeleteFunc(slices.Clone(g.numbers), func(number uint64) bool {
@@ -137,7 +137,8 @@ func (r *Record) Due(at time.Time, rules Rules) bool {
 	return false
 }
 
-// Decide decides about the mails of notices. Members who have left or have chosen no mails get none.
+// Decide decides about the mails of notices. Members who have left or have chosen no mails get
+// none.
 func (r *Record) Decide(at time.Time, org domain.OrgState, rules Rules) {
 	for _, id := range slices.Sorted(maps.Keys(r.members)) {
 		m := r.members[id]

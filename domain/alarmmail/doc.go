@@ -23,17 +23,17 @@
 //
 // # Groups and limits
 //
-// Notices about one kind of condition at one site are one mail. It goes at once if there was none in
-// the last hour, or if all that stands is new. Otherwise it goes GroupPause after the last one, or
-// longer after many.
+// Notices about one kind of condition at one site are one mail. It goes at once if there was none
+// in the last hour, or if all that stands is new. Otherwise it goes GroupPause after the last one,
+// or longer after many.
 //
 // A member gets at most Rules.MailsPerHour mails in any hour, of which the last is kept free for a
-// digest. Beyond it, notices wait for the digest: a minute, or until the hour has room. While notices
-// wait, new ones join them, so that an end is never mailed before its beginning.
+// digest. Beyond it, notices wait for the digest: a minute, or until the hour has room. While
+// notices wait, new ones join them, so that an end is never mailed before its beginning.
 //
 // Urgent notices, which are begins of alarms of devices, do not count there and never wait for
-// others. Beyond MailsPerHour of them those of all groups are one mail: at once, and then at most one
-// every GroupPause.
+// others. Beyond MailsPerHour of them those of all groups are one mail: at once, and then at most
+// one every GroupPause.
 //
 // # Bounds
 //

@@ -128,9 +128,9 @@ func AlarmWords() iter.Seq2[string, Meaning] {
 	}
 }
 
-// AlarmKey returns the key of words in the table: their ASCII letters, in lower case, and digits, so
-// that "Smoke detected" and "smoke_detected" are one. An event that is a number has the number of its
-// type before it.
+// AlarmKey returns the key of words in the table: their ASCII letters, in lower case, and digits,
+// so that "Smoke detected" and "smoke_detected" are one. An event that is a number has the number
+// of its type before it.
 func AlarmKey(typ, event string) string {
 	if key := wordKey(event); strings.Trim(key, "0123456789") != "" {
 		return key

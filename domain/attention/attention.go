@@ -103,8 +103,8 @@ type HubState struct {
 	Status domain.HubStatus
 	// Since is when Status changed last.
 	Since time.Time
-	// Reconnecting reports that the hub is offline because the service was restarted, and is expected
-	// back: that is no condition yet.
+	// Reconnecting reports that the hub is offline because the service was restarted, and is
+	// expected back: that is no condition yet.
 	Reconnecting bool
 	// SilentSince is since when the hub is connected but reports no events; zero if it reports.
 	SilentSince time.Time

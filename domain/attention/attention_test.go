@@ -61,8 +61,8 @@ func alarm(event string, active bool) attention.ChannelState {
 	return value("alarm", fmt.Sprintf(`{"type":"x","event":%q,"active":%t,"user":2}`, event, active))
 }
 
-// Regression: conditions were told apart and ordered by hubs' clocks. A hub without the time reports
-// smoke at the same second of 1970 after each boot: the second smoke counted as seen.
+// Regression: conditions were told apart and ordered by hubs' clocks. A hub without the time
+// reports smoke at the same second of 1970 after each boot: the second smoke counted as seen.
 func TestOccurrencesByTheCloudsClock(t *testing.T) {
 	t.Parallel()
 	boot := time.Date(1970, 1, 1, 0, 0, 35, 0, time.UTC)

@@ -12,8 +12,8 @@
 // begins again is another occurrence. Ids are stored with what members have seen and with mails, so
 // they must not change. Hubs' clocks may be wrong: they order and identify nothing.
 //
-// The channels that report alarms in words have one value for all of them. Stand returns which alarms
-// stand after a report: all until their end is reported, not only the last.
+// The channels that report alarms in words have one value for all of them. Stand returns which
+// alarms stand after a report: all until their end is reported, not only the last.
 //
 // # What is no condition
 //

@@ -55,8 +55,8 @@ func alarmOf(value json.RawMessage) (alarm, bool) {
 
 // Stand returns the alarms of a channel that stand after a report, oldest first, from those that
 // stood before it, which it does not change. An alarm stands until a report ends it that has the
-// same type: its end, the end of its whole type, or an event that ends it by the table. Of the report
-// it uses the value and when that was observed.
+// same type: its end, the end of its whole type, or an event that ends it by the table. Of the
+// report it uses the value and when that was observed.
 func Stand(standing []domain.StandingAlarm, report domain.StandingAlarm) []domain.StandingAlarm {
 	a, ok := alarmOf(report.Value)
 	if !ok {

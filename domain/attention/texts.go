@@ -1,7 +1,8 @@
 package attention
 
 // Text has the English for a kind of condition, with placeholders: {value} is the reported value,
-// {wanted} what the last command asked for, {channel} the channel, and {event} what an alarm reports.
+// {wanted} what the last command asked for, {channel} the channel, and {event} what an alarm
+// reports.
 type Text struct {
 	// Title is what is wrong, and Advice what to do.
 	Title, Advice string

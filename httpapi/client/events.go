@@ -94,9 +94,9 @@ type (
 		To     int64  `json:"to"`
 		Reason string `json:"reason,omitempty"`
 	}
-	// LogReset is the data of hub.log_reset, the first event of a log that has begun anew. Reason is
-	// factory_reset if the hub was reset, and restored if the service was restored from a backup;
-	// further reasons may be added.
+	// LogReset is the data of hub.log_reset, the first event of a log that has begun anew. Reason
+	// is factory_reset if the hub was reset, and restored if the service was restored from a
+	// backup; further reasons may be added.
 	LogReset struct {
 		Reason string `json:"reason"`
 	}
@@ -120,8 +120,8 @@ type (
 	// DeviceNamed is the data of device.added and device.forgotten.
 	DeviceNamed struct {
 		Name string `json:"name"`
-		// Secure is false in device.added if the hub rejects commands to the device because it joined
-		// without security; nil if the hub does not say so.
+		// Secure is false in device.added if the hub rejects commands to the device because it
+		// joined without security; nil if the hub does not say so.
 		Secure *bool `json:"secure"`
 	}
 	// DeviceJoinFailed is the data of device.join_failed. Reason is, for example, "security".

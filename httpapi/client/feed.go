@@ -113,8 +113,8 @@ func (c *Client) FeedPage(
 // moves on past what was filtered out.
 //
 // Besides hub.events_skipped and hub.log_reset, feed.gap comes with a *GapError: events of that hub
-// are gone for this reader, and the feed continues. ErrResync ends the sequence once the position as
-// a whole is older than the retention.
+// are gone for this reader, and the feed continues. ErrResync ends the sequence once the position
+// as a whole is older than the retention.
 func (c *Client) Feed(
 	ctx context.Context, filter FeedFilter, after string, options ...EventsOption,
 ) iter.Seq2[FeedEvent, error] {

@@ -62,8 +62,8 @@ type PastState struct {
 	Channels []PastChannel `json:"data"`
 }
 
-// PastChannel is what a channel of a device had last reported at an instant. The fields are those of
-// a State.
+// PastChannel is what a channel of a device had last reported at an instant. The fields are those
+// of a State.
 type PastChannel struct {
 	Device    StateDevice `json:"device"`
 	Channel   Channel     `json:"channel"`

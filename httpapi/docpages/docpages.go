@@ -52,7 +52,8 @@ type Files struct {
 	shared bool
 }
 
-// file is a file of a page, compressed, as it is sent to almost every client; or a document as it is.
+// file is a file of a page, compressed, as it is sent to almost every client; or a document as it
+// is.
 type file struct {
 	contentType, etag string
 	gzipped, plain    []byte

@@ -75,8 +75,8 @@ func (m *Mailer) SendAlarm(
 		a.More, a.Notices = a.More+len(a.Notices)-half, a.Notices[:half]
 	}
 	return m.put(ctx, q, Envelope{
-		// Mails about conditions have a part of the queue of their own: they must not keep invitations
-		// out. Urgent ones have a class of their own, and wait for no other mail.
+		// Mails about conditions have a part of the queue of their own: they must not keep
+		// invitations out. Urgent ones have a class of their own, and wait for no other mail.
 		Sender: org.ID + " alarms", Recipient: mail.MemberID, Topic: mail.ID, Alarm: mail.Urgent,
 		Expires: mail.At.Add(alarmLifetime),
 	})

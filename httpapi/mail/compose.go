@@ -95,8 +95,8 @@ func literal(s string) string {
 	return strings.NewReplacer("=?", "=\u200B?", "  ", " \u00A0").Replace(s)
 }
 
-// crlf returns a template's output with the line ends of mails. domain.PlainLine has removed line ends from
-// the data.
+// crlf returns a template's output with the line ends of mails. domain.PlainLine has removed line
+// ends from the data.
 func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
 
 func formatExpiry(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }

@@ -1,7 +1,7 @@
 // Package mail composes and sends the service's mails. A mail takes two steps. SendInvitation,
-// SendSignIn and SendAlarm store its data in a durable queue. The queue then calls Deliver, again after each
-// failure, which composes the mail and passes it to a Transport: a mail server (SMTP), or a folder
-// of .eml files for an installation without one.
+// SendSignIn and SendAlarm store its data in a durable queue. The queue then calls Deliver, again
+// after each failure, which composes the mail and passes it to a Transport: a mail server (SMTP),
+// or a folder of .eml files for an installation without one.
 //
 // # Promises
 //

@@ -21,8 +21,8 @@ func accessName(role domain.Role, viewOnly bool) string {
 	return string(role)
 }
 
-// viewOnly reports whether the member may only look. The directory decides on every request, so that
-// a change applies at once.
+// viewOnly reports whether the member may only look. The directory decides on every request, so
+// that a change applies at once.
 func (req *request) viewOnly() (bool, error) {
 	if req.member.Role != domain.RoleMember {
 		return false, nil

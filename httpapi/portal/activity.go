@@ -126,8 +126,8 @@ func actorText(actor domain.Actor, name string) string {
 	return cmp.Or(name, actorTexts["former"])
 }
 
-// activityTexts are the sentences of the organization's activity, by the type of the event. {who} is
-// the person or program, {what} what was changed, and {detail} the new value. "own" follows the
+// activityTexts are the sentences of the organization's activity, by the type of the event. {who}
+// is the person or program, {what} what was changed, and {detail} the new value. "own" follows the
 // type if members change their own membership, and "plain" if there is no new value.
 var activityTexts = map[string]string{
 	"org.created":              "{who} created the organization {detail}",
@@ -167,7 +167,8 @@ var activityTexts = map[string]string{
 	"key.revoked":              "{who} revoked the API key {what}",
 }
 
-// actorTexts are the names of those who act and have no name of their own, and {name} of keys and hubs.
+// actorTexts are the names of those who act and have no name of their own, and {name} of keys and
+// hubs.
 var actorTexts = map[string]string{
 	"operator": "The operator",
 	"service":  "The service",

@@ -15,7 +15,8 @@ const (
 	// attentionTimeout is how long a page waits for what needs attention. Without an answer the
 	// page says so.
 	attentionTimeout = 1500 * time.Millisecond
-	// shownConditions is how many conditions of each severity a page shows, and how many of a group.
+	// shownConditions is how many conditions of each severity a page shows, and how many of a
+	// group.
 	shownConditions = 50
 	// groupFrom is from how many conditions of one kind at one site on a page shows one entry for
 	// them.
@@ -50,8 +51,8 @@ type conditionRow struct {
 	// SeenBy is the member who has seen the condition, "" if nobody has, and SeenAt when.
 	SeenBy string
 	SeenAt time.Time
-	// Count is how many conditions of the kind at the site the entry stands for, of which Each has at
-	// most shownConditions; 0 for a single condition. Since is that of the newest.
+	// Count is how many conditions of the kind at the site the entry stands for, of which Each has
+	// at most shownConditions; 0 for a single condition. Since is that of the newest.
 	Count int
 	Each  []conditionRow
 }
@@ -198,8 +199,8 @@ func (req *request) conditions(
 	return rows, nil
 }
 
-// add counts the entries and keeps those that are shown. Many conditions of one kind at one site are
-// one entry.
+// add counts the entries and keeps those that are shown. Many conditions of one kind at one site
+// are one entry.
 func (v *attentionView) add(rows []conditionRow) {
 	type groupKey struct {
 		kind     attention.Kind

@@ -18,7 +18,8 @@ const (
 	chartColumns            = 300
 )
 
-// chart shows the values that a numeric or boolean channel reported in a period. False is 0, true 1.
+// chart shows the values that a numeric or boolean channel reported in a period. False is 0, true
+// 1.
 type chart struct {
 	Key      string
 	Endpoint int64

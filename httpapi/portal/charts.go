@@ -35,8 +35,8 @@ type channelID struct {
 }
 
 // drawCharts draws what the numeric and boolean channels of a device reported in the last period,
-// at most the retention. A numeric channel without reports has no chart; a boolean one had its value
-// all the time.
+// at most the retention. A numeric channel without reports has no chart; a boolean one had its
+// value all the time.
 func (p *Portal) drawCharts(
 	ctx context.Context, device hubDevice, period time.Duration,
 ) (deviceCharts, error) {

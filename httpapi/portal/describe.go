@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// describeEvent returns a description of an event. unit is the unit of the channel that the event is
-// about, "" if it has none or if it is unknown. For an event of an unknown type describe returns
+// describeEvent returns a description of an event. unit is the unit of the channel that the event
+// is about, "" if it has none or if it is unknown. For an event of an unknown type describe returns
 // the data.
 func describeEvent(event logEvent, unit string) string {
 	var data map[string]any

@@ -82,8 +82,8 @@ type deviceChannel struct {
 	// Text is the displayed value, with its unit.
 	Text string
 	Unit string
-	// Value is the JSON of the value reported last, Desired the JSON of the last command's. Both are
-	// "null" for none.
+	// Value is the JSON of the value reported last, Desired the JSON of the last command's. Both
+	// are "null" for none.
 	Value   string
 	Desired string
 	// DesiredText is the displayed Desired, empty for none.
@@ -91,8 +91,8 @@ type deviceChannel struct {
 	Status      domain.ChannelStatus
 	// StatusTag and StatusText explain Status; empty if there is nothing to explain.
 	StatusTag, StatusText string
-	// WakesAt is when a device that sleeps is expected to wake, and to do a pending command; zero for
-	// others.
+	// WakesAt is when a device that sleeps is expected to wake, and to do a pending command; zero
+	// for others.
 	WakesAt time.Time
 	// ObservedAt is when Value was reported, zero if it was not.
 	ObservedAt time.Time

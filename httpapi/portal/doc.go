@@ -23,8 +23,8 @@
 // sign-in creates a new session and ends the browser's previous one. Signing out ends the session
 // on every replica at once, with the streams of its open pages. The cookie is HttpOnly and
 // SameSite=Lax, and Secure with the prefix __Host- unless --public-url is plain HTTP on a loopback
-// address. After signing in, the browser returns to the page it asked for, with its query, if that is
-// a page of the portal.
+// address. After signing in, the browser returns to the page it asked for, with its query, if that
+// is a page of the portal.
 //
 // A form whose session has ended is not processed. The browser keeps what was typed in a cookie for
 // an hour, and the form's page shows it after signing in. Live pages show that the session has
@@ -35,11 +35,11 @@
 // Membership and role are looked up in memory on every request, so changes apply at once; streams
 // of a removed member end. An organization answers non-members as if it did not exist. Every member
 // sees everything, operates devices and may leave. Owners and admins change things. A viewer is a
-// member who may only look: the directory keeps that (org.member_limited), and every action asks it.
-// To the API a viewer is a member, since keys and not people call it. A role for some sites only does
-// not exist: every member may read every page, feed and activity of the organization. The directory
-// decides about changes to members: only owners appoint and change owners, and the last owner
-// cannot leave.
+// member who may only look: the directory keeps that (org.member_limited), and every action asks
+// it. To the API a viewer is a member, since keys and not people call it. A role for some sites
+// only does not exist: every member may read every page, feed and activity of the organization. The
+// directory decides about changes to members: only owners appoint and change owners, and the last
+// owner cannot leave.
 //
 // # Forms
 //
@@ -65,19 +65,19 @@
 // # What needs attention
 //
 // The dashboard and the pages of sites and hubs begin with what needs attention, as package
-// attention decides from what devices reported last. It stands for hubs that are offline too. If the reported
-// states cannot be read in time, the page says so and shows what is known of the hubs. A member may
-// mark a condition as seen: the directory keeps that, and the condition steps back for everybody
-// until it begins again. Scripts reload the list within seconds of an event that may change it. Pages
-// without a list show the number of alarms, and new ones within 10 s.
+// attention decides from what devices reported last. It stands for hubs that are offline too. If
+// the reported states cannot be read in time, the page says so and shows what is known of the hubs.
+// A member may mark a condition as seen: the directory keeps that, and the condition steps back for
+// everybody until it begins again. Scripts reload the list within seconds of an event that may
+// change it. Pages without a list show the number of alarms, and new ones within 10 s.
 //
 // # Notifications
 //
-// Every member chooses on the page of notifications which severities and which sites are mailed. The
-// directory keeps the choice. The link in such a mail needs no session: its token is authenticated
-// and holds for one member of one organization. GET shows a button, since mail scanners open links;
-// any POST to it ends the mails, also that of a mail program, which is no page of the portal (RFC
-// 8058). The link ends nothing for former members, and can do nothing else.
+// Every member chooses on the page of notifications which severities and which sites are mailed.
+// The directory keeps the choice. The link in such a mail needs no session: its token is
+// authenticated and holds for one member of one organization. GET shows a button, since mail
+// scanners open links; any POST to it ends the mails, also that of a mail program, which is no page
+// of the portal (RFC 8058). The link ends nothing for former members, and can do nothing else.
 //
 // # Actions on many devices
 //
@@ -103,8 +103,9 @@
 // be framed, load nothing from third parties, are not cached, and send no referrer to other sites.
 // A page whose address contains a secret sends no referrer at all, and the secret is not logged.
 //
-// The English stands in the templates where it is read, and that of scripts in assets/texts.js. Texts
-// that are computed, or that Go and the scripts share, are in Go: scriptTexts, words and notices.
+// The English stands in the templates where it is read, and that of scripts in assets/texts.js.
+// Texts that are computed, or that Go and the scripts share, are in Go: scriptTexts, words and
+// notices.
 //
 // Names that people chose are escaped everywhere, and stand in <bdi> so that their writing
 // direction cannot change the text around them. Assets are named after a hash of their content and
@@ -116,28 +117,28 @@
 // # The stream
 //
 // Portal.stream sends the events of all hubs of an organization, of one site, or of one hub, as
-// Server-Sent Events. The request's goroutine owns the response. Events of hubs have the same frames
-// as on the API's stream of the organization, of which it has a part. Events of the portal have
-// types that begin with `hub.portal_`, which hubs cannot send:
+// Server-Sent Events. The request's goroutine owns the response. Events of hubs have the same
+// frames as on the API's stream of the organization, of which it has a part. Events of the portal
+// have types that begin with `hub.portal_`, which hubs cannot send:
 //
 //	hub.portal_begin   {anew}         the stream begins; anew if the page's position was not valid
 //	hub.portal_states  {whole, hubs}  hub states: all (whole), or those that changed
 //	hub.portal_now     {}             the backlog is sent; the events that follow are new
 //
 // Each event of a hub has the position after it as its id, and each stream begins with one. The
-// position is renewed with each keepalive, so it moves on with the events of other hubs and does not
-// expire while the page is open. A page that reconnects posts its position and receives every later
-// event once, in order per hub. Where events of a hub are gone, it receives feed.gap. A position that
-// has expired begins anew at the feed's end.
+// position is renewed with each keepalive, so it moves on with the events of other hubs and does
+// not expire while the page is open. A page that reconnects posts its position and receives every
+// later event once, in order per hub. Where events of a hub are gone, it receives feed.gap. A
+// position that has expired begins anew at the feed's end.
 //
 // States are read from the read models when the stream begins, shortly after each event that may
 // change them and after the organization has got, moved or lost a hub, and every StateInterval. All
 // of them are sent when the stream begins and when it loses a hub. So a page shows the right states
 // even if it missed events.
 //
-// Reads of the feed are at least Pace apart, so a busy organization wakes a page ten times a second.
-// A stream ends with its lifetime, with the viewer's membership or session, when the service stops
-// or is cut off, and when a client does not accept a write within ten seconds.
+// Reads of the feed are at least Pace apart, so a busy organization wakes a page ten times a
+// second. A stream ends with its lifetime, with the viewer's membership or session, when the
+// service stops or is cut off, and when a client does not accept a write within ten seconds.
 //
 // # The page's scripts
 //
@@ -157,15 +158,15 @@
 // A page keeps the newest 500 routine events, the newest 500 others, and the device names of 1,000
 // hubs. It requests names hub by hub, only for the hubs that it shows. While the list is paused, or
 // the viewer points at a row or focuses one, rows do not move, and new events wait. More than 20
-// events in a quarter of a second are shown as the newest 60, once a second; all events that are kept
-// appear when the list is paused, pointed at or scrolled.
+// events in a quarter of a second are shown as the newest 60, once a second; all events that are
+// kept appear when the list is paused, pointed at or scrolled.
 //
 // Updates do not disturb input: while a control has a focused field, an open confirmation or unsent
 // input, only its value and its status change.
 //
-// A page shows nothing older than what it shows already. An event that is older than the shown value
-// is not shown; the device is requested instead. An answer of a hub that was requested before an
-// event or a command of a channel does not change the channel if it is older; the device is
+// A page shows nothing older than what it shows already. An event that is older than the shown
+// value is not shown; the device is requested instead. An answer of a hub that was requested before
+// an event or a command of a channel does not change the channel if it is older; the device is
 // requested again. Forms keep what was sent while the command is pending.
 //
 // # Outcomes of commands
@@ -181,12 +182,12 @@
 //
 // # Devices, logs and charts
 //
-// The values of devices are asked of their hub. If the hub does not answer, lastDeviceList shows what
-// they last reported, from the read models. listDevices shows 60 devices a page and asks the hub for
-// each of them, eight at a time. A hub that does not answer in time yields a list marked as late,
-// and the page loads the devices later. readLog reads a log backward from its end or from a time;
-// with a filter it reads at most 20,000 events in search of a page. exportLog reads on to the log's
-// beginning, up to 100,000 events, in memory that does not depend on their number.
-// drawCharts reads at most 20,000 events; from a larger log it draws samples from the whole period
-// and reports them as incomplete.
+// The values of devices are asked of their hub. If the hub does not answer, lastDeviceList shows
+// what they last reported, from the read models. listDevices shows 60 devices a page and asks the
+// hub for each of them, eight at a time. A hub that does not answer in time yields a list marked as
+// late, and the page loads the devices later. readLog reads a log backward from its end or from a
+// time; with a filter it reads at most 20,000 events in search of a page. exportLog reads on to the
+// log's beginning, up to 100,000 events, in memory that does not depend on their number. drawCharts
+// reads at most 20,000 events; from a larger log it draws samples from the whole period and reports
+// them as incomplete.
 package portal

@@ -126,8 +126,8 @@ func (req *request) askToSignIn() {
 	req.redirect("sign-in"+page, notice)
 }
 
-// fieldLabels are the labels of form fields that keep what was typed when a session ends, by the names
-// of the fields. An empty label is not shown. Other fields, such as tokens, are not kept.
+// fieldLabels are the labels of form fields that keep what was typed when a session ends, by the
+// names of the fields. An empty label is not shown. Other fields, such as tokens, are not kept.
 var fieldLabels = map[string]string{
 	"name":       "Name",
 	"room":       "Room",

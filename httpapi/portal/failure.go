@@ -184,8 +184,8 @@ func rejectedField(err error) string {
 // startsWithVerb matches a message whose subject was the field name before it.
 var startsWithVerb = regexp.MustCompile(`^(is|has|must) `)
 
-// sentenceOf turns the message of an API error into a sentence for people: it removes the name of the
-// field at the start and capitalizes. "name: must not be empty" becomes "It must not be empty."
+// sentenceOf turns the message of an API error into a sentence for people: it removes the name of
+// the field at the start and capitalizes. "name: must not be empty" becomes "It must not be empty."
 func sentenceOf(message string) string {
 	if field, rest, ok := strings.Cut(message, ": "); ok && !strings.Contains(field, " ") {
 		if message = rest; startsWithVerb.MatchString(message) {

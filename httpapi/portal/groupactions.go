@@ -22,7 +22,8 @@ type groupActionView struct {
 	Action groupAction
 	// Value is what was typed, with Problem if it was rejected.
 	Value, Problem string
-	// Hubs are the choices of a hub, and Rooms the choices of a room. Hub and Room are the chosen ones.
+	// Hubs are the choices of a hub, and Rooms the choices of a room. Hub and Room are the chosen
+	// ones.
 	Hubs  []hubState
 	Rooms []string
 	Hub   domain.HubID
@@ -283,8 +284,8 @@ func groupResult(err error) string {
 	return "rejected"
 }
 
-// groupActionTexts are the texts of actions on many devices at once, by name: the link to the page of
-// the action, the page's heading, and its button.
+// groupActionTexts are the texts of actions on many devices at once, by name: the link to the page
+// of the action, the page's heading, and its button.
 var groupActionTexts = map[string]struct{ Label, Title, Button string }{
 	"lock":  {"Lock all…", "Lock all doors", "Lock"},
 	"close": {"Close all barriers…", "Close all barriers", "Close"},

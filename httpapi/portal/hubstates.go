@@ -22,8 +22,8 @@ type hubState struct {
 	AddedAt time.Time `json:"-"`
 	// Reason is the displayed reason for Status, empty for a hub that is online.
 	Reason string `json:"reason"`
-	// Reconnecting is until when a hub that is offline counts as reconnecting after a restart of the
-	// service; zero if it does not.
+	// Reconnecting is until when a hub that is offline counts as reconnecting after a restart of
+	// the service; zero if it does not.
 	Reconnecting time.Time `json:"reconnecting_until,omitzero"`
 }
 
@@ -38,8 +38,8 @@ func (s hubState) Shown(now time.Time) domain.HubStatus {
 	return s.Status
 }
 
-// hubStates returns the states of an organization's hubs in the order of their ids. If only is not "",
-// it returns the state of that hub, and a not_found error if the organization does not have it.
+// hubStates returns the states of an organization's hubs in the order of their ids. If only is not
+// "", it returns the state of that hub, and a not_found error if the organization does not have it.
 func (p *Portal) hubStates(ctx context.Context, org string, only domain.HubID) ([]hubState, error) {
 	if only != "" {
 		hub, err := p.ReadModels.Hub(ctx, org, only)

@@ -117,7 +117,8 @@ func (p *Portal) judge(
 	return outcomeOther
 }
 
-// lastState returns the last reported state of a command's channel, the zero state if none is known.
+// lastState returns the last reported state of a command's channel, the zero state if none is
+// known.
 func (p *Portal) lastState(
 	ctx context.Context, command domain.CommandRecord,
 ) (state domain.ReportedState) {

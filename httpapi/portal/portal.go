@@ -50,12 +50,12 @@ type Config struct {
 
 	// Unsubscribe has the key of the links that end mails about alarms.
 	Unsubscribe Unsubscribe
-	// AlarmMailsPerHour is how many mails about alarms a member gets in an hour at most. The page of
-	// notifications shows it.
+	// AlarmMailsPerHour is how many mails about alarms a member gets in an hour at most. The page
+	// of notifications shows it.
 	AlarmMailsPerHour int
 
-	// Freshness reports whether People and Hubs are up to date, and ends the streams of a replica that
-	// is cut off. Nil means that they always are.
+	// Freshness reports whether People and Hubs are up to date, and ends the streams of a replica
+	// that is cut off. Nil means that they always are.
 	Freshness Freshness
 
 	// Retention is how long the hub logs keep events and commands. Defaults to 24 hours.

@@ -226,8 +226,8 @@ func checkInvitationPage(t *testing.T, page string) {
 	}
 }
 
-// The name of an organization is shown as text, whatever it contains. One that sets the direction of
-// the text after it reversed the rest of the line, also beyond the element <bdi> around it.
+// The name of an organization is shown as text, whatever it contains. One that sets the direction
+// of the text after it reversed the rest of the line, also beyond the element <bdi> around it.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

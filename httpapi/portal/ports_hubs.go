@@ -11,8 +11,8 @@ import (
 // ErrEventsClosed is returned by EventReader.Next after the service stopped reading event logs.
 var ErrEventsClosed = errors.New("the event logs are closed")
 
-// Devices sends requests about devices to hubs. Nothing is cached. Errors are domain.Errors: hub_offline at once if
-// the hub is not connected, hub_unavailable, hub_timeout and hub_error.
+// Devices sends requests about devices to hubs. Nothing is cached. Errors are domain.Errors:
+// hub_offline at once if the hub is not connected, hub_unavailable, hub_timeout and hub_error.
 type Devices interface {
 	// List returns a hub's devices without the values of their channels.
 	List(ctx context.Context, hub domain.HubID) ([]domain.Device, error)

@@ -9,8 +9,8 @@ import (
 	"hubcloud/domain"
 )
 
-// maxForm is the largest form in bytes. The form of a page's stream is the largest: it has the page's
-// position in the log of each hub, 50 bytes a hub, so that it fits 20,000 hubs.
+// maxForm is the largest form in bytes. The form of a page's stream is the largest: it has the
+// page's position in the log of each hub, 50 bytes a hub, so that it fits 20,000 hubs.
 const maxForm = 1 << 20
 
 // request is one HTTP request and its answer.

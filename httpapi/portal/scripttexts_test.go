@@ -86,8 +86,8 @@ func textsIn(script string) (texts []string) {
 	return texts
 }
 
-// TestScriptsHaveNoTexts checks that scripts show only texts that have a name, so that their words are
-// found at one place.
+// TestScriptsHaveNoTexts checks that scripts show only texts that have a name, so that their words
+// are found at one place.
 func TestScriptsHaveNoTexts(t *testing.T) {
 	t.Parallel()
 	sample := "say(\"Hub removed\"); say(`${name} is gone.`); style = \"notice bad\"; // No text"

@@ -48,8 +48,8 @@ type severityRules struct {
 	Triggered map[string]eventSeverity `json:"triggered"`
 	// Reported are the severities of every report of a channel, by key.
 	Reported map[string]eventSeverity `json:"reported"`
-	// Alarms are the severities of reports of alarm channels, by attention.AlarmKey. Others and the end of
-	// an alarm are notable.
+	// Alarms are the severities of reports of alarm channels, by attention.AlarmKey. Others and the
+	// end of an alarm are notable.
 	Alarms map[string]eventSeverity `json:"alarms"`
 	// Vague are the events of alarm channels for which the type is looked up in Alarms instead.
 	Vague []string `json:"vague"`

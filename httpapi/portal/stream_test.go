@@ -139,8 +139,8 @@ func TestStreamBeginsWithFewEvents(t *testing.T) {
 	}
 }
 
-// TestStreamReportsGaps checks that a stream reports the events that a page missed because a hub was
-// reset, and begins anew, and says so, for positions that have expired or are invalid.
+// TestStreamReportsGaps checks that a stream reports the events that a page missed because a hub
+// was reset, and begins anew, and says so, for positions that have expired or are invalid.
 func TestStreamReportsGaps(t *testing.T) {
 	t.Parallel()
 	r := newTestLive(t, Config{Retention: time.Second})
@@ -279,7 +279,8 @@ func TestStreamRefreshesAfterDisconnection(t *testing.T) {
 }
 
 // TestStreamEnds checks that a stream ends with the membership, the session, its lifetime, the
-// service and its only hub. If the end of the session is not signaled, the next keepalive ends the stream.
+// service and its only hub. If the end of the session is not signaled, the next keepalive ends the
+// stream.
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -35,9 +35,9 @@ func (s *stream) refreshStates(ctx context.Context) error {
 	return nil
 }
 
-// currentStates returns the states of the stream's hubs, and schedules the next refresh. It leaves out
-// hubs that the organization does not have: the read models may be behind this process, or ahead.
-// If the stream's only hub is among them, the error is not_found.
+// currentStates returns the states of the stream's hubs, and schedules the next refresh. It leaves
+// out hubs that the organization does not have: the read models may be behind this process, or
+// ahead. If the stream's only hub is among them, the error is not_found.
 func (s *stream) currentStates(ctx context.Context) ([]hubState, error) {
 	s.nextRefresh = time.Now().Add(s.StateInterval)
 	s.hubsChanged = s.Hubs.Changed(s.viewer.OrgID)

@@ -107,8 +107,8 @@ func CheckURL(text string) error {
 
 // Message is what is posted: the same in all attempts.
 type Message struct {
-	// ID identifies the message to the receiver, so that it can drop repeats. That of a single event
-	// is the event's, which no other event has.
+	// ID identifies the message to the receiver, so that it can drop repeats. That of a single
+	// event is the event's, which no other event has.
 	ID   string
 	Body []byte
 }

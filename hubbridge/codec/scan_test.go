@@ -13,8 +13,8 @@ import (
 	"hubcloud/domain"
 )
 
-// checkCompact checks the compact form of a JSON text: the one of encoding/json, or, if the text has
-// half of a surrogate pair, another text of the same value.
+// checkCompact checks the compact form of a JSON text: the one of encoding/json, or, if the text
+// has half of a surrogate pair, another text of the same value.
 func checkCompact(t *testing.T, got, raw []byte) {
 	t.Helper()
 	var want bytes.Buffer

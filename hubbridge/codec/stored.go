@@ -134,8 +134,8 @@ func appendCompact(out, text []byte) []byte {
 	return append(out, text[copied:]...)
 }
 
-// measureEscape returns the length of the escape that valid JSON text begins with, two escapes for a
-// pair of surrogates; unreadable reports whether the escape is half of such a pair, without the
+// measureEscape returns the length of the escape that valid JSON text begins with, two escapes for
+// a pair of surrogates; unreadable reports whether the escape is half of such a pair, without the
 // other, or U+0000.
 func measureEscape(text []byte) (size int, unreadable bool) {
 	switch kind := surrogateKind(text); {

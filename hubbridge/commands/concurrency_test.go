@@ -138,7 +138,8 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	cloud.hub.wantRan(kills+1, 1)
-	// A replica that was killed may have left the record of a command that it had not withdrawn yet.
+	// A replica that was killed may have left the record of a command that it had not withdrawn
+	// yet.
 	cloud.wantRecordsOf(
 		cloud.hub.ids(), "requested requested requested requested requested requested accepted",
 	)

@@ -19,9 +19,9 @@ import (
 const (
 	// helloTime is how long a connected hub may take to send its hello. A hub sends it at once.
 	helloTime = time.Minute
-	// progressTime is how long a connected hub may take to send the next event that the cloud lacks.
-	// A hub sends again after 5 s without an ack; one with a slow line needs half a minute for a
-	// message of the largest size.
+	// progressTime is how long a connected hub may take to send the next event that the cloud
+	// lacks. A hub sends again after 5 s without an ack; one with a slow line needs half a minute
+	// for a message of the largest size.
 	progressTime = 45 * time.Second
 	// quietTime is how long a fault that is an act lasts after its last repeat.
 	quietTime = 10 * time.Minute

@@ -96,8 +96,8 @@ func TestBeginFails(t *testing.T) {
 	broker.Start(t)
 }
 
-// TestBeginUnsure: a reservation whose acknowledgement is lost keeps its ID, and what has begun with
-// it, whether the broker stored the reservation or not.
+// TestBeginUnsure: a reservation whose acknowledgement is lost keeps its ID, and what has begun
+// with it, whether the broker stored the reservation or not.
 func TestBeginUnsure(t *testing.T) {
 	t.Parallel()
 	broker := newBroker(t)
@@ -126,8 +126,8 @@ func TestBeginUnsure(t *testing.T) {
 	}
 }
 
-// TestFinishAtADeposedLeader: a request whose reservation a deposed leader did not have counted as one
-// whose window was over. Its answer was not stored, and a repetition ran the request again.
+// TestFinishAtADeposedLeader: a request whose reservation a deposed leader did not have counted as
+// one whose window was over. Its answer was not stored, and a repetition ran the request again.
 func TestFinishAtADeposedLeader(t *testing.T) {
 	t.Parallel()
 	broker := newBroker(t)

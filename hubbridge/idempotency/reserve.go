@@ -71,8 +71,8 @@ type attempt struct {
 	pause time.Duration
 	// unsure counts the writes whose acknowledgement was lost.
 	unsure int
-	// begun is the ID for which Begin was called, and withdraw what Begin returned; nil if Begin was
-	// not called, or its reservation is known to be the caller's or not.
+	// begun is the ID for which Begin was called, and withdraw what Begin returned; nil if Begin
+	// was not called, or its reservation is known to be the caller's or not.
 	begun    string
 	withdraw func(err error)
 }

@@ -49,8 +49,9 @@ type AuthorityConfig struct {
 	// if they do not exist. Unused with an external authority.
 	Dir string
 	// CertificateFile and KeyFile are the paths (PEM) of an external authority. The first
-	// certificate is the authority's, followed by the certificates of the authorities above it. The key must
-	// not be encrypted. Both or neither must be set. Default to the service's own authority.
+	// certificate is the authority's, followed by the certificates of the authorities above it. The
+	// key must not be encrypted. Both or neither must be set. Default to the service's own
+	// authority.
 	CertificateFile, KeyFile string
 	// AlsoFile is the path (PEM) of the certificates of further authorities, used while one
 	// authority replaces another. Enrolled hubs trust them too, and certificates issued

@@ -7,8 +7,8 @@ import (
 	"hubcloud/streams/feed"
 )
 
-// The checkpoint of a log of which the broker has lost the end accounted for the lost events too: they
-// were never reported as skipped.
+// The checkpoint of a log of which the broker has lost the end accounted for the lost events too:
+// they were never reported as skipped.
 func TestCheckpointNewerThanTheLog(t *testing.T) {
 	t.Parallel()
 	former, present := domain.NewEpochID(1), domain.NewEpochID(2)

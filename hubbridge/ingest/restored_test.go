@@ -60,8 +60,9 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// restore leaves on the broker what a restore from a backup brings back: no view and, of the journal,
-// the commits with the first sequences of the hub's log. It opens the installation on that.
+// restore leaves on the broker what a restore from a backup brings back: no view and, of the
+// journal, the commits with the first sequences of the hub's log. It opens the installation on
+// that.
 func (r *testIngest) restore(h *hub, kept uint64) {
 	r.t.Helper()
 	r.Close()

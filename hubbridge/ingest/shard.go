@@ -127,8 +127,8 @@ func (sh *Shard) receive(ctx context.Context, subs []*nats.Subscription) {
 	}
 }
 
-// checkpointDelay returns how long a hub's checkpoint may be behind its log, and the interval of the
-// ticks at which checkpoints are written.
+// checkpointDelay returns how long a hub's checkpoint may be behind its log, and the interval of
+// the ticks at which checkpoints are written.
 func checkpointDelay(retention time.Duration) (delay, tick time.Duration) {
 	delay = min(maxCheckpointDelay, retention/8)
 	return delay, max(min(maxCheckpointTick, delay/16), time.Millisecond)

@@ -275,8 +275,8 @@ func (c *comparer) handlePage(q *query, page listPage, now time.Time) {
 	q.servers[page.Server.ID] = true
 }
 
-// isOpen reports whether a connection on a list is open although its end is recorded. The first such
-// list brings the next comparison forward.
+// isOpen reports whether a connection on a list is open although its end is recorded. The first
+// such list brings the next comparison forward.
 func (c *comparer) isOpen(
 	q *query, hub domain.HubID, connection domain.Connection, now time.Time,
 ) bool {

@@ -10,8 +10,8 @@
 // Events of the broker can be lost. Therefore the watcher compares the broker's lists of
 // connections with the View when it starts, every 30 s, after it has lost the broker, for a while
 // after the servers of a cluster have lost or found each other, and for a single hub on request. It
-// observes the beginning of each connection on a list. A connection that no list has is looked up by
-// itself first, because a list that comes in pages can miss it; if the server does not have the
+// observes the beginning of each connection on a list. A connection that no list has is looked up
+// by itself first, because a list that comes in pages can miss it; if the server does not have the
 // connection, the watcher observes the end.
 //
 // A server of a cluster that the others cannot reach may have ended, or be cut off with its hubs,

@@ -75,8 +75,8 @@ func TestStep(t *testing.T) {
 		"taken over, ended at once, and another": {
 			[]string{"+1", "+2", "-2:x", "+3", "-1" + dup}, "+1 -1" + dup + " +2 -2:x +3",
 		},
-		// A hub whose server could not be reached for a while stayed offline for as long as it stayed
-		// connected.
+		// A hub whose server could not be reached for a while stayed offline for as long as it
+		// stayed connected.
 		"open although its end was observed":    {[]string{"+1", "-1", "=1", "=1", "-1:x"}, "+1 -1 +1 -1:x"},
 		"open, and never ended":                 {[]string{"+1", "=1", "-1:x"}, "+1 -1:x"},
 		"the end of the old connection is late": {[]string{"+1", "+2", "wait", "-1"}, "+1 -1 +2"},

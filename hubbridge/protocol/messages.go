@@ -150,8 +150,8 @@ func Methods() []string {
 	return names
 }
 
-// ErrorsOf returns the types of errors that a hub may answer to a method beside hub_unavailable; ok is
-// false for an unknown method.
+// ErrorsOf returns the types of errors that a hub may answer to a method beside hub_unavailable; ok
+// is false for an unknown method.
 func ErrorsOf(method string) (types []string, ok bool) {
 	for _, m := range methods {
 		if m.name == method {

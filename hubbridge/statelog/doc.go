@@ -20,29 +20,28 @@
 // device that has just joined may tell them one after the other. If the hub does not answer, it is
 // asked for all.
 //
-// The answer is stored in the hub's log, with the last event that the hub has taken into account, if
-// it tells it, and with the end of the log before the hub was asked. So the fold can tell which
+// The answer is stored in the hub's log, with the last event that the hub has taken into account,
+// if it tells it, and with the end of the log before the hub was asked. So the fold can tell which
 // events are newer than the answer, and which hubs must be asked is known again after a crash: what
 // was not stored was not asked.
 //
 // # Traffic
 //
 // A hub has one request of this package at a time, with a pause between them, and is not asked
-// again for all devices within MinInterval, unless its log has a new epoch, of which nothing is known.
-// Single devices are asked for every few seconds at most. Workers
-// bounds the hubs that are asked at the same time. A device that does not answer is tried again;
-// after several such devices the rest is left out, and what was answered is stored as a part. A
-// failed read is repeated with a pause that doubles up to maxBackoff, for as long as the hub is
-// connected. An answer that is not valid is a fault of the hub. Until a read is complete, the state
-// is not certain.
+// again for all devices within MinInterval, unless its log has a new epoch, of which nothing is
+// known. Single devices are asked for every few seconds at most. Workers bounds the hubs that are
+// asked at the same time. A device that does not answer is tried again; after several such devices
+// the rest is left out, and what was answered is stored as a part. A failed read is repeated with a
+// pause that doubles up to maxBackoff, for as long as the hub is connected. An answer that is not
+// valid is a fault of the hub. Until a read is complete, the state is not certain.
 //
 // # Snapshots
 //
 // A hub that has new events gets a snapshot once SnapshotEvery has passed since the last one, and
 // any other hub once half the retention has passed. So the log of each hub always has a snapshot
 // that has not expired: the state of a hub that is silent or offline for long is kept as long as
-// the hub has an organization. A snapshot is stored only if nothing has been stored since the log was
-// folded: a read in between would be missing in a fold that begins with the snapshot.
+// the hub has an organization. A snapshot is stored only if nothing has been stored since the log
+// was folded: a read in between would be missing in a fold that begins with the snapshot.
 //
 // # State at an instant
 //
@@ -52,6 +51,7 @@
 //
 // # Goroutines
 //
-// Keeper.Run owns all goroutines: those that look for what is due and for hubs in doubt, and the workers. Commits are
-// received in the goroutine of the journal, which only notes that a hub must be asked.
+// Keeper.Run owns all goroutines: those that look for what is due and for hubs in doubt, and the
+// workers. Commits are received in the goroutine of the journal, which only notes that a hub must
+// be asked.
 package statelog

@@ -8,8 +8,8 @@ import (
 	"hubcloud/streams"
 )
 
-// maxDoubtPause is the longest time between two reads of a hub that stays in doubt, as one with more
-// devices than are kept does.
+// maxDoubtPause is the longest time between two reads of a hub that stays in doubt, as one with
+// more devices than are kept does.
 const maxDoubtPause = time.Hour
 
 // answerLag is within how long InDoubt knows an answer that was stored.
@@ -44,8 +44,8 @@ func (k *Keeper) runDoubts(ctx context.Context) error {
 	return nil
 }
 
-// idle reports whether a hub is neither being asked nor to be asked, and was not asked so lately that
-// InDoubt need not know the answer yet.
+// idle reports whether a hub is neither being asked nor to be asked, and was not asked so lately
+// that InDoubt need not know the answer yet.
 func (k *Keeper) idle(id domain.HubID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

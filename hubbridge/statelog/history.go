@@ -73,8 +73,8 @@ func (h *History) StateAt(
 	return past, nil
 }
 
-// pendingLimit is how long after a command its outcome may be pending before the hub is asked for it.
-// The queries of package readmodel have it too.
+// pendingLimit is how long after a command its outcome may be pending before the hub is asked for
+// it. The queries of package readmodel have it too.
 const pendingLimit = 30 * time.Second
 
 // isSettled reports whether the status of a channel is known at an instant.

@@ -283,8 +283,8 @@ func TestAddedHubIsAskedAtOnce(t *testing.T) {
 	}
 }
 
-// Regression: nothing asked a hub again of which something stayed in doubt, such as the outcome of a
-// command that the hub had abandoned without a word.
+// Regression: nothing asked a hub again of which something stayed in doubt, such as the outcome of
+// a command that the hub had abandoned without a word.
 func TestHubsInDoubtAreAsked(t *testing.T) {
 	t.Parallel()
 	f := start(t, time.Hour)

@@ -164,7 +164,8 @@ func inDoubt(h *devicestate.Hub) bool {
 	return doubt
 }
 
-// appendSnapshot stores a snapshot on condition that nothing follows the last record that was folded.
+// appendSnapshot stores a snapshot on condition that nothing follows the last record that was
+// folded.
 func (k *Keeper) appendSnapshot(
 	ctx context.Context, id domain.HubID, access domain.HubAccess, state *folded, last uint64,
 ) (uint64, error) {

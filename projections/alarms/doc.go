@@ -1,5 +1,5 @@
-// Package notifier mails members about conditions that need attention, when they begin and when they
-// end.
+// Package notifier mails members about conditions that need attention, when they begin and when
+// they end.
 //
 // The Notifier observes the conditions of all organizations in the read models, every two seconds,
 // and lets package alarmmail decide. What was mailed to whom is a record for each organization in

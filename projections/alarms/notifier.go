@@ -21,8 +21,8 @@ const (
 type Notifier struct {
 	cfg     Config
 	metrics *metrics
-	// started is when the notifier was made. What began before is mailed to nobody if mails have not
-	// begun.
+	// started is when the notifier was made. What began before is mailed to nobody if mails have
+	// not begun.
 	started time.Time
 }
 

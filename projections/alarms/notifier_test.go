@@ -63,7 +63,8 @@ func TestHeartbeatEndsNoSmoke(t *testing.T) {
 	e.await(t, "smoke", want...)
 	for n, event := range []string{"Heartbeat", "Software failure"} {
 		report("System", event, true)
-		// Leaks of other organizations' hubs show that the heartbeat was observed, and then its end.
+		// Leaks of other organizations' hubs show that the heartbeat was observed, and then its
+		// end.
 		for m := range 2 {
 			other := e.NewOrganization(t, fmt.Sprint("Quay ", n, m), fmt.Sprintf("eve%d%d@example.org", n, m))
 			foreign := other.NewHub(t)
@@ -177,7 +178,8 @@ func TestUrgentMailsPassOthers(t *testing.T) {
 	e.await(t, "the queue has space", append(want, end(olga, "smoke", hub))...)
 }
 
-// A condition of a hub that was removed is forgotten: its new owner gets mails, the former does not.
+// A condition of a hub that was removed is forgotten: its new owner gets mails, the former does
+// not.
 func TestHubChangesHands(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -21,8 +21,8 @@ const (
 	// maxSent how many in one round: others must not wait.
 	sendBatch = 20
 	maxSent   = 200
-	// silentInterval is the time between two questions for silent hubs, which are mailed about after
-	// minutes, and silentTimeout bounds one.
+	// silentInterval is the time between two questions for silent hubs, which are mailed about
+	// after minutes, and silentTimeout bounds one.
 	silentInterval = 15 * time.Second
 	silentTimeout  = 2 * time.Second
 	// orgTimeout bounds what a round does for one organization.

@@ -10,7 +10,8 @@ import (
 )
 
 // TestHubsOrder folds reads that tell the last event that they take into account: the order of the
-// hub's own numbers counts, wherever the read stands in the log, and whatever the hub's clock shows.
+// hub's own numbers counts, wherever the read stands in the log, and whatever the hub's clock
+// shows.
 func TestHubsOrder(t *testing.T) {
 	t.Parallel()
 	const observed, read = "synchronized event", "synchronized read"

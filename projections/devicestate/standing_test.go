@@ -26,8 +26,8 @@ func detector(value string) devicestate.ReadDevice {
 	return d
 }
 
-// standing returns the events of the alarms of device 1 that stand, with the seconds after which the
-// log got the first report of each.
+// standing returns the events of the alarms of device 1 that stand, with the seconds after which
+// the log got the first report of each.
 func standing(t *testing.T, h *devicestate.Hub) string {
 	t.Helper()
 	var all []string
@@ -45,8 +45,8 @@ func standing(t *testing.T, h *devicestate.Hub) string {
 	return strings.Join(all, ", ")
 }
 
-// Regression: all alarms of a device share one channel, of which only the last report was kept. So a
-// heartbeat or a low battery took smoke off the list of what needs attention.
+// Regression: all alarms of a device share one channel, of which only the last report was kept. So
+// a heartbeat or a low battery took smoke off the list of what needs attention.
 func TestAlarmsStand(t *testing.T) {
 	t.Parallel()
 	const observed = "channel.observed"

@@ -39,8 +39,8 @@ type Hub struct {
 	Since time.Time `json:"since"`
 	// EventSeq is the sequence of the last event or read that was folded.
 	EventSeq uint64 `json:"event_seq"`
-	// Doubt is the last entry that put the whole state in doubt, until a complete read that takes it
-	// into account. It is zero if there is none.
+	// Doubt is the last entry that put the whole state in doubt, until a complete read that takes
+	// it into account. It is zero if there is none.
 	Doubt Mark `json:"doubt"`
 	// ReadAfter is the sequence at which the log ended when the last complete read was asked for,
 	// and ReadNumber the last event that the read takes into account; 0 if it is not known. Both
@@ -88,8 +88,8 @@ type Device struct {
 	ReadAfter  uint64 `json:"read_after"`
 	ReadNumber uint64 `json:"read_number,omitempty"`
 	Read       bool   `json:"read"`
-	// Named and Reached are the last events that had the name and the availability, and Event is the
-	// last event about the device itself.
+	// Named and Reached are the last events that had the name and the availability, and Event is
+	// the last event about the device itself.
 	Named   Mark `json:"named"`
 	Reached Mark `json:"reached"`
 	Event   Mark `json:"event"`
@@ -118,8 +118,8 @@ type Channel struct {
 	Value      json.RawMessage `json:"value,omitempty"`
 	ObservedAt time.Time       `json:"observed_at"`
 	ChangedAt  time.Time       `json:"changed_at"`
-	// Standing are the alarms that stand if Key is attention.AlarmChannel: the value is only the last
-	// report.
+	// Standing are the alarms that stand if Key is attention.AlarmChannel: the value is only the
+	// last report.
 	Standing []domain.StandingAlarm `json:"standing,omitempty"`
 	// Desired is the value of the last command, nil if there is none, and DesiredAt its time.
 	Desired   json.RawMessage      `json:"desired,omitempty"`
@@ -151,8 +151,8 @@ func (d *Device) Certain() bool {
 // doubt records an entry that puts the whole state in doubt.
 func (h *Hub) doubt(m Mark) { h.Doubt = h.Doubt.and(m) }
 
-// and returns the mark that stands for both marks, of which m is the earlier one: what takes it into
-// account takes both into account.
+// and returns the mark that stands for both marks, of which m is the earlier one: what takes it
+// into account takes both into account.
 func (m Mark) and(later Mark) Mark {
 	if m.Seq > 0 && m.Number == 0 {
 		later.Number = 0

@@ -29,8 +29,8 @@ type releasedHub struct {
 	orgID string
 }
 
-// hubChange has the new values of a hub's columns; nil leaves a column unchanged. A hub can lose its
-// name, so renamed reports whether name is the new one.
+// hubChange has the new values of a hub's columns; nil leaves a column unchanged. A hub can lose
+// its name, so renamed reports whether name is the new one.
 type hubChange struct {
 	id      domain.HubID
 	orgID   string

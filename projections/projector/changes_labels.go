@@ -14,8 +14,8 @@ var (
 	deleteLabels string
 )
 
-// labelChanges are the changes of schema.DeviceLabels. The statements first delete all labels of the
-// cleared hubs, and then set or delete the last label of each device.
+// labelChanges are the changes of schema.DeviceLabels. The statements first delete all labels of
+// the cleared hubs, and then set or delete the last label of each device.
 type labelChanges struct {
 	cleared rows[domain.HubID, domain.HubID]
 	// labels has a zero label for each device whose label is deleted.

@@ -19,8 +19,8 @@ var (
 )
 
 // memberChanges are the changes of schema.Members, schema.People and schema.Invitations. Their
-// statements insert, then change, then delete: so they work for rows of this batch and for rows that
-// exist.
+// statements insert, then change, then delete: so they work for rows of this batch and for rows
+// that exist.
 type memberChanges struct {
 	joined  []schema.Member
 	changed rows[string, memberRole]

@@ -17,7 +17,8 @@ import (
 
 // Config configures a Projector.
 type Config struct {
-	// Database is the configuration of connections that find the tables of the read models. Required.
+	// Database is the configuration of connections that find the tables of the read models.
+	// Required.
 	Database *pgx.ConnConfig
 	// Schema is the schema that has them. Required.
 	Schema string
@@ -27,12 +28,12 @@ type Config struct {
 	Journals <-chan struct{}
 	// Committed is advanced with each commit of the directory's projection; nil for none.
 	Committed *schema.Position
-	// BuildTarget is called with the last sequence of the directory that a first build has to reach;
-	// nil for none.
+	// BuildTarget is called with the last sequence of the directory that a first build has to
+	// reach; nil for none.
 	BuildTarget func(seq uint64)
-	// BuildFirst replaces empty read models with ones that are built in bulk (rebuild.Builder.Install).
-	// It returns nil also when another process builds them. Nil means that the first build applies
-	// the events as every later one.
+	// BuildFirst replaces empty read models with ones that are built in bulk
+	// (rebuild.Builder.Install). It returns nil also when another process builds them. Nil means
+	// that the first build applies the events as every later one.
 	BuildFirst func(ctx context.Context) error
 	// LoadFrom is how many events the directory must have for BuildFirst. Defaults to 10,000.
 	LoadFrom uint64

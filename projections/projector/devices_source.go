@@ -76,8 +76,8 @@ func (d *devicesSource) Header(e journalEntry) Header {
 func (d *devicesSource) Permanent(error) bool { return false }
 
 // Follow implements Source. It calls fn once every Interval with what was stored since: a channel
-// that reports all the time costs one write. A batch that takes long is followed by as long a pause,
-// so that the database has time for others.
+// that reports all the time costs one write. A batch that takes long is followed by as long a
+// pause, so that the database has time for others.
 func (d *devicesSource) Follow(
 	ctx context.Context, at Checkpoint, fn func(batch []journalEntry) error,
 ) error {

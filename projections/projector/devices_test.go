@@ -370,8 +370,8 @@ func (c counted) Head(ctx context.Context, seen uint64) (uint64, error) {
 	return c.Directory.Head(ctx, seen)
 }
 
-// Regression: a journal that was idle for its retention put every hub in doubt, and raised the alert
-// about commits that expired unread, though all had been read.
+// Regression: a journal that was idle for its retention put every hub in doubt, and raised the
+// alert about commits that expired unread, though all had been read.
 func TestIdleJournalExpires(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -13,16 +13,16 @@ import (
 type Source[E any] interface {
 	schema.Stream
 	// Follow calls fn with every entry after a checkpoint, in order, and with new entries as they
-	// are stored. It begins with the entry at the checkpoint if that has an id. It returns the first
-	// error of fn, of the stream, or of ctx, and one that wraps schema.ErrOtherStream if the
+	// are stored. It begins with the entry at the checkpoint if that has an id. It returns the
+	// first error of fn, of the stream, or of ctx, and one that wraps schema.ErrOtherStream if the
 	// checkpoint is not of this stream.
 	Follow(ctx context.Context, at Checkpoint, fn func(batch []E) error) error
 	// Header returns what identifies an entry.
 	Header(entry E) Header
 	// Statements returns the statements that apply a batch to the tables, which conn finds.
 	Statements(ctx context.Context, conn *pgx.Conn, batch []E) ([]schema.Statement, error)
-	// Permanent reports whether an error of Statements, or of a statement, comes from an entry, which
-	// stops the projection: another try would fail too.
+	// Permanent reports whether an error of Statements, or of a statement, comes from an entry,
+	// which stops the projection: another try would fail too.
 	Permanent(err error) bool
 }
 

@@ -13,8 +13,8 @@ import (
 //go:embed sql/advance_checkpoint.sql
 var advanceCheckpoint string
 
-// withoutDisk makes the commit of a transaction not wait for the disk: after a crash of the server the
-// projection goes on from the checkpoint that the database has.
+// withoutDisk makes the commit of a transaction not wait for the disk: after a crash of the server
+// the projection goes on from the checkpoint that the database has.
 var withoutDisk = schema.Statement{
 	What: "commit without waiting for the disk", Rows: schema.AnyRows,
 	SQL: "SET LOCAL synchronous_commit = off",

@@ -12,8 +12,8 @@ import (
 //go:embed sql/hubs_in_doubt.sql
 var hubsInDoubt string
 
-// HubsInDoubt returns the hubs of all organizations, and former ones, whose last reported states are
-// not certain. It fails with service_unavailable until the first build of these read models is
+// HubsInDoubt returns the hubs of all organizations, and former ones, whose last reported states
+// are not certain. It fails with service_unavailable until the first build of these read models is
 // complete.
 func (s *Store) HubsInDoubt(ctx context.Context) ([]domain.HubID, error) {
 	ask := func(ctx context.Context, db *completeOnly) ([]domain.HubID, error) {

@@ -157,7 +157,8 @@ func TestMayPass(t *testing.T) {
 	}
 }
 
-// A read ends when its caller has disconnected, and with service_unavailable at the caller's deadline.
+// A read ends when its caller has disconnected, and with service_unavailable at the caller's
+// deadline.
 func TestReadsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)

@@ -44,8 +44,8 @@ type build struct {
 // building is a projection of the target.
 type building struct {
 	projector.Projection
-	// at is the checkpoint in the target's tables, begin the end of the stream when the build began,
-	// and head its end as last read.
+	// at is the checkpoint in the target's tables, begin the end of the stream when the build
+	// began, and head its end as last read.
 	at    schema.Position
 	begin uint64
 	head  atomic.Uint64
@@ -54,8 +54,8 @@ type building struct {
 // directory is the projection of the directory, which is loaded in bulk.
 func (b *build) directory() *building { return b.copies[0] }
 
-// readHeads reads the ends of the streams. seen are sequences that the streams must have, by the name
-// of their checkpoints; the caller must compare them with the heads.
+// readHeads reads the ends of the streams. seen are sequences that the streams must have, by the
+// name of their checkpoints; the caller must compare them with the heads.
 func (b *build) readHeads(ctx context.Context, seen positions) error {
 	for _, c := range b.copies {
 		head, err := c.Head(ctx, seen.of(c))

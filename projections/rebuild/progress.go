@@ -6,8 +6,8 @@ import "time"
 type Progress struct {
 	// Target is the schema that is built. Purpose and Phase are Purpose and Phase constants.
 	Target, Purpose, Phase string
-	// Sequence is how many events of the directory and commits of the journals the build has, Head how
-	// many there are. Commits is how many of Sequence are commits; 0 if Followed.
+	// Sequence is how many events of the directory and commits of the journals the build has, Head
+	// how many there are. Commits is how many of Sequence are commits; 0 if Followed.
 	Sequence, Head, Commits uint64
 	// PerSecond is how many events the build reads in a second; 0 if unknown.
 	PerSecond float64

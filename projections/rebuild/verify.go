@@ -164,8 +164,9 @@ const visible = " WHERE hub_id IN (SELECT state.hub_id FROM reported_hubs state 
 	"JOIN hubs hub ON hub.id = state.hub_id AND (hub.epoch = state.epoch " +
 	"OR position(state.epoch || ':' IN hub.log_former) > 0))"
 
-// compareTable compares the rows of a table that match where. A hub whose presence differs while the
-// bucket has a newer value than the read models is moving: its older value can no longer be read.
+// compareTable compares the rows of a table that match where. A hub whose presence differs while
+// the bucket has a newer value than the read models is moving: its older value can no longer be
+// read.
 func (v *verification) compareTable(
 	ctx context.Context, live pgx.Tx, at positions, d schema.Definition, where string, args ...any,
 ) error {

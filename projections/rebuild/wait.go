@@ -8,8 +8,8 @@ import (
 )
 
 // WaitFor returns nil once the read models have the directory up to and including seq. It returns
-// directory.ErrReadModelsStopped if the projection of the directory does not run, and ctx's error if
-// ctx ends first.
+// directory.ErrReadModelsStopped if the projection of the directory does not run, and ctx's error
+// if ctx ends first.
 func (c *Control) WaitFor(ctx context.Context, seq uint64) error {
 	for ctx.Err() == nil {
 		all, err := c.Status(ctx)

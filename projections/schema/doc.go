@@ -3,10 +3,10 @@
 // and locks of the database. From the read models lists and single reads are answered.
 //
 // There are three projections: Directory reads the stream DIRECTORY, which records who owns what,
-// Presence reads the bucket `presence`, which has each hub's connection state, and Devices reads the
-// journals of the hub logs. Losing the database loses nothing: every table can be built again from
-// the streams. Every event is applied once, in order. Only an operator can make a projection skip an
-// event.
+// Presence reads the bucket `presence`, which has each hub's connection state, and Devices reads
+// the journals of the hub logs. Losing the database loses nothing: every table can be built again
+// from the streams. Every event is applied once, in order. Only an operator can make a projection
+// skip an event.
 //
 // # Definition
 //

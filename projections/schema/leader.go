@@ -23,9 +23,9 @@ const (
 	keepLockTimeout = 2 * time.Second
 )
 
-// Leadership is work that one process at a time does: the one that holds a lock in the database. The
-// others stand by. One of them takes over within a second after that process ends, and within 5 s if
-// it hangs or is cut off.
+// Leadership is work that one process at a time does: the one that holds a lock in the database.
+// The others stand by. One of them takes over within a second after that process ends, and within 5
+// s if it hangs or is cut off.
 type Leadership struct {
 	// Work names the work in log lines.
 	Work     string
@@ -34,8 +34,8 @@ type Leadership struct {
 	Logger   *slog.Logger
 	// Begin is called on the connection that has just taken the lock; nil does nothing.
 	Begin func(ctx context.Context, conn *pgx.Conn) error
-	// Keep is called several times a second on the connection that holds the lock, which shows other
-	// processes that the session does not hang. If it fails, the lock may be lost.
+	// Keep is called several times a second on the connection that holds the lock, which shows
+	// other processes that the session does not hang. If it fails, the lock may be lost.
 	Keep func(ctx context.Context, conn *pgx.Conn) error
 	// Lead does the work until ctx ends, which it does when the lock may be lost.
 	Lead func(ctx context.Context) error

@@ -1,6 +1,6 @@
-// Package alarmstate stores what was mailed about conditions: a record for each organization, in the
-// bucket `alarm-mails`, and the key of the links that end these mails. The content of a record is
-// opaque.
+// Package alarmstate stores what was mailed about conditions: a record for each organization, in
+// the bucket `alarm-mails`, and the key of the links that end these mails. The content of a record
+// is opaque.
 //
 // # Promises
 //

@@ -155,8 +155,8 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 	}
 }
 
-// TestRestoreExpiredLog restores a journal whose commits are all older than the retention: the hub's
-// log is empty and keeps its last sequence.
+// TestRestoreExpiredLog restores a journal whose commits are all older than the retention: the
+// hub's log is empty and keeps its last sequence.
 func TestRestoreExpiredLog(t *testing.T) {
 	t.Parallel()
 	from := newTestInstallation(t, 1, 20)

@@ -16,8 +16,8 @@ import (
 )
 
 // buckets are the buckets of a backup, in the order in which they are written. Ingest checkpoints
-// (bucket checkpoints) come before the DIRECTORY: a checkpoint of a hub that no organization has added
-// stops the hub.
+// (bucket checkpoints) come before the DIRECTORY: a checkpoint of a hub that no organization has
+// added stops the hub.
 var buckets = [...]string{
 	"installation", "key-use", "presence", "checkpoints", "idempotency", streams.AlarmMailsBucket,
 }

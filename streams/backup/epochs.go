@@ -15,8 +15,8 @@ import (
 // parallelEpochs is how many epochs are begun at a time: each waits for the broker.
 const parallelEpochs = 64
 
-// lastSequences returns the last sequence of each hub's log in the restored journals, and stores where
-// the logs end: the service finds that also if the journals have expired until then.
+// lastSequences returns the last sequence of each hub's log in the restored journals, and stores
+// where the logs end: the service finds that also if the journals have expired until then.
 func (r *restorer) lastSequences(
 	ctx context.Context, m Manifest,
 ) (map[domain.HubID]uint64, error) {

@@ -14,8 +14,8 @@ import (
 	"hubcloud/streams/broker"
 )
 
-// DirectoryMessages calls found with all messages of the DIRECTORY in a backup, in their order. Check
-// must have read the backup without an error.
+// DirectoryMessages calls found with all messages of the DIRECTORY in a backup, in their order.
+// Check must have read the backup without an error.
 func DirectoryMessages(dir string, m Manifest, found func(broker.StoredMessage)) error {
 	for _, f := range m.Files {
 		if f.Stream == nil || f.Stream.Name != streams.DirectoryStream {

@@ -157,8 +157,8 @@ func (b *block) resync(data []byte, from int, last uint64) (at int, next *blockR
 }
 
 // isTorn reports whether the last part of the last block may be a message whose write a crash or a
-// power cut has interrupted, so that nobody was told that it is stored: it is shorter than it begins
-// with, or a sector of it was not written.
+// power cut has interrupted, so that nobody was told that it is stored: it is shorter than it
+// begins with, or a sector of it was not written.
 func isTorn(part []byte, offset int) bool {
 	if len(part) < emptyRecord {
 		return true
@@ -177,8 +177,8 @@ func isTorn(part []byte, offset int) bool {
 	return false
 }
 
-// lastStored returns the last sequence of a stream by the state that the server has stored, which is
-// as old as its last orderly stop, or some minutes; 0 if there is none.
+// lastStored returns the last sequence of a stream by the state that the server has stored, which
+// is as old as its last orderly stop, or some minutes; 0 if there is none.
 func lastStored(folder, stream string) uint64 {
 	data, err := os.ReadFile(filepath.Join(folder, messageFolder, stateFile))
 	if err != nil || len(data) < 2+hashSize {

@@ -133,9 +133,9 @@ func wildcardHost() string {
 // anyPort is a free port of the loopback interface.
 const anyPort = "127.0.0.1:0"
 
-// durableAddr returns the address on which the durable server listens: the address of the last run, whose
-// URL is given, if its port is free, so that connections from elsewhere outlive a restart of the
-// service. Otherwise it is anyPort.
+// durableAddr returns the address on which the durable server listens: the address of the last run,
+// whose URL is given, if its port is free, so that connections from elsewhere outlive a restart of
+// the service. Otherwise it is anyPort.
 func durableAddr(former string) string {
 	u, err := url.Parse(former)
 	if err != nil || !loopback(u.Hostname()) || !free(u.Host) {

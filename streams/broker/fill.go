@@ -86,9 +86,9 @@ func ReadMessages(folder string, found func(StoredMessage)) error {
 	return nil
 }
 
-// Fill writes messages into the holes of a stream, from its first sequence on, of which only the folder
-// is needed: the server must be stopped, and Repair must have been called for its store. message
-// returns the message of a sequence. Nothing is changed if that fails.
+// Fill writes messages into the holes of a stream, from its first sequence on, of which only the
+// folder is needed: the server must be stopped, and Repair must have been called for its store.
+// message returns the message of a sequence. Nothing is changed if that fails.
 func Fill(folder string, message func(seq uint64) (StoredMessage, error)) error {
 	blocks, err := listBlocks(folder, filepath.Base(folder))
 	if err != nil {

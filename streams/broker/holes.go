@@ -36,8 +36,8 @@ type Hole struct {
 // sequences of those that cannot: at a damaged message, the server would cut everything behind it
 // off its file, and use its sequence again. It copies the files that it changes to damagedFolder.
 //
-// Only streams with one copy are repaired: a server of a cluster gets what it lacks from the others.
-// The hubs' own streams need no repair, since the journal has what they lose.
+// Only streams with one copy are repaired: a server of a cluster gets what it lacks from the
+// others. The hubs' own streams need no repair, since the journal has what they lose.
 func repairBlocks(store string, f StreamFolder, logger *slog.Logger) error {
 	c, err := newBlockCheck(f)
 	if err != nil || c == nil {
@@ -83,9 +83,9 @@ func keepDamaged(store, stream, path string) error {
 	return durablefile.Write(filepath.Join(folder, name), data, 0o600)
 }
 
-// Holes returns the holes in a stream of the account CLOUD in the data directory of a stopped broker,
-// of which it reads the newest 1 GiB. It changes nothing. It is for streams of which messages are
-// never removed, except the oldest ones.
+// Holes returns the holes in a stream of the account CLOUD in the data directory of a stopped
+// broker, of which it reads the newest 1 GiB. It changes nothing. It is for streams of which
+// messages are never removed, except the oldest ones.
 func Holes(dataDir, stream string) ([]Hole, error) {
 	return HolesIn(filepath.Join(
 		dataDir, storeFolder, durableFolder, "jetstream", string(streams.AccountCloud), "streams", stream,
@@ -120,7 +120,8 @@ type blockCheck struct {
 	gaps, damaged []Hole
 }
 
-// newBlockCheck returns the check of a stream; nil if its blocks cannot be checked or need no check.
+// newBlockCheck returns the check of a stream; nil if its blocks cannot be checked or need no
+// check.
 func newBlockCheck(f StreamFolder) (*blockCheck, error) {
 	meta, err := os.ReadFile(filepath.Join(f.path, metaFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -17,8 +17,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestUnusableFiles makes a file of a stream unreadable. The server took the stream for a new one and
-// removed its messages: files of another user, or a broken disk, cost the whole directory or
+// TestUnusableFiles makes a file of a stream unreadable. The server took the stream for a new one
+// and removed its messages: files of another user, or a broken disk, cost the whole directory or
 // journal. No server must start on that, and the files must stay as they are.
 func TestUnusableFiles(t *testing.T) {
 	t.Parallel()
@@ -63,8 +63,9 @@ func TestUnusableFiles(t *testing.T) {
 	}
 }
 
-// TestDamagedMessages damages the file of a stream in every place. At a damaged message the server cut
-// everything behind it off, and used the sequences again. A damaged message must cost at most itself.
+// TestDamagedMessages damages the file of a stream in every place. At a damaged message the server
+// cut everything behind it off, and used the sequences again. A damaged message must cost at most
+// itself.
 func TestDamagedMessages(t *testing.T) {
 	t.Parallel()
 	const messages = 20

@@ -32,8 +32,8 @@ type Layout struct {
 	System streams.Account
 	// Issuer is the public key that signs the responses of the auth callout.
 	Issuer string
-	// Callout is the account in which the auth callout is requested. Empty means none: only the users
-	// of Accounts can log in.
+	// Callout is the account in which the auth callout is requested. Empty means none: only the
+	// users of Accounts can log in.
 	Callout streams.Account
 	// CalloutUsers are the users that log in without the auth callout.
 	CalloutUsers []string

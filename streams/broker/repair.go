@@ -146,8 +146,8 @@ func Repair(store string, logger *slog.Logger) error {
 	return nil
 }
 
-// ErrUnusable means that files of a stream of the account CLOUD cannot be read or written. The server
-// would take the stream for a new one, and remove its messages, which nothing else has.
+// ErrUnusable means that files of a stream of the account CLOUD cannot be read or written. The
+// server would take the stream for a new one, and remove its messages, which nothing else has.
 var ErrUnusable = errors.New(
 	"files cannot be read or written, and a start would lose what they have: give them to the user " +
 		"of the service, or replace a broken disk by a copy of it",

@@ -174,12 +174,12 @@ func (s *Server) finishStart() error {
 	return nil
 }
 
-// beginFirst is begin for the first run. If another program has taken the port of the durable server
-// meanwhile, beginFirst tries again with any port.
+// beginFirst is begin for the first run. If another program has taken the port of the durable
+// server meanwhile, beginFirst tries again with any port.
 func (s *Server) beginFirst(ctx context.Context, opts serverOptions) error {
 	err := s.begin(ctx, opts)
-	// nats-server says that it cannot listen with text that contains the address. Whether the address
-	// is free now says nothing: the other program may have used it for a moment only.
+	// nats-server says that it cannot listen with text that contains the address. Whether the
+	// address is free now says nothing: the other program may have used it for a moment only.
 	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), s.durableAddr) {
 		return err
 	}
@@ -299,9 +299,9 @@ func (r *run) calloutAnswered() bool {
 	return err == nil && account.SubscriptionInterest(calloutSubject)
 }
 
-// HasSubscribers reports whether a message to a subject of an account, which is not the cloud's own,
-// has subscribers at this moment: in the account, or in one that imports the subject. While the
-// server is down, it is true.
+// HasSubscribers reports whether a message to a subject of an account, which is not the cloud's
+// own, has subscribers at this moment: in the account, or in one that imports the subject. While
+// the server is down, it is true.
 func (s *Server) HasSubscribers(account streams.Account, subject string) bool {
 	r := s.current.Load()
 	if r == nil || r.hubs == nil {

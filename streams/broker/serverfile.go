@@ -139,8 +139,8 @@ func (f ServerFile) Credentials(
 // shardAccount matches the start of a shard's account in a configuration file.
 var shardAccount = regexp.MustCompile(`(?m)^  SHARD[0-9]+ \{$`)
 
-// knownShards returns the number of shards of the configuration file in dir, or the default if there
-// is none.
+// knownShards returns the number of shards of the configuration file in dir, or the default if
+// there is none.
 func (f ServerFile) knownShards(dir string) (int, error) {
 	text, err := os.ReadFile(path.Join(dir, ServerFileName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -212,8 +212,8 @@ func (f *follower) readFeed(
 
 // nextBatch returns the consecutive events after position that m and the feed have now. It drops
 // events up to position. gap reports that it stopped at an event that does not follow, or at one of
-// an atomic batch: the broker publishes these before the batch is on disk, and a crash may take back
-// what fn has seen. A read of the log waits for the batch.
+// an atomic batch: the broker publishes these before the batch is on disk, and a crash may take
+// back what fn has seen. A read of the log waits for the batch.
 func (f *follower) nextBatch(
 	m jsapi.Message, feed <-chan jsapi.Message,
 ) (msgs []jsapi.Message, gap bool) {

@@ -243,10 +243,10 @@ func TestFollowLeavesNothingOut(t *testing.T) {
 	}
 }
 
-// TestFollowBeyondTheEnd holds that Follow rejects a position beyond the end of the log: it belongs to
-// another log, and events would be left out.
-// Regression: the broker publishes the events of a batch before the batch is on disk. Follow passed
-// them on at once, so that a power cut in between left the read models ahead of the directory.
+// TestFollowBeyondTheEnd holds that Follow rejects a position beyond the end of the log: it belongs
+// to another log, and events would be left out. Regression: the broker publishes the events of a
+// batch before the batch is on disk. Follow passed them on at once, so that a power cut in between
+// left the read models ahead of the directory.
 func TestFollowWaitsForBatches(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)

@@ -11,8 +11,8 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// ErrHoles means that stored events are lost. What depends on them cannot be decided: a hub may have
-// another owner, or a key may be revoked.
+// ErrHoles means that stored events are lost. What depends on them cannot be decided: a hub may
+// have another owner, or a key may be revoked.
 var ErrHoles = errors.New("events of the directory are lost")
 
 // Holes returns the holes of the log.

@@ -64,8 +64,8 @@ type Log struct {
 	admit func(bytes int) error
 }
 
-// ErrGone means that the stream is gone from a broker that has journals, which are created after it.
-// With an empty directory every hub would belong to whoever asks first.
+// ErrGone means that the stream is gone from a broker that has journals, which are created after
+// it. With an empty directory every hub would belong to whoever asks first.
 var ErrGone = fmt.Errorf(
 	"the directory is gone: the broker has no stream %s, but journals of its hubs",
 	streams.DirectoryStream,

@@ -36,8 +36,8 @@ func (s *Service) SetMailPreferences(
 }
 
 // StopMails ends all mails about conditions to a member. The actor of the event is the member,
-// whatever the origin's actor. It returns not_found for an unknown member. The sites that the member
-// has chosen stay.
+// whatever the origin's actor. It returns not_found for an unknown member. The sites that the
+// member has chosen stay.
 func (s *Service) StopMails(
 	ctx context.Context, o domain.Origin, orgID, memberID string,
 ) error {

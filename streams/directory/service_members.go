@@ -21,7 +21,8 @@ func (s *Service) ChangeRole(
 	})
 }
 
-// ChangeAccess is ChangeRole that also sets whether the member may only look, which needs RoleMember.
+// ChangeAccess is ChangeRole that also sets whether the member may only look, which needs
+// RoleMember.
 func (s *Service) ChangeAccess(
 	ctx context.Context, o domain.Origin, orgID, memberID string, role domain.Role, viewOnly bool,
 ) (domain.Member, error) {

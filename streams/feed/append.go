@@ -26,9 +26,9 @@ const maxRecords = 1000
 // Append stores 1 to 1,000 events or states, in order, and wholly or not at all. For events, the
 // log's last event must have the sequence expected; 0 means that the log has no event, for instance
 // because all have expired. For states, the log's last record must, whatever it is. Append sets the
-// records' hub, sequence and time. It returns the sequence of the last record; the others precede it
-// without a gap. Errors: ErrConflict; ErrOutcomeUnknown, the only one after which the events may be
-// stored; one that names the field of an invalid record; and jsapi.ErrNoLeader.
+// records' hub, sequence and time. It returns the sequence of the last record; the others precede
+// it without a gap. Errors: ErrConflict; ErrOutcomeUnknown, the only one after which the events may
+// be stored; one that names the field of an invalid record; and jsapi.ErrNoLeader.
 func (l *Logs) Append(
 	ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record,
 ) (last uint64, err error) {

@@ -14,8 +14,8 @@ import (
 type Backlog struct {
 	logs *Logs
 	log  logEpoch
-	// next is the sequence that is read next, and last the last one of the backlog. total is how many
-	// events the log has had up to last.
+	// next is the sequence that is read next, and last the last one of the backlog. total is how
+	// many events the log has had up to last.
 	next, last, total uint64
 	// after is the time, in nanoseconds since 1970: older events are left out.
 	after int64

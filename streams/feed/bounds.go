@@ -64,9 +64,9 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
 	}
 }
 
-// first returns the first sequence of a hub's log that has not expired, or last+1 if all have. It is
-// that of the hub's stream if the stream is intact. The stream may be missing or damaged, and its
-// server may be away or slow: then the first sequence is that of the journal.
+// first returns the first sequence of a hub's log that has not expired, or last+1 if all have. It
+// is that of the hub's stream if the stream is intact. The stream may be missing or damaged, and
+// its server may be away or slow: then the first sequence is that of the journal.
 func (l *Logs) first(ctx context.Context, hub domain.HubID, last uint64) (uint64, error) {
 	if l.cfg.Journal == nil {
 		b, err := l.streamBounds(ctx, hub)
@@ -89,8 +89,8 @@ func (l *Logs) first(ctx context.Context, hub domain.HubID, last uint64) (uint64
 	return l.firstInJournal(ctx, hub, last)
 }
 
-// firstInJournal returns the sequence of the hub's first record in the journal that has not expired,
-// or last+1 if all have.
+// firstInJournal returns the sequence of the hub's first record in the journal that has not
+// expired, or last+1 if all have.
 func (l *Logs) firstInJournal(
 	ctx context.Context, hub domain.HubID, last uint64,
 ) (uint64, error) {

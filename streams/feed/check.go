@@ -28,8 +28,8 @@ type endCheck struct {
 	at   time.Time
 }
 
-// check compares the tail with the journal. Afterwards readers see everything that was stored before
-// the call. Errors are those of the broker, the tail and ctx.
+// check compares the tail with the journal. Afterwards readers see everything that was stored
+// before the call. Errors are those of the broker, the tail and ctx.
 func (t *tail) check(ctx context.Context) (c endCheck, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -27,9 +27,9 @@ type logEpoch struct {
 	epoch domain.Epoch
 }
 
-// history returns the events from sequence from to to, both included, that fit into wanted. Everything
-// up to to must have been stored. events is complete up to the sequence through; left is the space
-// after them. With atLeastOne the first event is returned whatever its size. Callers may
+// history returns the events from sequence from to to, both included, that fit into wanted.
+// Everything up to to must have been stored. events is complete up to the sequence through; left is
+// the space after them. With atLeastOne the first event is returned whatever its size. Callers may
 // append to the slice but not change it. The error is a *goneError when a wanted message has
 // expired.
 func (l *Logs) history(

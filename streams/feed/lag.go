@@ -28,8 +28,8 @@ func (l *Logs) events(t *tail) uint64 {
 	return t.end
 }
 
-// eventsBehind returns how many events are after a sequence. It reads the next one, from the ring or
-// like a reader. Where that fails, it counts all records of the log.
+// eventsBehind returns how many events are after a sequence. It reads the next one, from the ring
+// or like a reader. Where that fails, it counts all records of the log.
 func (t *tail) eventsBehind(ctx context.Context, pos uint64) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, lagPatience)
 	defer cancel()

@@ -108,7 +108,8 @@ func (r *Ring[E]) From(number uint64) (entries []E, ok bool) {
 	return slices.Clip(r.entries[number-r.base:]), true
 }
 
-// End cuts all entries and ends the readers with err. It returns false if the ring has ended before.
+// End cuts all entries and ends the readers with err. It returns false if the ring has ended
+// before.
 func (r *Ring[E]) End(err error) bool {
 	if r.err != nil {
 		return false

@@ -75,9 +75,9 @@ func (l *Logs) askStream(
 	return err
 }
 
-// streamEnd returns the last sequence of the hub's stream, and whether the stream is intact, as far as
-// its description tells. What the log has after it is in the journal, which knows everything that was
-// stored before the call.
+// streamEnd returns the last sequence of the hub's stream, and whether the stream is intact, as far
+// as its description tells. What the log has after it is in the journal, which knows everything
+// that was stored before the call.
 func (l *Logs) streamEnd(
 	ctx context.Context, hub domain.HubID,
 ) (end uint64, intact bool, err error) {

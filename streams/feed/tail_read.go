@@ -20,8 +20,8 @@ type batch struct {
 	streamTo uint64
 }
 
-// inRing returns the ring's events after pos that fit into wanted, or sets streamTo if the ring does
-// not have the next one. With atLeastOne the first event is returned whatever its size.
+// inRing returns the ring's events after pos that fit into wanted, or sets streamTo if the ring
+// does not have the next one. With atLeastOne the first event is returned whatever its size.
 func (t *tail) inRing(pos uint64, wanted space, atLeastOne bool) (batch, error) {
 	t.Lock()
 	defer t.Unlock()

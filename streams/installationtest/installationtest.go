@@ -2,8 +2,9 @@
 // with an organization and its hubs, and the hubs' event logs. Everything is real and ends with the
 // test.
 //
-// The broker is either streamstest's, or one with MQTT from the package hubbridge/mqtttest. For what
-// needs no installation there are the ports of a directory.Service: Presence, Mailbox, Connections.
+// The broker is either streamstest's, or one with MQTT from the package hubbridge/mqtttest. For
+// what needs no installation there are the ports of a directory.Service: Presence, Mailbox,
+// Connections.
 package installationtest
 
 import (

@@ -22,9 +22,9 @@ const (
 
 // Append stores records of one kind in a hub's log, in order, and wholly or not at all, whichever
 // replica writes the log. The log must have the expected end, unless that is AnyEnd: its last event
-// must have the sequence expected, where 0 means that the log has no event, for instance because all
-// have expired; for states, its last record must have it. Append sets the records' hub, sequence and
-// time. It returns the sequence of the last record.
+// must have the sequence expected, where 0 means that the log has no event, for instance because
+// all have expired; for states, its last record must have it. Append sets the records' hub,
+// sequence and time. It returns the sequence of the last record.
 //
 // Errors: jsapi.ErrConflict; jsapi.ErrOutcomeUnknown, the only one after which the records may be
 // stored; jsapi.ErrNoLeader if no replica writes the group's journal; ctx's.

@@ -233,9 +233,9 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// The index was saved at an orderly stop only if the group was still written when the followers ended,
-// which it never was: each start read up to five minutes of the journal, and a start after a day
-// without the service knew the end of no log.
+// The index was saved at an orderly stop only if the group was still written when the followers
+// ended, which it never was: each start read up to five minutes of the journal, and a start after a
+// day without the service knew the end of no log.
 func TestIndexIsSavedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -315,8 +315,8 @@ func TestBusyWriterPauses(t *testing.T) {
 	})
 }
 
-// Before the first append to a log in a term, the holder of the lease is asked for what it must know.
-// While that fails nothing is stored, and records of an epoch that has ended are rejected.
+// Before the first append to a log in a term, the holder of the lease is asked for what it must
+// know. While that fails nothing is stored, and records of an epoch that has ended are rejected.
 func TestBegin(t *testing.T) {
 	t.Parallel()
 	r := start(t, streamstest.New(t), nil)

@@ -1,6 +1,6 @@
-// Package journal appends to the event logs of hubs, many hubs' records in one write, and reports what
-// is stored. The journal is what is durable: the hubs' own streams are views that are written from it
-// later (package views).
+// Package journal appends to the event logs of hubs, many hubs' records in one write, and reports
+// what is stored. The journal is what is durable: the hubs' own streams are views that are written
+// from it later (package views).
 //
 // # Journals
 //
@@ -12,8 +12,8 @@
 //
 // The replica that holds a group's lease collects the appends that wait, gives each record its
 // sequence in its hub's log and its time, and stores all of them as one commit. One commit is under
-// way at a time, so the appends that arrive meanwhile share the next one. In a cluster, where a commit
-// costs several servers and several syncs, a busy writer pauses for 20 ms between commits.
+// way at a time, so the appends that arrive meanwhile share the next one. In a cluster, where a
+// commit costs several servers and several syncs, a busy writer pauses for 20 ms between commits.
 //
 // An append is answered once its commit is durable. The other replicas send their appends to the
 // writer, through the broker. While no replica serves the group, appends wait for one, up to
@@ -81,6 +81,7 @@
 //
 // # Memory
 //
-// The queue of a follower is bounded by 32 MiB, as is what waits for a commit, the cache of readers by
-// Config.CacheBytes, and what Records returns by its caller. An index takes about 120 bytes a hub.
+// The queue of a follower is bounded by 32 MiB, as is what waits for a commit, the cache of readers
+// by Config.CacheBytes, and what Records returns by its caller. An index takes about 120 bytes a
+// hub.
 package journal

@@ -79,7 +79,8 @@ type waiter struct {
 // Run calls deliver with one or more commits that follow those of the former call. It calls missing
 // with the range of commits that have expired before they could be delivered, or that were damaged
 // on the disk; the next ones to deliver are those behind it. Calls of both never overlap, and the
-// journal is not followed further before they return. deliver may keep the commits but must not change them.
+// journal is not followed further before they return. deliver may keep the commits but must not
+// change them.
 func (j *Journal) NewFollower(
 	group int, from uint64, deliver func([]Commit), missing func(from, to uint64),
 ) *Follower {
@@ -90,8 +91,8 @@ func (j *Journal) NewFollower(
 	}
 }
 
-// NewOffered returns a follower of what its owner offers, in the order of the journal: of the commits
-// that a Subscribe passes on. It reads from the journal what does not fit into its queue.
+// NewOffered returns a follower of what its owner offers, in the order of the journal: of the
+// commits that a Subscribe passes on. It reads from the journal what does not fit into its queue.
 func (j *Journal) NewOffered(
 	group int, from uint64, deliver func([]Commit), missing func(from, to uint64),
 ) *Follower {
@@ -100,8 +101,8 @@ func (j *Journal) NewOffered(
 	return f
 }
 
-// Passed is called before Run by an owner that has read the commits up to a sequence already: nothing
-// is lost if they have expired.
+// Passed is called before Run by an owner that has read the commits up to a sequence already:
+// nothing is lost if they have expired.
 func (f *Follower) Passed(seq uint64) { f.passed = seq }
 
 // Position returns the sequence of the last commit that was delivered or reported as missing.
@@ -191,8 +192,8 @@ func (f *Follower) wait(ctx context.Context, w *waiter) error {
 func (f *Follower) Run(ctx context.Context) error {
 	defer close(f.stopped)
 	if !f.offered {
-		// The subscription is made before the first request for the end, so that every later commit is
-		// in the feed or known.
+		// The subscription is made before the first request for the end, so that every later commit
+		// is in the feed or known.
 		feed, err := f.journal.cfg.Conn.Subscribe(streams.JournalFeed(f.group), func(msg *nats.Msg) {
 			if seq, err := jsapi.Sequence(msg); err == nil {
 				f.push(queued{seq: seq, stored: msg.Data}, len(msg.Data))

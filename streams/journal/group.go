@@ -119,8 +119,8 @@ type Lease struct {
 	Begin func(ctx context.Context, hub domain.HubID) (ended domain.EpochID, err error)
 }
 
-// Write writes the journal of a group until ctx ends, and stores what waits before it returns. After
-// an error it begins again.
+// Write writes the journal of a group until ctx ends, and stores what waits before it returns.
+// After an error it begins again.
 func (j *Journal) Write(ctx context.Context, number int, lease Lease) error {
 	g := j.groups[number]
 	for ctx.Err() == nil {
@@ -227,8 +227,8 @@ func (j *Journal) Records(
 	return g.reader.Read(ctx, hub, tip, from, to, bytes)
 }
 
-// Oldest returns the sequence of a hub's oldest record that was stored at since or later. It returns
-// ErrGone if the journal has none.
+// Oldest returns the sequence of a hub's oldest record that was stored at since or later. It
+// returns ErrGone if the journal has none.
 func (j *Journal) Oldest(
 	ctx context.Context, hub domain.HubID, since time.Time,
 ) (seq uint64, err error) {

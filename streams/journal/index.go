@@ -128,9 +128,9 @@ func (x *Index) apply(seq uint64, link *Link) {
 	}
 }
 
-// Skip records that the commits up to a sequence have expired or are lost. The index keeps all tips.
-// That of a hub with records in these commits is right again with the hub's next record. Without one,
-// the hub's stream is longer than its log: Lease.Begin finds that.
+// Skip records that the commits up to a sequence have expired or are lost. The index keeps all
+// tips. That of a hub with records in these commits is right again with the hub's next record.
+// Without one, the hub's stream is longer than its log: Lease.Begin finds that.
 func (x *Index) Skip(to uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

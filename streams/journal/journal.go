@@ -38,9 +38,9 @@ type Config struct {
 	Groups int
 	// Replicas is the number of copies of each journal. Defaults to 1.
 	Replicas int
-	// Retention is how long hub logs keep records, and Reserve how much longer a journal keeps them:
-	// so much later than its oldest record expires, a hub's log can still be written again as a
-	// whole. Reserve defaults to an hour.
+	// Retention is how long hub logs keep records, and Reserve how much longer a journal keeps
+	// them: so much later than its oldest record expires, a hub's log can still be written again as
+	// a whole. Reserve defaults to an hour.
 	Retention, Reserve time.Duration
 	// CacheBytes bounds the commits that the readers keep. Defaults to 32 MiB.
 	CacheBytes int

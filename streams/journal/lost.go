@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// lostTries is how often a commit must be missing at a cluster's leader until it counts as lost,
-	// so that another copy can answer meanwhile.
+	// lostTries is how often a commit must be missing at a cluster's leader until it counts as
+	// lost, so that another copy can answer meanwhile.
 	lostTries = 10
 	// lostSearch is the most commits among which the one before a lost commit is looked for.
 	lostSearch = 10_000
 )
 
-// skipLost reports the commits from a sequence on that the journal has lost. The journal ends at end.
+// skipLost reports the commits from a sequence on that the journal has lost. The journal ends at
+// end.
 func (f *Follower) skipLost(ctx context.Context, seq, end uint64) error {
 	if f.lostTries++; f.journal.cfg.Replicas > 1 && f.lostTries < lostTries {
 		return fmt.Errorf("commit %d: %w", seq, jsapi.ErrNotFound)
@@ -58,8 +59,8 @@ func (r *Reader) last(ctx context.Context, hub domain.HubID, tip Tip) (place, er
 }
 
 // overLost returns, for a place whose former commit the journal has lost, what stands for the hub's
-// records in it: hub.events_skipped in the place of the last, and records without content before. It
-// returns the error gone if the former commit has expired, or if none before it is found.
+// records in it: hub.events_skipped in the place of the last, and records without content before.
+// It returns the error gone if the former commit has expired, or if none before it is found.
 func (r *Reader) overLost(ctx context.Context, at place, gone error) (place, error) {
 	lost := at.link.Prev
 	if lost < r.expired.Load() {
@@ -94,8 +95,8 @@ func (r *Reader) overLost(ctx context.Context, at place, gone error) (place, err
 	return place{}, gone
 }
 
-// standIn returns what stands for the records between two places of a hub, in the lost commit before
-// the second place. It is always the same for the same places, so that cursors stay.
+// standIn returns what stands for the records between two places of a hub, in the lost commit
+// before the second place. It is always the same for the same places, so that cursors stay.
 func standIn(before, after place, lost uint64) place {
 	link := &Link{
 		Hub: after.link.Hub, First: before.link.Last + 1, Last: after.link.First - 1,

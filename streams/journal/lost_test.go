@@ -47,8 +47,9 @@ func damage(t *testing.T, b *streamstest.Broker, repair bool, commits ...Commit)
 	b.Start(t)
 }
 
-// Damaged commits of a journal ended its followers ("written as commit 24"), so that no process could
-// start. In the last place, no writer could be opened. They must cost what they have, and nothing else.
+// Damaged commits of a journal ended its followers ("written as commit 24"), so that no process
+// could start. In the last place, no writer could be opened. They must cost what they have, and
+// nothing else.
 func TestLostCommits(t *testing.T) {
 	t.Parallel()
 	for name, repair := range map[string]bool{"repaired": true, "not repaired": false} {
@@ -114,8 +115,8 @@ func TestLostCommits(t *testing.T) {
 	}
 }
 
-// checkStandIns checks that hub A's records up to 6 are complete, with hub.events_skipped in the place
-// of the last of 3 to 5.
+// checkStandIns checks that hub A's records up to 6 are complete, with hub.events_skipped in the
+// place of the last of 3 to 5.
 func checkStandIns(t *testing.T, records []Record, from uint64) {
 	t.Helper()
 	var before time.Time

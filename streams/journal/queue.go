@@ -33,8 +33,8 @@ const (
 // the group now, or none.
 var errStopped = errors.New("the writer has stopped")
 
-// queue collects what is appended to the logs of one group, and commits it, while this process holds
-// the group's lease.
+// queue collects what is appended to the logs of one group, and commits it, while this process
+// holds the group's lease.
 type queue struct {
 	journal *Journal
 	group   *group
@@ -57,8 +57,8 @@ type queue struct {
 	fenced chan struct{}
 	fence  func()
 
-	// committing is when the commit began that is under way, or whose outcome is unknown; nil without
-	// one.
+	// committing is when the commit began that is under way, or whose outcome is unknown; nil
+	// without one.
 	committing atomic.Pointer[time.Time]
 
 	// lastTime is the time of the last record. Only run uses it.
@@ -66,8 +66,8 @@ type queue struct {
 }
 
 // logEnd is the end of a hub's log: the sequence of the last record, and that of the last event, 0
-// if there was none. expired reports that the last event is known to have expired. Records of the epoch ended are
-// rejected.
+// if there was none. expired reports that the last event is known to have expired. Records of the
+// epoch ended are rejected.
 type logEnd struct {
 	last, event uint64
 	expired     bool

@@ -64,8 +64,8 @@ func (r *Reader) Read(
 	}
 }
 
-// Oldest returns the sequence of the hub's oldest record that the journal has and that was stored at
-// since or later, or ErrGone if there is none.
+// Oldest returns the sequence of the hub's oldest record that the journal has and that was stored
+// at since or later, or ErrGone if there is none.
 func (r *Reader) Oldest(
 	ctx context.Context, hub domain.HubID, tip Tip, since time.Time,
 ) (uint64, error) {

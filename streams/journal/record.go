@@ -88,7 +88,8 @@ type Record struct {
 	// Payload is the event or the command's record as one line of JSON, or a state. This package
 	// does not read it. The payloads of a commit share memory: copy one that is kept for long.
 	Payload []byte
-	// StandIn reports that the record stands in for one that the journal has lost. It is not stored.
+	// StandIn reports that the record stands in for one that the journal has lost. It is not
+	// stored.
 	StandIn bool
 }
 

@@ -125,9 +125,9 @@ func (j *Journal) answerOthers(ctx context.Context, q *queue) (stop func(), err 
 	sub.SetClosedHandler(func(string) { close(drained) })
 	stop = func() {
 		cancel()
-		// Requests that are here already are answered, so that their senders do not wait in vain. But
-		// a subscription that is drained while the client reconnects stays at the broker, which would
-		// send it requests that nobody gets.
+		// Requests that are here already are answered, so that their senders do not wait in vain.
+		// But a subscription that is drained while the client reconnects stays at the broker, which
+		// would send it requests that nobody gets.
 		end := sub.Unsubscribe
 		if q.lease.Held() && j.cfg.Conn.FlushTimeout(drainTimeout) == nil {
 			end = sub.Drain

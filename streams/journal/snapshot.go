@@ -24,8 +24,8 @@ const (
 	loadPause = 200 * time.Millisecond
 )
 
-// runSnapshots saves the index every 5 minutes if it has changed, until ctx ends. save reports whether
-// this process is to save it, since one process is enough. It returns nil.
+// runSnapshots saves the index every 5 minutes if it has changed, until ctx ends. save reports
+// whether this process is to save it, since one process is enough. It returns nil.
 func (j *Journal) runSnapshots(ctx context.Context, x *Index, save func() bool) error {
 	for streams.Sleep(ctx, saveEvery) {
 		if !save() {
@@ -95,9 +95,9 @@ func (j *Journal) LoadIndex(ctx context.Context, group int) (*Index, error) {
 	}
 }
 
-// ReadIndex returns the index of a group with every commit that its journal has, for programs beside
-// the service. It is empty before the first service has started. Errors are those of LoadIndex and
-// Follower.Run.
+// ReadIndex returns the index of a group with every commit that its journal has, for programs
+// beside the service. It is empty before the first service has started. Errors are those of
+// LoadIndex and Follower.Run.
 func (j *Journal) ReadIndex(ctx context.Context, group int) (*Index, error) {
 	x, err := j.LoadIndex(ctx, group)
 	if errors.Is(err, jsapi.ErrNoStream) {

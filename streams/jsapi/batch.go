@@ -28,8 +28,8 @@ type BatchRequest struct {
 	Since time.Time
 	// Filter selects messages by subject. Defaults to all.
 	Filter string
-	// LastOf, unless it is empty, takes the place of From, Since and Filter: the messages wanted are
-	// the last ones of each of these subjects, as one replica has them at one time.
+	// LastOf, unless it is empty, takes the place of From, Since and Filter: the messages wanted
+	// are the last ones of each of these subjects, as one replica has them at one time.
 	LastOf []string
 	// Messages is the most messages wanted, from 1 to the size of the getter.
 	Messages int

@@ -34,8 +34,8 @@ func (h Hole) String() string {
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// Holes returns the holes of a stream of which messages are never removed, except the oldest ones if
-// they expire, by what the stream's leader knows. It reads only the messages beside the holes.
+// Holes returns the holes of a stream of which messages are never removed, except the oldest ones
+// if they expire, by what the stream's leader knows. It reads only the messages beside the holes.
 func (a API) Holes(ctx context.Context, stream string, expires bool) ([]Hole, error) {
 	info, err := a.Info(ctx, stream)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// Mails about warnings that the mail server did not take filled an organization's part of the queue,
-// and kept smoke out of it.
+// Mails about warnings that the mail server did not take filled an organization's part of the
+// queue, and kept smoke out of it.
 func TestAlarmsWaitForNoOrdinaryMail(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)

@@ -30,8 +30,8 @@ type Mail struct {
 	Recipient string
 	// Topic, if not empty, limits this to mails of the same topic.
 	Topic string
-	// Urgent mails have their own capacity and their own deliverers, and so have alarms. Each sender
-	// has as many alarms as ordinary mails, besides. A mail is at most one of both.
+	// Urgent mails have their own capacity and their own deliverers, and so have alarms. Each
+	// sender has as many alarms as ordinary mails, besides. A mail is at most one of both.
 	Urgent, Alarm bool
 	// Expires is when an undelivered mail is dropped.
 	Expires time.Time

@@ -59,8 +59,8 @@ func TestDoneMailsAreErased(t *testing.T) {
 	}
 }
 
-// TestFullQueueRejectsNewMails checks that the queue keeps the old mails, and accepts urgent ones and
-// alarms.
+// TestFullQueueRejectsNewMails checks that the queue keeps the old mails, and accepts urgent ones
+// and alarms.
 func TestFullQueueRejectsNewMails(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)

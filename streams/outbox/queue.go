@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxQueued is how many mails of a class a process keeps in memory until a deliverer is free, and
-	// maxQueuedPerSender how many of one sender. Further mails of the sender are deferred, so that
-	// the broker hands out mails of other senders.
+	// maxQueued is how many mails of a class a process keeps in memory until a deliverer is free,
+	// and maxQueuedPerSender how many of one sender. Further mails of the sender are deferred, so
+	// that the broker hands out mails of other senders.
 	maxQueued          = 512
 	maxQueuedPerSender = 64
 	// firstDeferral is the pause of a mail that is deferred for the first time. Each further
@@ -23,8 +23,8 @@ const (
 	maxDeferral   = 2 * time.Minute
 )
 
-// queue is the memory queue of ordinary mails, or of alarms. It serves senders in turn, one mail each, so that a
-// sender with many mails delays the others by one mail at a time.
+// queue is the memory queue of ordinary mails, or of alarms. It serves senders in turn, one mail
+// each, so that a sender with many mails delays the others by one mail at a time.
 type queue struct {
 	mu sync.Mutex
 	// bySender has the mails of each sender, oldest first. senders are those with mails, the next

@@ -34,8 +34,9 @@ const (
 	maxReplies = 512
 )
 
-// Embedded is the id of the replica with the broker inside. It cannot be cut off from the broker, so
-// it keeps no heartbeat and confirms no view, and Barrier.Wait waits for it however long that takes.
+// Embedded is the id of the replica with the broker inside. It cannot be cut off from the broker,
+// so it keeps no heartbeat and confirms no view, and Barrier.Wait waits for it however long that
+// takes.
 const Embedded = "embedded"
 
 // Barrier waits until every serving replica has applied an event of the directory, so that a change

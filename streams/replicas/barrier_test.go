@@ -187,8 +187,8 @@ func TestBarrierWaitsForReconnectingReplica(t *testing.T) {
 	}
 }
 
-// The replica with the broker inside counted as gone when it had no processor for a second: a key was
-// said to be revoked that it still accepted.
+// The replica with the broker inside counted as gone when it had no processor for a second: a key
+// was said to be revoked that it still accepted.
 func TestBarrierWaitsForEmbedded(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)

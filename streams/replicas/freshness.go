@@ -80,8 +80,8 @@ type FreshnessConfig struct {
 	CutOff func() bool
 	// Clustered reports whether the broker is a cluster, where leaders change. Defaults to never.
 	Clustered func() bool
-	// Embedded states that the broker runs in this process, which cannot be cut off from it: the view
-	// needs no confirmation, since Barrier.Wait waits for the process.
+	// Embedded states that the broker runs in this process, which cannot be cut off from it: the
+	// view needs no confirmation, since Barrier.Wait waits for the process.
 	Embedded bool
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
@@ -250,8 +250,8 @@ func (f *Freshness) Fresh() bool {
 }
 
 // Confirm returns nil once the process may act by its view: the view was confirmed within the last
-// second, or is confirmed while Confirm waits. The error is a domain.Unavailable once the process is
-// cut off, or ctx's.
+// second, or is confirmed while Confirm waits. The error is a domain.Unavailable once the process
+// is cut off, or ctx's.
 func (f *Freshness) Confirm(ctx context.Context) error {
 	now := time.Now()
 	if f.Fresh() {

@@ -57,17 +57,18 @@ type Reach struct {
 	// those that keep streams, by the clock; size is how many of the latter the cluster has.
 	servers, members map[string]time.Duration
 	size             int
-	// starts holds when each server of a cluster was started, by its own clock, and started when one
-	// was last found to have started.
+	// starts holds when each server of a cluster was started, by its own clock, and started when
+	// one was last found to have started.
 	starts  map[string]time.Time
 	started time.Time
-	// routes holds the ids of each server's connections to other servers, and changed when some were
-	// last found to have changed.
+	// routes holds the ids of each server's connections to other servers, and changed when some
+	// were last found to have changed.
 	routes  map[string][]uint64
 	changed time.Time
 	// began is when the servers were asked for the first time.
 	began time.Time
-	// inMinority reports that fewer than a majority have answered since minoritySince, by the clock.
+	// inMinority reports that fewer than a majority have answered since minoritySince, by the
+	// clock.
 	inMinority    bool
 	minoritySince time.Duration
 }
@@ -251,9 +252,9 @@ func (r *Reach) noteRoutes(server string, routes []uint64, now time.Time) {
 }
 
 // RoutesChanged returns when the connections between the servers of a cluster were last found to
-// have changed: a server has started or stopped, was cut off from another, or reaches it again. Some
-// of what the servers told each other may be lost. It returns the zero time if none have changed
-// since Run has begun.
+// have changed: a server has started or stopped, was cut off from another, or reaches it again.
+// Some of what the servers told each other may be lost. It returns the zero time if none have
+// changed since Run has begun.
 func (r *Reach) RoutesChanged() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

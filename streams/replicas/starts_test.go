@@ -37,8 +37,8 @@ func TestServerStarted(t *testing.T) {
 	}
 }
 
-// TestRoutesChanged checks which answers report that servers have lost or found each other. Presence
-// relies on it: a hub stayed offline because nothing told that its server was back.
+// TestRoutesChanged checks which answers report that servers have lost or found each other.
+// Presence relies on it: a hub stayed offline because nothing told that its server was back.
 func TestRoutesChanged(t *testing.T) {
 	t.Parallel()
 	r := &Reach{routes: map[string][]uint64{}}

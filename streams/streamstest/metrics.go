@@ -9,8 +9,8 @@ import (
 )
 
 // MetricValue returns the sum of a metric's series with the given labels (name, value, name, value,
-// …). The value of a histogram is its number of observations. MetricValue fails the test if there is
-// no such series.
+// …). The value of a histogram is its number of observations. MetricValue fails the test if there
+// is no such series.
 func MetricValue(t testing.TB, from prometheus.Gatherer, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := from.Gather()
@@ -30,8 +30,8 @@ func MetricValue(t testing.TB, from prometheus.Gatherer, name string, labels ...
 	return 0
 }
 
-// MetricSum returns the sum of the family's series with the given labels, as MetricValue does, and whether there
-// is such a series.
+// MetricSum returns the sum of the family's series with the given labels, as MetricValue does, and
+// whether there is such a series.
 func MetricSum(family *dto.MetricFamily, labels ...string) (sum float64, found bool) {
 	for _, metric := range family.GetMetric() {
 		if hasLabels(metric, labels) {

@@ -44,9 +44,10 @@ type Config struct {
 	// CheckpointEvery is the pause between two checkpoints; it grows with the time that writing one
 	// takes. Defaults to DefaultCheckpointEvery.
 	CheckpointEvery time.Duration
-	// ReplacedAfter is how long a log must end before the last event that was read, without growing,
-	// until it counts as another one: a server of a cluster that lost the end of a log gets it again
-	// from the journal. For a log without any event it is ten times as long. Defaults to 45 s.
+	// ReplacedAfter is how long a log must end before the last event that was read, without
+	// growing, until it counts as another one: a server of a cluster that lost the end of a log
+	// gets it again from the journal. For a log without any event it is ten times as long. Defaults
+	// to 45 s.
 	ReplacedAfter time.Duration
 	// Logger receives warnings about failures that the tap recovers from. Defaults to
 	// slog.Default().

@@ -32,8 +32,8 @@ type hub struct {
 	fresh []feed.Message
 	// failures counts the reads that failed in a row. Only the worker uses it.
 	failures int
-	// short is since when the log has ended at shortEnd, which is before the position; zero while it
-	// does not. Only the worker uses them.
+	// short is since when the log has ended at shortEnd, which is before the position; zero while
+	// it does not. Only the worker uses them.
 	short    time.Time
 	shortEnd uint64
 }

@@ -36,8 +36,8 @@ func NewTracer(provider trace.TracerProvider) Tracer { return Tracer{provider.Tr
 // On reports whether spans are recorded.
 func (t Tracer) On() bool { return t.tracer != nil }
 
-// Start starts a span below the span of ctx and returns a context with the new span. When tracing is
-// off, it returns ctx itself.
+// Start starts a span below the span of ctx and returns a context with the new span. When tracing
+// is off, it returns ctx itself.
 func (t Tracer) Start(
 	ctx context.Context, name string, kind trace.SpanKind,
 ) (context.Context, Span) {

@@ -49,8 +49,9 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// Runs that were given up left room among what is on its way, but nobody was woken for it: views that
-// had waited for the room got their records only once some view of their shard had another record.
+// Runs that were given up left room among what is on its way, but nobody was woken for it: views
+// that had waited for the room got their records only once some view of their shard had another
+// record.
 func TestRoomAfterLostAnswers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -145,8 +146,8 @@ func (g *gate) open() {
 	}
 }
 
-// TestBacklog stops the broker's answers while records are committed. The memory that they take must
-// be bounded, and everything must be written once the broker answers again.
+// TestBacklog stops the broker's answers while records are committed. The memory that they take
+// must be bounded, and everything must be written once the broker answers again.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -105,9 +105,9 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 	return true
 }
 
-// auditOne leaves a view to a repair if its stream does not look like the journal's log. The state is nil without a
-// stream. A repair looks again, so it is harmless for a complete view. The state was requested at
-// asked or later. back reports that the stream's server was away.
+// auditOne leaves a view to a repair if its stream does not look like the journal's log. The state
+// is nil without a stream. A repair looks again, so it is harmless for a complete view. The state
+// was requested at asked or later. back reports that the stream's server was away.
 func (s *shard) auditOne(
 	hub domain.HubID, state *jetstream.StreamState, asked time.Time,
 ) (back bool) {
@@ -143,8 +143,8 @@ func (s *shard) auditOne(
 	return back
 }
 
-// auditAway records that no server answers for the stream of a hub. A view that has no records to be
-// written is left to a repair once that has lasted for AwayDelay; others are with one already.
+// auditAway records that no server answers for the stream of a hub. A view that has no records to
+// be written is left to a repair once that has lasted for AwayDelay; others are with one already.
 func (s *shard) auditAway(hub domain.HubID) {
 	if _, ok := s.group.cfg.Journal.Tip(hub); !ok {
 		return

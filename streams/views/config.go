@@ -29,9 +29,9 @@ type Config struct {
 	// AuditEvery is how often all views are compared with the list of streams in a cluster, whose
 	// servers come and go; ten times as often while some are away. Defaults to 10 minutes.
 	AuditEvery time.Duration
-	// ServerStarted returns when a server of the broker was last found to have started. The views are
-	// then compared at once, since the server may have lost the last messages of its streams. Defaults
-	// to a function that returns the zero time.
+	// ServerStarted returns when a server of the broker was last found to have started. The views
+	// are then compared at once, since the server may have lost the last messages of its streams.
+	// Defaults to a function that returns the zero time.
 	ServerStarted func() time.Time
 	// LostEnd begins a new epoch of a hub's log of which the journal has lost what was after the
 	// sequence kept: it gives these sequences out again. It returns the epoch that has ended, zero
@@ -44,13 +44,15 @@ type Config struct {
 	// Records that nobody would get are not published. Nil publishes all: it is for a broker in
 	// another process, which cannot be asked.
 	HasSubscribers func(account streams.Account, subject string) bool
-	// Linger is how long records are collected before they are sent, unless a quarter of the backlog
-	// is used. While the feed has subscribers it is FeedLinger at most. They default to 1 s and
-	// 100 ms.
+	// Linger is how long records are collected before they are sent, unless a quarter of the
+	// backlog is used. While the feed has subscribers it is FeedLinger at most. They default to 1 s
+	// and 100 ms.
 	Linger, FeedLinger time.Duration
-	// MaxBacklogBytes bounds the commits in memory that are not in the views yet. Defaults to 64 MiB.
+	// MaxBacklogBytes bounds the commits in memory that are not in the views yet. Defaults to 64
+	// MiB.
 	MaxBacklogBytes int
-	// Now is the clock by which the lifetime of rewritten messages is measured. Defaults to time.Now.
+	// Now is the clock by which the lifetime of rewritten messages is measured. Defaults to
+	// time.Now.
 	Now func() time.Time
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger

@@ -1,9 +1,9 @@
 // Package views writes the streams of the hub logs, which are views of the journal: every record of
-// the journal becomes a message of its hub's stream, HUB_<id>, in the account of the hub's shard. It
-// also publishes each record on the feed of its log, and has the format of both.
+// the journal becomes a message of its hub's stream, HUB_<id>, in the account of the hub's shard.
+// It also publishes each record on the feed of its log, and has the format of both.
 //
-// A view is an output of the journal and nothing else. Views follow the journal as every other reader
-// does, and nobody waits for them: readers get what a view lacks from the journal.
+// A view is an output of the journal and nothing else. Views follow the journal as every other
+// reader does, and nobody waits for them: readers get what a view lacks from the journal.
 //
 // # Promises
 //
@@ -30,16 +30,18 @@
 // # Repair
 //
 // A view is current, or a repair looks at it: before its first record, when it rejects a record or
-// does not answer within 10 s, and when an audit finds that something is missing. There is one way to
-// make it current. A stream that is missing, has a gap, lacks messages at its front or has another
-// message than the journal is deleted and created anew, with the same sequences (FirstSeq). Then what
-// is missing at the end is appended from the journal. Rewritten messages have the lifetime that is
-// left of the retention. Records that arrive meanwhile are kept in memory, at most 256 a view. A repair
-// that fails is tried again after 1 s, later up to a minute, until it succeeds.
+// does not answer within 10 s, and when an audit finds that something is missing. There is one way
+// to make it current. A stream that is missing, has a gap, lacks messages at its front or has
+// another message than the journal is deleted and created anew, with the same sequences (FirstSeq).
+// Then what is missing at the end is appended from the journal. Rewritten messages have the
+// lifetime that is left of the retention. Records that arrive meanwhile are kept in memory, at most
+// 256 a view. A repair that fails is tried again after 1 s, later up to a minute, until it
+// succeeds.
 //
 // A view that is longer than its log means that the journal has lost the log's end: the journal
-// decides what the log has, and gives the sequences that it has lost out again. Config.LostEnd begins
-// a new epoch, and then the view is deleted. Begin does that before a hub's first append in a term.
+// decides what the log has, and gives the sequences that it has lost out again. Config.LostEnd
+// begins a new epoch, and then the view is deleted. Begin does that before a hub's first append in
+// a term.
 //
 // A stream with other subjects, storage or retention policy is not touched, and is reported at each
 // try. Nobody else may write to the streams: a foreign message is found and removed, except between
@@ -47,17 +49,18 @@
 //
 // # Audits
 //
-// At the start all views are compared with the list of streams, by their ends, gaps and fronts. That
-// finds views that were removed or truncated while the service was stopped, or lost by a power cut:
-// they need no sync. In a cluster they are compared again every ten minutes, every minute while some
-// server is away, and once a server has started (Config.ServerStarted): it may have lost what it had.
+// At the start all views are compared with the list of streams, by their ends, gaps and fronts.
+// That finds views that were removed or truncated while the service was stopped, or lost by a power
+// cut: they need no sync. In a cluster they are compared again every ten minutes, every minute
+// while some server is away, and once a server has started (Config.ServerStarted): it may have lost
+// what it had.
 //
 // # Clusters
 //
 // A view has one copy, on a server that JetStream chooses. The server acknowledges a message before
-// it has written it to its files (persist mode async): otherwise it would sync every single message,
-// as it must for the journals. So a crash of the server loses the last milliseconds of messages, and
-// a power cut up to the last two minutes. An audit restores them.
+// it has written it to its files (persist mode async): otherwise it would sync every single
+// message, as it must for the journals. So a crash of the server loses the last milliseconds of
+// messages, and a power cut up to the last two minutes. An audit restores them.
 //
 // Once the server of a view has been away for AwayDelay, the view is written again on another one:
 // only then, so that the restart of a server moves nothing. A server that comes back later has an
@@ -70,6 +73,6 @@
 // one for the audit and one that looks for overdue work each second.
 //
 // Two processes may write to the same views for a moment, when the lease of a group changes: both
-// write the same records with the same sequences, so the broker rejects one of each, and repairs end
-// with the same view.
+// write the same records with the same sequences, so the broker rejects one of each, and repairs
+// end with the same view.
 package views

@@ -178,7 +178,8 @@ func (g *group) received(commits []journal.Commit) {
 	}
 }
 
-// dropWaiting leaves the records that wait for repairs to them: they get the records from the journal.
+// dropWaiting leaves the records that wait for repairs to them: they get the records from the
+// journal.
 func (g *group) dropWaiting() {
 	for _, s := range g.own() {
 		s.mu.Lock()

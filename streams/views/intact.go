@@ -7,8 +7,8 @@ import (
 )
 
 // IsIntact reports whether a view has its log up to its own end, as far as the stream's description
-// tells. last is the time of the log's last record. The front of a view that was written again within
-// the retention is not judged: its messages have other times than their records.
+// tells. last is the time of the log's last record. The front of a view that was written again
+// within the retention is not judged: its messages have other times than their records.
 func IsIntact(
 	info *jetstream.StreamInfo, last, now time.Time, retention time.Duration,
 ) bool {

@@ -139,8 +139,8 @@ type repair struct {
 	ttlAllowed bool
 }
 
-// next returns the sequence up to which the stream is to be extended from end. It is end once nothing
-// is missing but what waits in memory: the view is current then.
+// next returns the sequence up to which the stream is to be extended from end. It is end once
+// nothing is missing but what waits in memory: the view is current then.
 func (r *repair) next(end uint64) (goal uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +162,8 @@ func (r *repair) tip() journal.Tip {
 	return tip
 }
 
-// reset deletes the stream and creates it anew, for the records of the journal that have not expired.
+// reset deletes the stream and creates it anew, for the records of the journal that have not
+// expired.
 func (r *repair) reset(ctx context.Context, damage string) (end uint64, err error) {
 	hub, last := r.view.hub, r.tip().Seq
 	if damage == missing && r.isNew {

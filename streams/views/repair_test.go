@@ -334,8 +334,8 @@ func TestLifetime(t *testing.T) {
 	f.check(hub(1), 6)
 }
 
-// TestCreationFails makes the creation of a stream fail after it was deleted. It must be repeated until
-// it succeeds.
+// TestCreationFails makes the creation of a stream fail after it was deleted. It must be repeated
+// until it succeeds.
 func TestCreationFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -387,8 +387,8 @@ func TestIncompatible(t *testing.T) {
 	f.check(hub(1), 1)
 }
 
-// TestJournalExpired has a log of which the journal has only the newest records, and a view that ends
-// before them.
+// TestJournalExpired has a log of which the journal has only the newest records, and a view that
+// ends before them.
 func TestJournalExpired(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

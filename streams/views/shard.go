@@ -21,8 +21,8 @@ const (
 	// maxRuns and maxInFlightBytes bound the runs on their way in one shard.
 	maxRuns          = 1024
 	maxInFlightBytes = 4 << 20
-	// answerTimeout is how long the broker may take to answer a run. Then the view is repaired, which
-	// needs no memory.
+	// answerTimeout is how long the broker may take to answer a run. Then the view is repaired,
+	// which needs no memory.
 	answerTimeout = 10 * time.Second
 	// requestTimeout bounds a request for a stream's information or for a message, listTimeout one
 	// for a page of a list, and createTimeout the creation or the update of a stream.

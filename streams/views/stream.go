@@ -15,9 +15,9 @@ import (
 // minDuplicates is the shortest window for message ids that the broker accepts. They are not used.
 const minDuplicates = 100 * time.Millisecond
 
-// streamConfig returns the configuration of a view whose first message gets the sequence first, or 1
-// for 0, which stands for a view that is not written again, with
-// the default persist mode: the broker writes a message before it acknowledges it.
+// streamConfig returns the configuration of a view whose first message gets the sequence first, or
+// 1 for 0, which stands for a view that is not written again, with the default persist mode: the
+// broker writes a message before it acknowledges it.
 func streamConfig(
 	hub domain.HubID, first uint64, retention time.Duration,
 ) jetstream.StreamConfig {
@@ -87,8 +87,8 @@ func (s *shard) create(ctx context.Context, hub domain.HubID, first uint64) erro
 	s.group.step("create")
 	config := streamConfig(hub, first, s.group.cfg.Retention)
 	if s.group.cfg.Conns.Clustered() {
-		// The servers of a cluster sync each message of a stream before they acknowledge it, for the
-		// journals. A view can do without, since the journal has what it loses.
+		// The servers of a cluster sync each message of a stream before they acknowledge it, for
+		// the journals. A view can do without, since the journal has what it loses.
 		config.PersistMode = jetstream.AsyncPersistMode
 	}
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)

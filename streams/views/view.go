@@ -29,14 +29,14 @@ type view struct {
 	// queued reports that the view is in shard.ready.
 	queued bool
 
-	// repairing reports that a repair is queued, under way, or to be tried again later, and failures
-	// counts those that failed.
+	// repairing reports that a repair is queued, under way, or to be tried again later, and
+	// failures counts those that failed.
 	repairing bool
 	failures  int
 	// behind reports that the view is known to lack records.
 	behind bool
-	// suspect is the first sequence from which the stream may have other messages than the journal; 0
-	// if only its last message may be another one.
+	// suspect is the first sequence from which the stream may have other messages than the journal;
+	// 0 if only its last message may be another one.
 	suspect uint64
 	// awaySince is when the server of the stream was first found to be away; zero while it is not.
 	awaySince time.Time

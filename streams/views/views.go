@@ -57,9 +57,9 @@ func (v *Views) received(number int, commits []journal.Commit) {
 	}
 }
 
-// Run writes the views of a group until ctx ends, and then for some seconds what they still lack. The
-// next Run, of this or another process, writes the rest. It returns nil, or the error without which
-// it cannot begin. The caller must hold the group's lease, and the journal must be open.
+// Run writes the views of a group until ctx ends, and then for some seconds what they still lack.
+// The next Run, of this or another process, writes the rest. It returns nil, or the error without
+// which it cannot begin. The caller must hold the group's lease, and the journal must be open.
 func (v *Views) Run(ctx context.Context, number int) error {
 	g, err := newGroup(v, number)
 	if err != nil {
@@ -70,10 +70,10 @@ func (v *Views) Run(ctx context.Context, number int) error {
 	return g.run(ctx)
 }
 
-// Begin makes sure that a hub's view is not longer than the hub's log in the journal, before the log
-// gets more records. Otherwise the journal has lost the log's end and gives its sequences out again:
-// the log begins a new epoch, and the view is deleted. A view whose server is away is compared once
-// it is back. Begin returns the epoch that this process has ended, zero for none.
+// Begin makes sure that a hub's view is not longer than the hub's log in the journal, before the
+// log gets more records. Otherwise the journal has lost the log's end and gives its sequences out
+// again: the log begins a new epoch, and the view is deleted. A view whose server is away is
+// compared once it is back. Begin returns the epoch that this process has ended, zero for none.
 func (v *Views) Begin(ctx context.Context, hub domain.HubID) (ended domain.EpochID, err error) {
 	if err := v.cut(ctx, v.api(hub).WithRetry(askOnce), hub); err != nil {
 		return ended, err

@@ -8,8 +8,8 @@ import (
 )
 
 // measureFeedMemory compares the memory of one reader of an organization's feed with that of single
-// event streams, one for each of the same hubs. Each gets an event of each hub. What the service grows
-// by without a reader, with the same events, is no part of either.
+// event streams, one for each of the same hubs. Each gets an event of each hub. What the service
+// grows by without a reader, with the same events, is no part of either.
 func measureFeedMemory(b *bench) {
 	n := size(b, memorySize{1000, 1000, 5 * time.Second, 3}, memorySize{4, 4, 0, 1})
 	s := startService(b, "--log-level", "warn")

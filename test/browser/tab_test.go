@@ -253,8 +253,8 @@ func (b *tab) fill(selector, text string) {
 	b.do("fill "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// retype replaces what is typed in a field, as a person does: chromedp.Clear only changes the field's
-// default value, which shows nothing once something has been typed.
+// retype replaces what is typed in a field, as a person does: chromedp.Clear only changes the
+// field's default value, which shows nothing once something has been typed.
 func (b *tab) retype(selector, text string) {
 	b.t.Helper()
 	b.do("focus "+selector, chromedp.Focus(chromedp.CSS(selector)))

@@ -138,8 +138,8 @@ func TestFollowingTheFeedOverRestarts(t *testing.T) {
 	}
 }
 
-// feedOverAReset: a hub's reset does not end the feed. A reader that was away when the log began anew gets a gap of
-// that hub, and the events after it. A position that is none is rejected.
+// feedOverAReset: a hub's reset does not end the feed. A reader that was away when the log began
+// anew gets a gap of that hub, and the events after it. A position that is none is rejected.
 func feedOverAReset(t *testing.T, target *harness.Target) {
 	tenant := target.Tenant("Feed reset")
 	c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)

@@ -15,14 +15,14 @@ import (
 	"hubcloud/test/harness"
 )
 
-// namedReader checks that a follower of the command line that names itself is listed by
-// `hubcloud readers` and by the API: with no event behind while it follows, and with the events that
-// came since once it is killed.
+// namedReader checks that a follower of the command line that names itself is listed by `hubcloud
+// readers` and by the API: with no event behind while it follows, and with the events that came
+// since once it is killed.
 func namedReader(t *testing.T, target *harness.Target) {
 	tenant := target.Tenant("Readers")
 	hub := newHub(t, target, tenant)
-	// listed returns "<name> <what it reads> <state> <events behind>" of each reader, as the API and
-	// as the command lists it.
+	// listed returns "<name> <what it reads> <state> <events behind>" of each reader, as the API
+	// and as the command lists it.
 	listed := func() (api, command []string) {
 		t.Helper()
 		type reader struct {

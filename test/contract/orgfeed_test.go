@@ -165,8 +165,8 @@ func orgFeed(t *testing.T, c *harness.Target) {
 				t.Errorf("page after event %d: got %d events, want %d", i+1, len(page.Data), 5-i)
 			}
 		}
-		// A reset of one hub does not end the stream. It is an event, which every reader of the feed
-		// gets at once, even one that has read everything; the new log's events follow.
+		// A reset of one hub does not end the stream. It is an event, which every reader of the
+		// feed gets at once, even one that has read everything; the new log's events follow.
 		all := client.Stream("/events/stream?hub_id="+hubs[0].ID, "")
 		if position := <-all.Messages; position.ID == "" || position.Data != "" {
 			t.Fatalf("first block: got %+v, want a position", position)

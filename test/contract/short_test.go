@@ -136,8 +136,8 @@ func streamEnds(t *testing.T, c *harness.Target) {
 	}
 }
 
-// streamOfMessages tests that a stream has messages (id, event and data) and comment lines
-// `: keepalive`, and nothing else: other blocks, also one that has only a comment, reach the programs
+// streamOfMessages tests that a stream has messages (id, event and data) and comment lines `:
+// keepalive`, and nothing else: other blocks, also one that has only a comment, reach the programs
 // behind public clients as empty messages.
 func streamOfMessages(t *testing.T, c *harness.Target) {
 	message := regexp.MustCompile(`^id: \S+\nevent: [a-z_.]+\ndata: {.*}$`)

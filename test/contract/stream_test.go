@@ -35,8 +35,8 @@ func stream(t *testing.T, c *harness.Target) {
 			open.Header.Get("X-Accel-Buffering") != "no" {
 			t.Errorf("got header %v, want no-cache and X-Accel-Buffering no", open.Header)
 		}
-		// With positions=true: a block with only an id, so that nothing falls between two connections
-		// to a quiet hub.
+		// With positions=true: a block with only an id, so that nothing falls between two
+		// connections to a quiet hub.
 		position := <-open.Messages
 		if position.ID == "" || position.Data != "" || position.Event != "" {
 			t.Errorf("first block: got %+v, want only an id", position)

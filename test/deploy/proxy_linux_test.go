@@ -53,8 +53,8 @@ func TestProxiesAreTheSame(t *testing.T) {
 	}
 }
 
-// TestBehindTheProxy runs HAProxy with the configuration for plain machines in front of two replicas
-// with three brokers and a database, and requests everything through it.
+// TestBehindTheProxy runs HAProxy with the configuration for plain machines in front of two
+// replicas with three brokers and a database, and requests everything through it.
 //
 // A regression: during a rolling restart requests got 503 or waited for seconds, because the proxy
 // repeated them at the replica that had stopped; and while PostgreSQL was away every request got

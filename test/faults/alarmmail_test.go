@@ -57,9 +57,9 @@ func oneClickLink(t *testing.T, m mailserver.Mail) string {
 	return strings.Trim(link, "<>")
 }
 
-// TestAlarmMails checks that smoke is mailed once when it begins and once when it ends, although the
-// service is killed in between, and that the link in a mail ends further mails without a session. A
-// GET of the link, as mail scanners send it, ends nothing.
+// TestAlarmMails checks that smoke is mailed once when it begins and once when it ends, although
+// the service is killed in between, and that the link in a mail ends further mails without a
+// session. A GET of the link, as mail scanners send it, ends nothing.
 func TestAlarmMails(t *testing.T) {
 	t.Parallel()
 	server := mailserver.Start(t, mailserver.Options{})
@@ -81,8 +81,8 @@ func TestAlarmMails(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// await waits until each address has that many mails about the smoke, and the service has decided
-	// about all mails.
+	// await waits until each address has that many mails about the smoke, and the service has
+	// decided about all mails.
 	await := func(count int, addresses ...string) {
 		t.Helper()
 		for _, address := range addresses {

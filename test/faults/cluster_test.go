@@ -18,8 +18,8 @@ import (
 // parts and filtered, at both replicas. Meanwhile replicas and servers are killed, so that shards
 // move, and hubs are added and reset. Every reader gets the events of each hub's logs once and in
 // order, each log with hub.log_reset as its first event if a reset began it, and feed.gap in the
-// place of what a reset has taken: one set of readers rests over every reset, and always gets it. The
-// hubs of another organization never appear. -faults.rounds N repeats the faults.
+// place of what a reset has taken: one set of readers rests over every reset, and always gets it.
+// The hubs of another organization never appear. -faults.rounds N repeats the faults.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	f := newFeedTrial(t)

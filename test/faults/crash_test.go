@@ -36,7 +36,8 @@ type sender struct {
 	limit uint64
 	acked uint64
 	next  uint64
-	// forgets makes the hub delete what was acknowledged, as hubs do. Otherwise it holds everything.
+	// forgets makes the hub delete what was acknowledged, as hubs do. Otherwise it holds
+	// everything.
 	forgets bool
 	// progress is a copy of acked for other goroutines. backwards has the acks that were lower than
 	// an earlier one on the same connection.

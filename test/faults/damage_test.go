@@ -159,9 +159,9 @@ func TestDamagedJournal(t *testing.T) {
 	}
 }
 
-// TestDamagedDirectory damages the directory of a stopped service. It started without a word, decided
-// on what was left, and its read models stopped later. It must not start until the events are put back
-// or their loss is accepted.
+// TestDamagedDirectory damages the directory of a stopped service. It started without a word,
+// decided on what was left, and its read models stopped later. It must not start until the events
+// are put back or their loss is accepted.
 func TestDamagedDirectory(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")

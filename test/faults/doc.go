@@ -3,8 +3,8 @@
 // killed. Every acknowledged event must be stored exactly once and in order, no consumer may miss
 // an event unnoticed, and every answered change must persist.
 //
-// TestKillAtEachStep kills the service at each step between the journal and the hub logs, and damages
-// hub logs while it is stopped: one round by default, -kills 6*N for more.
+// TestKillAtEachStep kills the service at each step between the journal and the hub logs, and
+// damages hub logs while it is stopped: one round by default, -kills 6*N for more.
 //
 // TestOutages puts each part of a cluster through each kind of outage: one round by default,
 // -faults.rounds N for more, as for TestCluster. TestPowerCut cuts the power of the

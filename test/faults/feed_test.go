@@ -294,7 +294,8 @@ func isOfCloud(e harness.Event) bool { return strings.HasPrefix(e.Type, "hub.") 
 
 // isUnion returns an error unless a reader got the events of the successive logs of a hub once and
 // in order. A feed.gap stands for the rest of a log that is not the last. After the end of each log
-// the cloud may have recorded that the hub had disconnected. filtered leaves out the cloud's events.
+// the cloud may have recorded that the hub had disconnected. filtered leaves out the cloud's
+// events.
 func isUnion(logs [][]harness.Event, got []harness.Event, filtered bool) error {
 	rest := slices.Clone(logs)
 	if filtered {

@@ -61,8 +61,8 @@ func (r *feedReader) at() string {
 	return r.position
 }
 
-// readPages reads pages until an answer is none. A reader of streams reads one, for its position, and
-// so does one that may have to rest.
+// readPages reads pages until an answer is none. A reader of streams reads one, for its position,
+// and so does one that may have to rest.
 func (r *feedReader) readPages(client *harness.Client, rests bool) {
 	r.turn.Lock()
 	defer r.turn.Unlock()

@@ -13,10 +13,10 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestFeedOverARestore reads the feed while the installation is destroyed and restored from a backup
-// with hub logs. Each log has hub.log_reset where it was restored. Readers that had read beyond the
-// backup get everything from there on. A reader that rested since before the backup gets what the
-// backup has, and feed.gap with the reason events_lost in the place of what is gone.
+// TestFeedOverARestore reads the feed while the installation is destroyed and restored from a
+// backup with hub logs. Each log has hub.log_reset where it was restored. Readers that had read
+// beyond the backup get everything from there on. A reader that rested since before the backup gets
+// what the backup has, and feed.gap with the reason events_lost in the place of what is gone.
 func TestFeedOverARestore(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")

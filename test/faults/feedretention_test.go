@@ -13,9 +13,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestFeedOfShortRetention reads a feed whose events are kept for seconds. Readers that keep reading
-// get every event, or are told that they lack some by feed.gap or 410, also while the service is
-// killed again and again. A position that is older than the retention is rejected.
+// TestFeedOfShortRetention reads a feed whose events are kept for seconds. Readers that keep
+// reading get every event, or are told that they lack some by feed.gap or 410, also while the
+// service is killed again and again. A position that is older than the retention is rejected.
 func TestFeedOfShortRetention(t *testing.T) {
 	t.Parallel()
 	const retention = 4 * time.Second

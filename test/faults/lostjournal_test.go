@@ -11,10 +11,10 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestJournalLostItsEnd brings back an old copy of the journal, while the hub's own stream is new: a
-// power cut leaves the same with --sync 2m. The writer of the journal and the ingest disagreed about
-// the end of the log, so that the hub got no ack for up to a day, while the API called it online. The
-// journal must decide, and begin a new epoch, since it gives sequences out again.
+// TestJournalLostItsEnd brings back an old copy of the journal, while the hub's own stream is new:
+// a power cut leaves the same with --sync 2m. The writer of the journal and the ingest disagreed
+// about the end of the log, so that the hub got no ack for up to a day, while the API called it
+// online. The journal must decide, and begin a new epoch, since it gives sequences out again.
 func TestJournalLostItsEnd(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")

@@ -97,8 +97,8 @@ func (o *outages) fillDisk(lasts time.Duration) outage {
 	}
 }
 
-// viewServer returns the number of the server that has the log of a hub: its view of the journal has
-// one copy.
+// viewServer returns the number of the server that has the log of a hub: its view of the journal
+// has one copy.
 func (o *outages) viewServer(hub string) int {
 	o.t.Helper()
 	server := -1
@@ -116,8 +116,8 @@ func (o *outages) viewServer(hub string) int {
 	return server
 }
 
-// damageViews kills the server that has the log of the first hub, damages every hub log that it has,
-// and restarts it.
+// damageViews kills the server that has the log of the first hub, damages every hub log that it
+// has, and restarts it.
 func (o *outages) damageViews(lasts time.Duration) outage {
 	var n *natscluster.Node
 	return outage{
@@ -134,7 +134,8 @@ func (o *outages) damageViews(lasts time.Duration) outage {
 	}
 }
 
-// slowViews stops the server that has the log of the first hub again and again for most of the time.
+// slowViews stops the server that has the log of the first hub again and again for most of the
+// time.
 func (o *outages) slowViews(lasts time.Duration) outage {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	return outage{

@@ -26,9 +26,9 @@ var (
 
 // TestPresenceAfterAPartition isolates a broker, whose hubs stay connected to it. Regression: a
 // replica took the hubs for gone once the other brokers could not reach theirs, and never noticed
-// them again: they stayed offline, with 503 hub_offline for every request, for as long as they stayed
-// connected. Meanwhile one hub leaves and one changes to another broker, which the others do not
-// hear. The first partition lasts until a replica must take the hubs for gone, the others 20 s.
+// them again: they stayed offline, with 503 hub_offline for every request, for as long as they
+// stayed connected. Meanwhile one hub leaves and one changes to another broker, which the others do
+// not hear. The first partition lasts until a replica must take the hubs for gone, the others 20 s.
 func TestPresenceAfterAPartition(t *testing.T) {
 	t.Parallel()
 	o := newOutages(t)
@@ -85,8 +85,8 @@ func connect(t *testing.T, hub *harness.RawHub) {
 	})
 }
 
-// awaitStatus waits until every replica reports the right status of every hub, and reaches those that
-// are online.
+// awaitStatus waits until every replica reports the right status of every hub, and reaches those
+// that are online.
 func (o *outages) awaitStatus(when string, online map[string]bool, within time.Duration) {
 	o.t.Helper()
 	began := time.Now()

@@ -10,8 +10,8 @@ import (
 	"hubcloud/test/natscluster"
 )
 
-// slow lets a process run for a twentieth of the time, as on a machine with far too much to do, until
-// the returned function is called.
+// slow lets a process run for a twentieth of the time, as on a machine with far too much to do,
+// until the returned function is called.
 func slow(s *harness.Service) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -29,10 +29,10 @@ func slow(s *harness.Service) (end func()) {
 	}
 }
 
-// TestSlowReplicas lets replicas run for a twentieth of the time: one with the broker inside, one that
-// is connected to it, and one of a cluster. Regression: each took itself for cut off, since its own
-// goroutines were late, and answered every request with 503. A slow replica must answer, and must
-// reject a revoked key at once.
+// TestSlowReplicas lets replicas run for a twentieth of the time: one with the broker inside, one
+// that is connected to it, and one of a cluster. Regression: each took itself for cut off, since
+// its own goroutines were late, and answered every request with 503. A slow replica must answer,
+// and must reject a revoked key at once.
 func TestSlowReplicas(t *testing.T) {
 	t.Parallel()
 	t.Run("one broker", func(t *testing.T) {

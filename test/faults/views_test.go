@@ -115,8 +115,8 @@ func withFailpoints(t *testing.T) string {
 // TestKillAtEachStep kills the service (SIGKILL) at each step between the journal and the views of
 // it, which are the hub logs, under traffic. While it is stopped, views are removed, truncated and
 // damaged at random, and the clock jumps back by an hour and forth. What was acknowledged is stored
-// once and in order, every reader gets all of it, no cursor changes, the first page after each start
-// is complete, and the times in the journal grow.
+// once and in order, every reader gets all of it, no cursor changes, the first page after each
+// start is complete, and the times in the journal grow.
 func TestKillAtEachStep(t *testing.T) {
 	t.Parallel()
 	const hubs = 4
@@ -282,8 +282,8 @@ func beginning(client *harness.Client, hub string, n int) (events []harness.Even
 	return events
 }
 
-// feedPosition returns a cursor of the organization's feed, filtered by a new hub: a stream without a
-// cursor would begin with the next event.
+// feedPosition returns a cursor of the organization's feed, filtered by a new hub: a stream without
+// a cursor would begin with the next event.
 func feedPosition(tenant *harness.Tenant, hub string) string {
 	tenant.T.Helper()
 	var page harness.Page
@@ -329,8 +329,8 @@ var damages = []struct {
 	}},
 }
 
-// damageView damages the stream of a hub's log in a folder of JetStream, by one of the damages or, if
-// kind is negative, by any. It does nothing if the stream has no files.
+// damageView damages the stream of a hub's log in a folder of JetStream, by one of the damages or,
+// if kind is negative, by any. It does nothing if the stream has no files.
 func damageView(t *testing.T, store, hub string, kind int) {
 	t.Helper()
 	if kind < 0 {

@@ -14,7 +14,8 @@ import (
 )
 
 // Main runs the tests of a package, as many at a time as parallel says, removes what Binary and
-// Start have made, and exits. A parallel of 0 leaves the number to -parallel. Call it from TestMain.
+// Start have made, and exits. A parallel of 0 leaves the number to -parallel. Call it from
+// TestMain.
 func Main(m *testing.M, parallel int) { os.Exit(Run(m, parallel)) }
 
 // Run is Main, but returns the exit code.

@@ -44,8 +44,8 @@ func (p *Pool) Target(t testing.TB) *Target {
 // wholeRun is the testing.TB of what outlives single tests.
 var wholeRun = &runTB{}
 
-// runTB has the methods of testing.TB that starts of a service and their cleanups use; another method
-// panics.
+// runTB has the methods of testing.TB that starts of a service and their cleanups use; another
+// method panics.
 type runTB struct {
 	testing.TB
 

@@ -33,8 +33,9 @@ func OpenStream(t testing.TB, c *Client, hub, lastEventID string) *Stream {
 	return c.For(t).Stream("/hubs/"+hub+"/events/stream", lastEventID)
 }
 
-// Stream opens an event stream with positions, after the given cursor if it is not empty, and closes
-// it when the test ends. Its first block is a position: then the stream has begun. header has names and values.
+// Stream opens an event stream with positions, after the given cursor if it is not empty, and
+// closes it when the test ends. Its first block is a position: then the stream has begun. header
+// has names and values.
 func (c *Client) Stream(path, lastEventID string, header ...string) *Stream {
 	c.T.Helper()
 	for {

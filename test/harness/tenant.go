@@ -20,8 +20,8 @@ type Tenant struct {
 // readModelsPatience is how long NewTenant waits for read models. Some tests have stopped them.
 const readModelsPatience = 5 * time.Second
 
-// NewTenant creates an organization on the service. It waits for a moment until the read models of a
-// new installation are built: lists are answered 503 until then.
+// NewTenant creates an organization on the service. It waits for a moment until the read models of
+// a new installation are built: lists are answered 503 until then.
 func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 	t.Helper()
 	owner := "owner@" + strings.ReplaceAll(strings.ToLower(name), " ", "-") + ".example.com"

@@ -28,8 +28,8 @@ import (
 // variable is an environment variable that makes the test binary run as nats-server.
 const variable = "HUBCLOUD_TEST_NATS_SERVER"
 
-// ServeIfRequested runs nats-server and exits, if this process was started as a server of a cluster.
-// Call it first in TestMain.
+// ServeIfRequested runs nats-server and exits, if this process was started as a server of a
+// cluster. Call it first in TestMain.
 func ServeIfRequested() {
 	if os.Getenv(variable) == "" {
 		return

@@ -98,8 +98,8 @@ func runStory(t *testing.T) *story {
 	return s
 }
 
-// followFeeds subscribes to the feeds of the hub logs, which are published for subscribers only, until
-// the test ends.
+// followFeeds subscribes to the feeds of the hub logs, which are published for subscribers only,
+// until the test ends.
 func (s *story) followFeeds() {
 	conns := s.connect()
 	s.t.Cleanup(conns.Close)

@@ -48,12 +48,12 @@ type Example struct {
 // Check validates the example.
 func (e Example) Check() error { return e.schema(e.Value) }
 
-// schema validates a value: JSON decoded into maps, slices and json.Number. Its error has a line for
-// each violation.
+// schema validates a value: JSON decoded into maps, slices and json.Number. Its error has a line
+// for each violation.
 type schema func(value any) error
 
-// Parse parses the documents of a service, which describe it together, and compiles their schemas. The
-// first document describes the answers to requests that have no operation. The components that
+// Parse parses the documents of a service, which describe it together, and compiles their schemas.
+// The first document describes the answers to requests that have no operation. The components that
 // several documents have must be the same in all.
 func Parse(texts ...string) (*Document, error) {
 	all := &Document{}

@@ -1,5 +1,5 @@
-// Package openapi checks answers of the API against openapi.yaml: status, header fields, bodies, and
-// the messages of event streams. A body or message may have only what its schema lists.
+// Package openapi checks answers of the API against openapi.yaml: status, header fields, bodies,
+// and the messages of event streams. A body or message may have only what its schema lists.
 package openapi
 
 import (

@@ -190,8 +190,8 @@ func TestSim(t *testing.T) {
 	})
 }
 
-// unlockDoor unlocks the front door of a hub and checks the status and, if it is not empty, the type
-// of the error.
+// unlockDoor unlocks the front door of a hub and checks the status and, if it is not empty, the
+// type of the error.
 func unlockDoor(client *harness.Client, hub string, status int, errorType string) {
 	client.T.Helper()
 	path, body := "/hubs/"+hub+"/devices/1/commands", `{"key":"lock","value":false}`

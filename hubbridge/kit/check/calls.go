@@ -83,8 +83,8 @@ func (c *Check) begin(method string, params any, extra bool) *call {
 	return a
 }
 
-// call sends a request and waits for the end of the call. While the hub is not ready, it repeats the
-// request.
+// call sends a request and waits for the end of the call. While the hub is not ready, it repeats
+// the request.
 func (s *script) call(method string, params any) *call {
 	for {
 		a := s.begin(method, params, false)

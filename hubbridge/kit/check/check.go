@@ -49,8 +49,8 @@ type Config struct {
 	// Commands is how many commands fill the hub's queue of events. Each causes one event or more,
 	// so 2,001 or more fill the window of 2,000. 0 omits the step. See DefaultCommands.
 	Commands int
-	// Timeout limits the whole check, from the start of Run. Defaults to DefaultTimeout and the time
-	// that Commands may take.
+	// Timeout limits the whole check, from the start of Run. Defaults to DefaultTimeout and the
+	// time that Commands may take.
 	Timeout time.Duration
 	// ReadyWait is how long a hub that answers hub_unavailable is asked again. Defaults to 2 min.
 	ReadyWait time.Duration

@@ -73,8 +73,8 @@ func (s *script) checkCommand() {
 	s.checkOutcome(mark, command)
 }
 
-// judgeUnready decides whether a hub remembers the answer hub_unavailable: a is a command, and asked is
-// whether the hub has answered a request with its ID so before.
+// judgeUnready decides whether a hub remembers the answer hub_unavailable: a is a command, and
+// asked is whether the hub has answered a request with its ID so before.
 func (s *script) judgeUnready(a *call, asked bool) {
 	const line = "command-after-unavailable"
 	switch {

@@ -129,8 +129,8 @@ var valueForms = []valueForm{
 	},
 }
 
-// checkValue returns what is wrong with the value of a channel, and whether its key is known. A value
-// may be null.
+// checkValue returns what is wrong with the value of a channel, and whether its key is known. A
+// value may be null.
 func checkValue(key string, value json.RawMessage) (known bool, err error) {
 	for _, f := range valueForms {
 		if slices.Contains(f.keys, key) {

@@ -178,8 +178,8 @@ var table = []struct {
 		"R-command-2", "bad-commands"},
 }
 
-// steps are the steps of the script, in their order: the name by which lines ask for a step, what goes
-// on meanwhile, and what does it. The first step, hello, is a part of awaitHub.
+// steps are the steps of the script, in their order: the name by which lines ask for a step, what
+// goes on meanwhile, and what does it. The first step, hello, is a part of awaitHub.
 var steps = []struct {
 	name, text string
 	do         func(*script)

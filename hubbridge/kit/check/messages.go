@@ -31,8 +31,8 @@ type state struct {
 
 	// earlier counts the connections with the certificate of an earlier check.
 	earlier int
-	// distrusted counts the connections that the hub ended because it saw the stranger's certificate,
-	// and deceived is whether it went on with one.
+	// distrusted counts the connections that the hub ended because it saw the stranger's
+	// certificate, and deceived is whether it went on with one.
 	distrusted int
 	deceived   bool
 	// notes are the notes that have been given.

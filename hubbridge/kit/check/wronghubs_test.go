@@ -51,8 +51,8 @@ func TestWrongHubs(t *testing.T) {
 	reports := make(map[string]check.Report)
 	var mu sync.Mutex
 	var running sync.WaitGroup
-	// All hubs at once, in place of parallel subtests: they wait most of the time. The hub that does
-	// not wait is judged by a fraction of a second, so it runs before them.
+	// All hubs at once, in place of parallel subtests: they wait most of the time. The hub that
+	// does not wait is judged by a fraction of a second, so it runs before them.
 	alone := make(chan struct{})
 	for name, wrong := range wrongHubs() {
 		running.Go(func() {

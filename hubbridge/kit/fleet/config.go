@@ -22,8 +22,8 @@ type Config struct {
 	EnrollURL string
 	// Hubs are the hubs to run. Each has one device, an outlet.
 	Hubs []Credentials
-	// Rate is the events per second that each hub emits, spread over time. 0 is as many as the cloud
-	// acknowledges: each hub has two batches unacknowledged at any time.
+	// Rate is the events per second that each hub emits, spread over time. 0 is as many as the
+	// cloud acknowledges: each hub has two batches unacknowledged at any time.
 	Rate float64
 	// Batch is the events per emission, which is one message: 1 to protocol.MaxMessageEvents.
 	// Defaults to 1. With a Rate, a hub emits every Batch/Rate seconds.

@@ -31,8 +31,8 @@ type Stats struct {
 	// Requests counts the requests that were answered, Disconnections the connections that were
 	// lost.
 	Requests, Disconnections uint64
-	// AckP50 and AckP99 are quantiles of the time from an event's emission to its ack, too long by at
-	// most 13 %; 0 before the first ack.
+	// AckP50 and AckP99 are quantiles of the time from an event's emission to its ack, too long by
+	// at most 13 %; 0 before the first ack.
 	AckP50, AckP99 time.Duration
 }
 

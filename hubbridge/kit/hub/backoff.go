@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// backoff computes the wait between attempts. The wait doubles from minimum to maximum and varies by half
-// in either direction, so that hubs that lost their broker together do not return together. minimum
-// should be at least a second: the broker delays and then closes a second takeover of a connection
-// within one second.
+// backoff computes the wait between attempts. The wait doubles from minimum to maximum and varies
+// by half in either direction, so that hubs that lost their broker together do not return together.
+// minimum should be at least a second: the broker delays and then closes a second takeover of a
+// connection within one second.
 type backoff struct {
 	minimum, maximum time.Duration
 

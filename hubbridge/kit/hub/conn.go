@@ -90,8 +90,8 @@ func connect(
 	return c, nil
 }
 
-// handshake sends CONNECT and SUBSCRIBE and waits for the broker's answers. The hub must not publish
-// before that: the broker would drop the acks.
+// handshake sends CONNECT and SUBSCRIBE and waits for the broker's answers. The hub must not
+// publish before that: the broker would drop the acks.
 func (c *conn) handshake(clientID string, keepAlive time.Duration) error {
 	if err := c.conn.SetDeadline(time.Now().Add(connectTimeout)); err != nil {
 		return err

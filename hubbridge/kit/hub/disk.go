@@ -135,8 +135,8 @@ func decode(data []byte, apply func(record)) (complete int, err error) {
 }
 
 // lacksSector reports whether a sector of a record, which begins at an offset in the file, was not
-// written before a power cut: it has only zeros then, and JSON has none. Damage of a record that was
-// written, and whose numbers may have been seen, looks different.
+// written before a power cut: it has only zeros then, and JSON has none. Damage of a record that
+// was written, and whose numbers may have been seen, looks different.
 func lacksSector(body []byte, offset int) bool {
 	for len(body) > 0 {
 		n := min(sectorBytes-offset%sectorBytes, len(body))

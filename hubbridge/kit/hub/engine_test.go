@@ -286,7 +286,8 @@ func FuzzAck(f *testing.F) {
 	})
 }
 
-// FuzzDecodeRequest: a request that is not rejected has an id and a token that can be part of a topic.
+// FuzzDecodeRequest: a request that is not rejected has an id and a token that can be part of a
+// topic.
 func FuzzDecodeRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":"1","token":"a/b","method":"devices.list","params":{},"timeout_ms":10000}`,

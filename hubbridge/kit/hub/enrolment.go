@@ -36,8 +36,8 @@ func (e *enrolmentError) Error() string {
 	return fmt.Sprintf("enrolment rejected: %d %s: %s", e.Status, e.Type, e.Message)
 }
 
-// requestIdentity makes a new key, enrols and returns the identity that the cloud issued. A rejection is an
-// *enrolmentError.
+// requestIdentity makes a new key, enrols and returns the identity that the cloud issued. A
+// rejection is an *enrolmentError.
 func requestIdentity(ctx context.Context, cfg Config, id domain.HubID) (*identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -19,13 +19,13 @@ const (
 	EventDesired = "channel.desired"
 	// EventStatus: the status of a channel changed without a report. Data: key, endpoint, status.
 	EventStatus = "channel.status"
-	// EventAdded: a device joined. Data: name, and secure, which is false if the hub rejects commands
-	// to it because it joined without security.
+	// EventAdded: a device joined. Data: name, and secure, which is false if the hub rejects
+	// commands to it because it joined without security.
 	EventAdded = "device.added"
 	// EventJoinFailed: a device tried to join and failed. Data: reason.
 	EventJoinFailed = "device.join_failed"
-	// EventUpdated: the data of a device changed, or it has more channels than before, as while it is
-	// interviewed. Data: name, removed_channels.
+	// EventUpdated: the data of a device changed, or it has more channels than before, as while it
+	// is interviewed. Data: name, removed_channels.
 	EventUpdated = "device.updated"
 	// EventForgotten: a device was removed from the hub. Data: name.
 	EventForgotten = "device.forgotten"
@@ -59,8 +59,8 @@ func Observed(deviceID int64, key string, endpoint int, value any) Event {
 	}
 }
 
-// StatusChanged returns the event of a channel whose status changed without a report of the device: a
-// command that was abandoned is failed.
+// StatusChanged returns the event of a channel whose status changed without a report of the device:
+// a command that was abandoned is failed.
 func StatusChanged(
 	deviceID int64, key string, endpoint int, status domain.ChannelStatus,
 ) Event {

@@ -23,8 +23,8 @@ var (
 )
 
 // journal keeps what a hub needs over a restart: its numbered events until they are acknowledged,
-// and a small table of entries (its devices and the commands that it has answered). A change of both
-// is stored as a whole or not at all.
+// and a small table of entries (its devices and the commands that it has answered). A change of
+// both is stored as a whole or not at all.
 //
 // On disk, the journal is one append-only file of records, each with its length and a CRC-32C of
 // both. Without a directory it is in memory.
@@ -152,9 +152,9 @@ func (j *journal) reset(logID string, entries map[string]json.RawMessage) error 
 	return nil
 }
 
-// eventsFrom returns events from the given number on, with their numbers: at most limit of them and at
-// most maxBytes in total, but always at least one. It returns none if the journal does not keep the
-// number.
+// eventsFrom returns events from the given number on, with their numbers: at most limit of them and
+// at most maxBytes in total, but always at least one. It returns none if the journal does not keep
+// the number.
 func (j *journal) eventsFrom(from uint64, limit, maxBytes int) []json.RawMessage {
 	j.mu.Lock()
 	defer j.mu.Unlock()

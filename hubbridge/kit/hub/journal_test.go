@@ -207,8 +207,8 @@ func size(t *testing.T, dir string) int {
 }
 
 // TestDamage damages each byte of a file. The numbers of damaged records may have been used, so the
-// journal must not open and use them again. A damaged length made all records behind it look like one
-// that a crash had left incomplete, and a damaged last record was removed.
+// journal must not open and use them again. A damaged length made all records behind it look like
+// one that a crash had left incomplete, and a damaged last record was removed.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

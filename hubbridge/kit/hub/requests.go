@@ -40,8 +40,8 @@ type Handler interface {
 	// device: a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code; "" for
 	// none. The hub has rejected codes of another form.
 	OpenPairing(ctx context.Context, setupCode string) (time.Duration, error)
-	// ClosePairing closes the pairing window, if it is open, and drops a setup code that was kept for
-	// a device that joins later by itself.
+	// ClosePairing closes the pairing window, if it is open, and drops a setup code that was kept
+	// for a device that joins later by itself.
 	ClosePairing(ctx context.Context) error
 	// OpenRemoval lets one device leave, when its button is pressed within the returned time.
 	OpenRemoval(ctx context.Context) (time.Duration, error)
@@ -206,10 +206,10 @@ func (e *Engine) dispatch(
 	}
 }
 
-// lastEvent returns the number of the last event, before the handler is asked for the state that the
-// event is about. An event that follows meanwhile counts as newer than the answer, which does no
-// harm. A number that may be used again after a power cut is not told: the cloud would ignore the
-// event that has it then.
+// lastEvent returns the number of the last event, before the handler is asked for the state that
+// the event is about. An event that follows meanwhile counts as newer than the answer, which does
+// no harm. A number that may be used again after a power cut is not told: the cloud would ignore
+// the event that has it then.
 func (e *Engine) lastEvent() *uint64 {
 	_, newest := e.journal.bounds()
 	if err := e.journal.sync(); err != nil {

@@ -52,10 +52,10 @@ func (s *schedule) enrolled(now time.Time, err error) {
 	}
 }
 
-// untrustedBroker notes a handshake in which the hub's authority did not verify the broker, and reports
-// whether to enrol now: at once after a start, and otherwise after several in a row, since what has
-// lost its authority does not find it again. It is no harm to be deceived: enrolment has an address
-// and a verification of its own.
+// untrustedBroker notes a handshake in which the hub's authority did not verify the broker, and
+// reports whether to enrol now: at once after a start, and otherwise after several in a row, since
+// what has lost its authority does not find it again. It is no harm to be deceived: enrolment has
+// an address and a verification of its own.
 func (s *schedule) untrustedBroker(now time.Time) bool {
 	s.untrusted++
 	s.forTrust = !s.accepted && s.next.IsZero() ||

@@ -11,7 +11,8 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// windowHub drives a window and records each message that it sends: "hello", or "FIRST-LAST" of events.
+// windowHub drives a window and records each message that it sends: "hello", or "FIRST-LAST" of
+// events.
 type windowHub struct {
 	w              window
 	now            time.Time

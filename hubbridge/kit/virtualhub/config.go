@@ -89,8 +89,8 @@ type Config struct {
 	// bound.
 	Slots *semaphore.Weighted
 
-	// OnAck is called with each acknowledged number of the hub's log, by one goroutine at a time. It
-	// must not block. Defaults to nothing.
+	// OnAck is called with each acknowledged number of the hub's log, by one goroutine at a time.
+	// It must not block. Defaults to nothing.
 	OnAck func(through uint64)
 	// OnMessage is called with each message of the protocol that the hub sends or receives, by
 	// several goroutines. It must not block or change the payload. Defaults to nothing.

@@ -22,12 +22,12 @@ const (
 	entryNextDevice = "next_device"
 )
 
-// controller is the simulated part of one hub: its devices, windows and faults. It is a hub.Handler,
-// and has no goroutine and no network: its owner calls advance, and wake is called, with the lock
-// held, whenever advance may have something to do before the time that it returned.
+// controller is the simulated part of one hub: its devices, windows and faults. It is a
+// hub.Handler, and has no goroutine and no network: its owner calls advance, and wake is called,
+// with the lock held, whenever advance may have something to do before the time that it returned.
 //
-// A change of a device and its events are stored by the engine as one change, for a command together
-// with its answer: all of them survive a restart, or none.
+// A change of a device and its events are stored by the engine as one change, for a command
+// together with its answer: all of them survive a restart, or none.
 type controller struct {
 	cfg    Config
 	id     domain.HubID
@@ -200,8 +200,8 @@ func mustJSON(v any) json.RawMessage {
 	return raw
 }
 
-// seed returns the seed of a hub's devices: they behave the same in every run, and differ from those
-// of other hubs.
+// seed returns the seed of a hub's devices: they behave the same in every run, and differ from
+// those of other hubs.
 func seed(id domain.HubID) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id)) // never fails

@@ -70,7 +70,8 @@ func TestWindowDuration(t *testing.T) {
 	}
 }
 
-// TestSmartStart: a QR code lets a device join after the window, once; closing the window forgets it.
+// TestSmartStart: a QR code lets a device join after the window, once; closing the window forgets
+// it.
 func TestSmartStart(t *testing.T) {
 	t.Parallel()
 	c := newTestHub(t, "")
@@ -156,8 +157,8 @@ func TestSleepingDevice(t *testing.T) {
 	}
 }
 
-// TestForgetWithoutRadio: a hub that cannot tell whether a device is gone keeps it. It used to forget
-// it.
+// TestForgetWithoutRadio: a hub that cannot tell whether a device is gone keeps it. It used to
+// forget it.
 func TestForgetWithoutRadio(t *testing.T) {
 	t.Parallel()
 	c := newTestHub(t, "")

@@ -86,9 +86,9 @@ func (h *Hub) Rename(deviceID int64, name string, removed ...ChannelRef) error {
 }
 
 // Join makes a device join in the open pairing window, which closes: device.added with the returned
-// id, then the device's first values; with DeviceSpec.Interview its channels follow later. It returns
-// ErrNoWindow if no pairing window is open and the hub has kept no QR code of a window before. A lock
-// or barrier that joins without a setup code rejects commands.
+// id, then the device's first values; with DeviceSpec.Interview its channels follow later. It
+// returns ErrNoWindow if no pairing window is open and the hub has kept no QR code of a window
+// before. A lock or barrier that joins without a setup code rejects commands.
 func (h *Hub) Join(spec DeviceSpec) (deviceID int64, err error) {
 	return h.controller.Join(spec, time.Now())
 }

@@ -59,10 +59,10 @@ type DeviceInfo struct {
 	Channels  []string `json:"channels"` // the key, or KEY/ENDPOINT
 }
 
-// Serve lets other processes of the same user make the hubs misbehave until ctx ends, and then returns
-// nil. It listens on a port of the loopback interface and writes a file with the address, a secret
-// and the process id into a folder of the user's. The file is readable by its owner only and is
-// removed when Serve returns.
+// Serve lets other processes of the same user make the hubs misbehave until ctx ends, and then
+// returns nil. It listens on a port of the loopback interface and writes a file with the address, a
+// secret and the process id into a folder of the user's. The file is readable by its owner only and
+// is removed when Serve returns.
 func Serve(ctx context.Context, cfg ServeConfig) error {
 	folder := cfg.Folder
 	if folder == "" {

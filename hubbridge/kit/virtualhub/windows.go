@@ -68,8 +68,8 @@ func (c *controller) advanceWindows(now time.Time) (due time.Time) {
 }
 
 // Join makes a device join in the open pairing window, which closes: device.added with the returned
-// id, then the device's first values. It returns ErrNoWindow if no pairing window is open, unless the
-// hub has kept a QR code (SmartStart).
+// id, then the device's first values. It returns ErrNoWindow if no pairing window is open, unless
+// the hub has kept a QR code (SmartStart).
 func (c *controller) Join(spec device.Spec, now time.Time) (deviceID int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

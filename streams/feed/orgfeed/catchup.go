@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// maxCatchUps is the most catchUps of one organization. A reader that none of them suits merges the
-	// logs for itself.
+	// maxCatchUps is the most catchUps of one organization. A reader that none of them suits merges
+	// the logs for itself.
 	maxCatchUps = 4
-	// catchUpIdle is how long a catch-up is kept after its last reader: clients reconnect one after the
-	// other.
+	// catchUpIdle is how long a catch-up is kept after its last reader: clients reconnect one after
+	// the other.
 	catchUpIdle = 5 * time.Second
 	// catchUpChunk is the most events that a catch-up reads at once.
 	catchUpChunk = 256
@@ -58,9 +58,9 @@ type catchUpEnd struct {
 	complete int64
 }
 
-// joinCatchUp returns a catch-up that has everything after a position, and the place of the position in
-// it; nil if there is none and no more may be begun. The caller counts as a reader of it until
-// Detach.
+// joinCatchUp returns a catch-up that has everything after a position, and the place of the
+// position in it; nil if there is none and no more may be begun. The caller counts as a reader of
+// it until Detach.
 func (f *Feed) joinCatchUp(org string, at Position) (p *catchUp, number uint64, times []int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,8 +80,8 @@ func (f *Feed) joinCatchUp(org string, at Position) (p *catchUp, number uint64, 
 	return p, 0, slices.Clone(at.Times)
 }
 
-// dropCatchUps removes the catchUps that have had no reader since before. Readers join under f.mu, so
-// none can join in between.
+// dropCatchUps removes the catchUps that have had no reader since before. Readers join under f.mu,
+// so none can join in between.
 func (f *Feed) dropCatchUps(before time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,8 +104,8 @@ func (p *catchUp) closeIdle(before time.Time) bool {
 	return idle
 }
 
-// join finds a position in the catch-up. ok is false if the catch-up does not have everything after it, or
-// nothing else.
+// join finds a position in the catch-up. ok is false if the catch-up does not have everything after
+// it, or nothing else.
 func (p *catchUp) join(at Position) (number uint64, times []int64, ok bool) {
 	if number, times, ok = p.find(at); !ok {
 		return 0, nil, false

@@ -20,15 +20,16 @@
 // All readers of an organization in one process share a ring of the newest events, each encoded
 // once. It is opened by the first reader and kept for a while after the last, and receives the
 // commits of the journals, which this process follows anyway. A reader behind the ring needs a
-// merge of the logs of the hubs that have newer records, by time. A merge reads their events through
-// the cache of package feed, which all readers share, and keeps of each hub only where to read on.
+// merge of the logs of the hubs that have newer records, by time. A merge reads their events
+// through the cache of package feed, which all readers share, and keeps of each hub only where to
+// read on.
 //
-// Streams behind the ring that follow all hubs share a catch-up: one merge, of which a window of the
-// newest events is kept, each encoded once. So readers that reconnect at once, as after a restart,
-// cost one reading of the logs; with a merge each, a hundred of them took three times the CPU. A
-// reader that is too slow for the window begins another catch-up or, if there are maxCatchUps, a
-// merge of its own. So do readers of some hubs, and pages. A page that ends in the middle of its
-// merge leaves it for the next page.
+// Streams behind the ring that follow all hubs share a catch-up: one merge, of which a window of
+// the newest events is kept, each encoded once. So readers that reconnect at once, as after a
+// restart, cost one reading of the logs; with a merge each, a hundred of them took three times the
+// CPU. A reader that is too slow for the window begins another catch-up or, if there are
+// maxCatchUps, a merge of its own. So do readers of some hubs, and pages. A page that ends in the
+// middle of its merge leaves it for the next page.
 //
 // Filters choose events, not positions: the position of a filtered reader moves on with what was
 // filtered out.
@@ -53,9 +54,9 @@
 //
 // # Memory
 //
-// The rings and the catchUps share the budget of package feed's tails. Each is also bounded in events. At
-// most mergeSlots readers hold the events of a merge at once. A waiting merge takes about 200 bytes
-// a hub.
+// The rings and the catchUps share the budget of package feed's tails. Each is also bounded in
+// events. At most mergeSlots readers hold the events of a merge at once. A waiting merge takes
+// about 200 bytes a hub.
 //
 // # Named readers
 //

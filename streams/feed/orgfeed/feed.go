@@ -156,8 +156,8 @@ func (f *Feed) withMergeSlot(ctx context.Context, do func() error) error {
 // that no ring gets are counted here.
 func (f *Feed) Wants(r *journal.Record) bool { return f.ringFor(r) != nil }
 
-// ringFor returns the ring that an event belongs to. If there is none, it returns nil and counts the
-// event.
+// ringFor returns the ring that an event belongs to. If there is none, it returns nil and counts
+// the event.
 func (f *Feed) ringFor(r *journal.Record) *ring {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

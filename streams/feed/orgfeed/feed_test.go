@@ -217,8 +217,8 @@ func TestGapAfterFailedRead(t *testing.T) {
 	}
 }
 
-// A feed.gap came for each entry of a log before its reset, if the time of the last one was not known
-// when the first one was read.
+// A feed.gap came for each entry of a log before its reset, if the time of the last one was not
+// known when the first one was read.
 func TestOneGapForAReset(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})

@@ -93,8 +93,8 @@ func (r *ring) after(number uint64, filter *domain.EventFilter) (following, mark
 	return following, mark
 }
 
-// after returns how many events the catch-up has or will have from a number on, and the number of the
-// ring's first entry after them.
+// after returns how many events the catch-up has or will have from a number on, and the number of
+// the ring's first entry after them.
 func (p *catchUp) after(number uint64) (following, next uint64) {
 	p.Lock()
 	defer p.Unlock()

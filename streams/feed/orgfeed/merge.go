@@ -45,8 +45,8 @@ type mergedLog struct {
 	// gaps come before the log's own events.
 	gaps []gap
 	// events begins with the log's next event, which has the sequence seq and the time at. It is
-	// empty while the merge waits, and seq is 0 while that event is not known. number is the event's
-	// number, also then.
+	// empty while the merge waits, and seq is 0 while that event is not known. number is the
+	// event's number, also then.
 	events      []domain.EncodedEvent
 	seq, number uint64
 	at          int64

@@ -28,8 +28,8 @@ type Reader struct {
 	joined bool
 	// number is the number of its next entry.
 	number uint64
-	// times are the times of the ring or the catch-up before that entry. They differ from those of pos if
-	// the position came from a process that received the events in another order.
+	// times are the times of the ring or the catch-up before that entry. They differ from those of
+	// pos if the position came from a process that received the events in another order.
 	times []int64
 	// more reports that Next has left events that are there.
 	more bool
@@ -234,8 +234,8 @@ func (b *batch) read(ctx context.Context) error {
 	return nil
 }
 
-// fallBehind makes the reader go on behind the ring: with a catch-up or, if it reads only some hubs or
-// a page, with a merge of its own.
+// fallBehind makes the reader go on behind the ring: with a catch-up or, if it reads only some hubs
+// or a page, with a merge of its own.
 func (b *batch) fallBehind(ctx context.Context) (err error) {
 	r := b.reader
 	if b.frames && r.filter.HasAllHubs() && !r.fresh {
@@ -339,8 +339,8 @@ func (b *batch) addEntries(ctx context.Context, entries []entry) error {
 	return nil
 }
 
-// addEntry adds the next entry, if it is chosen, and moves the position. After an error the position
-// is where it was, so that the next call tries the entry again.
+// addEntry adds the next entry, if it is chosen, and moves the position. After an error the
+// position is where it was, so that the next call tries the entry again.
 func (b *batch) addEntry(ctx context.Context, e *entry) error {
 	r := b.reader
 	access, state, err := r.feed.access(ctx, r.ring.org, e)
@@ -436,9 +436,10 @@ func (b *batch) addMerged(e *domain.EncodedEvent) {
 	b.add(event)
 }
 
-// formerGap returns feed.gap if an entry is the last one of a log before its reset, and nil otherwise.
-// The other entries are left out: the gap stands for all of them, at the place where a merge has it.
-// Where it is not known which entry is the last one, the gap stands at the first, and comes once.
+// formerGap returns feed.gap if an entry is the last one of a log before its reset, and nil
+// otherwise. The other entries are left out: the gap stands for all of them, at the place where a
+// merge has it. Where it is not known which entry is the last one, the gap stands at the first, and
+// comes once.
 func (b *batch) formerGap(
 	ctx context.Context, e *entry, epoch domain.Epoch,
 ) (*domain.EncodedEvent, error) {

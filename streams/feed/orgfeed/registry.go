@@ -192,8 +192,8 @@ func (r *Registry) removeOld(o *org, now time.Time) {
 	}
 }
 
-// Page returns up to limit readers of an organization after an id, in the order of their ids. Behind
-// is nil where it is not known. Errors are those of ctx, and service_unavailable.
+// Page returns up to limit readers of an organization after an id, in the order of their ids.
+// Behind is nil where it is not known. Errors are those of ctx, and service_unavailable.
 func (r *Registry) Page(
 	ctx context.Context, orgID string, limit int, after *domain.FeedReaderID,
 ) (page domain.Page[domain.FeedReader], err error) {

@@ -87,8 +87,8 @@ func (r *Registry) due(now time.Time) (ids []string) {
 	return ids
 }
 
-// hasGrown reports whether events were stored since the count of a reader of the feed that can still
-// read them. The caller must hold r.mu.
+// hasGrown reports whether events were stored since the count of a reader of the feed that can
+// still read them. The caller must hold r.mu.
 func (r *Registry) hasGrown(o *org, now time.Time) bool {
 	for e := o.newest.Front(); e != nil; e = e.Next() {
 		seen := e.Value.(*reader)

@@ -125,8 +125,8 @@ func (r *ring) from(number uint64) (entries []entry, confirmed int64, ok bool, e
 	return entries, r.confirmed, ok, nil
 }
 
-// wait returns a channel that is closed when the ring has an entry with that number or has ended; it
-// is closed already if there is more to read.
+// wait returns a channel that is closed when the ring has an entry with that number or has ended;
+// it is closed already if there is more to read.
 func (r *ring) wait(number uint64, more bool) <-chan struct{} {
 	r.Lock()
 	defer r.Unlock()

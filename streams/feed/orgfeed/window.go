@@ -26,8 +26,8 @@ func (w *window) init(f *Feed, start []int64) {
 }
 
 // find returns the number of the first entry that a reader at a position may not have, and the
-// times of the window before that entry. ok is false if the window no longer has all events after the
-// position.
+// times of the window before that entry. ok is false if the window no longer has all events after
+// the position.
 func (w *window) find(p Position) (number uint64, times []int64, ok bool) {
 	w.Lock()
 	defer w.Unlock()

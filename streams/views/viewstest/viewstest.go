@@ -19,8 +19,8 @@ import (
 	"hubcloud/streams/views"
 )
 
-// Open returns a Journal that runs until the test ends or stop is called. It also writes the journal
-// and the views, unless another Journal on the same broker does.
+// Open returns a Journal that runs until the test ends or stop is called. It also writes the
+// journal and the views, unless another Journal on the same broker does.
 func Open(
 	t testing.TB, conns *streams.Conns, retention time.Duration,
 ) (j *journal.Journal, stop func()) {

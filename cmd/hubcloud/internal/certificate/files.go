@@ -31,7 +31,8 @@ type Files struct {
 
 // FilesConfig configures Files. Every field is required.
 type FilesConfig struct {
-	// Certificate is the path of the certificate and its chain (PEM), Key the path of its key (PEM).
+	// Certificate is the path of the certificate and its chain (PEM), Key the path of its key
+	// (PEM).
 	Certificate, Key string
 	// Expiry is called with the end of each certificate that comes into use.
 	Expiry func(time.Time)

@@ -127,8 +127,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 	}
 }
 
-// The service did not start with an expired certificate, so hubs and their events were cut off from it
-// too. It starts, says so, and uses the next one.
+// The service did not start with an expired certificate, so hubs and their events were cut off from
+// it too. It starts, says so, and uses the next one.
 func TestExpiredCertificateIsUsedAtTheStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -115,8 +115,8 @@ func (f outputFlags) show(w io.Writer, value any, format string, args ...any) er
 	return err
 }
 
-// list prints items: with --json an object per line, each as soon as it is there, otherwise a table.
-// An empty cell shows as a dash. It ends with the first error of items.
+// list prints items: with --json an object per line, each as soon as it is there, otherwise a
+// table. An empty cell shows as a dash. It ends with the first error of items.
 func list[T any](
 	w io.Writer, f outputFlags, items iter.Seq2[T, error], header []string, cells func(T) []string,
 ) error {

@@ -20,9 +20,9 @@ const defaultProfile = "default"
 // errNoProfile reports that there is no profile of a name.
 var errNoProfile = errors.New("no such profile")
 
-// apiProfile is the address of an API and a key for it, as `hubcloud login` was given them. Profiles
-// are in profiles.json in the user's configuration folder, readable by the user only. The file is
-// replaced atomically; of two logins at the same moment, one may be lost.
+// apiProfile is the address of an API and a key for it, as `hubcloud login` was given them.
+// Profiles are in profiles.json in the user's configuration folder, readable by the user only. The
+// file is replaced atomically; of two logins at the same moment, one may be lost.
 type apiProfile struct {
 	Name string `json:"-"`
 	// URL is the base URL of the API, with its version.
@@ -82,7 +82,8 @@ func listProfiles() ([]apiProfile, error) {
 	return all, nil
 }
 
-// saveProfile stores a profile, in place of one with the same name, and returns the path of the file.
+// saveProfile stores a profile, in place of one with the same name, and returns the path of the
+// file.
 func saveProfile(p apiProfile) (path string, err error) {
 	profiles, path, err := readProfiles()
 	if err != nil {
@@ -105,8 +106,8 @@ func removeProfile(name string) error {
 	return writeProfiles(path, profiles)
 }
 
-// readProfiles returns the profiles by name, and the path of their file. A file that others can read
-// is rejected: its keys may be known.
+// readProfiles returns the profiles by name, and the path of their file. A file that others can
+// read is rejected: its keys may be known.
 func readProfiles() (profiles map[string]apiProfile, path string, err error) {
 	if path, err = profilesPath(); err != nil {
 		return nil, "", err

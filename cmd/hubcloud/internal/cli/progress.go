@@ -40,8 +40,8 @@ func newProgress(w io.Writer, quiet bool) *progress {
 	return &progress{w: w, quiet: quiet, terminal: ok && term.IsTerminal(int(file.Fd()))}
 }
 
-// show reports the completed part of the work, 0 to 1, unless a report with the same title was shown
-// a moment ago.
+// show reports the completed part of the work, 0 to 1, unless a report with the same title was
+// shown a moment ago.
 func (p *progress) show(title string, part float64, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

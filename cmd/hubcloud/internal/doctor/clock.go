@@ -8,9 +8,9 @@ import (
 	"hubcloud/streams"
 )
 
-// checkClock compares this machine's clock with the clocks of the broker's servers, the database and
-// the file system, and with earlier time stamps. It asks no time server, so it cannot say which clock
-// is right.
+// checkClock compares this machine's clock with the clocks of the broker's servers, the database
+// and the file system, and with earlier time stamps. It asks no time server, so it cannot say which
+// clock is right.
 func checkClock(_ context.Context, t *target, f *findings) {
 	compared := 0
 	compare := func(who string, theirs, before, after time.Time) {

@@ -13,8 +13,8 @@ import (
 	"hubcloud/streams/outbox"
 )
 
-// checkMail connects and logs in to the mail server as a delivery does, without sending a mail. When
-// the password is unknown, it stops before the login.
+// checkMail connects and logs in to the mail server as a delivery does, without sending a mail.
+// When the password is unknown, it stops before the login.
 func checkMail(ctx context.Context, t *target, f *findings) {
 	url := t.SMTPURL
 	if url == "" && t.Started != nil {

@@ -77,8 +77,8 @@ func New(cfg Config) (*Forwarder, error) {
 	return f, nil
 }
 
-// Run forwards until ctx ends, which is no error, the receiver answers 410 (webhook.ErrGone), the feed ends
-// with an error, or a position cannot be saved.
+// Run forwards until ctx ends, which is no error, the receiver answers 410 (webhook.ErrGone), the
+// feed ends with an error, or a position cannot be saved.
 func (f *Forwarder) Run(ctx context.Context) error {
 	// Without it, a crash before the first delivery would forget where a new reader began.
 	if err := f.save(); err != nil {

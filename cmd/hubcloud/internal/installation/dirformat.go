@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// Format is the number of the data directory's format, which this program writes and reads. Increase
-// it with a change of the stored streams or files that an earlier program would misread, and
-// describe the change in deploy/README.md.
+// Format is the number of the data directory's format, which this program writes and reads.
+// Increase it with a change of the stored streams or files that an earlier program would misread,
+// and describe the change in deploy/README.md.
 const Format = 1
 
 // CheckFormat returns an error if this program does not read the directory. version is the

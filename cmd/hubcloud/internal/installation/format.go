@@ -21,14 +21,13 @@ var ErrNewerFormat = errors.New("the broker's streams have a newer format")
 // broker, which no data directory describes.
 type formatRecord struct {
 	Format int `json:"format"`
-	// Version is the version of the program that wrote the directory last, or was the first to write
-	// this format to the broker.
+	// Version is the version of the program that wrote the directory last, or was the first to
+	// write this format to the broker.
 	Version string `json:"version"`
 }
 
-// CheckFormat returns ErrNewerFormat if the broker has a newer format than this program, of a version,
-// reads. A broker that no replica has used has no record. CheckFormat writes
-// nothing.
+// CheckFormat returns ErrNewerFormat if the broker has a newer format than this program, of a
+// version, reads. A broker that no replica has used has no record. CheckFormat writes nothing.
 func CheckFormat(ctx context.Context, cloud *nats.Conn, version string) error {
 	found, _, err := readFormat(ctx, cloud)
 	if errors.Is(err, jsapi.ErrNoStream) {
@@ -37,9 +36,9 @@ func CheckFormat(ctx context.Context, cloud *nats.Conn, version string) error {
 	return errors.Join(err, found.readableBy(formatRecord{Format, version}))
 }
 
-// RecordFormat records the format of this program as the broker's, unless the broker has that format already. The
-// error is ErrNewerFormat if a newer program was faster. RecordFormat must follow CheckFormat, and
-// come before anything that an earlier program could misread.
+// RecordFormat records the format of this program as the broker's, unless the broker has that
+// format already. The error is ErrNewerFormat if a newer program was faster. RecordFormat must
+// follow CheckFormat, and come before anything that an earlier program could misread.
 func RecordFormat(ctx context.Context, cloud *nats.Conn, version string) error {
 	own := formatRecord{Format, version}
 	for {

@@ -13,8 +13,8 @@ import (
 	"hubcloud/streams/directory"
 )
 
-// putBack creates a directory that is gone, with the events of the source. How many later events are
-// lost is not known. Without a source the directory is empty.
+// putBack creates a directory that is gone, with the events of the source. How many later events
+// are lost is not known. Without a source the directory is empty.
 func (f FillDirectory) putBack(ctx context.Context) (Filled, error) {
 	filled := Filled{Restored: []uint64{}, Lost: []uint64{}, Gone: true}
 	switch {
@@ -43,8 +43,8 @@ func (f FillDirectory) putBack(ctx context.Context) (Filled, error) {
 	})
 }
 
-// consecutive returns the messages with the sequences from 1 on, with the loss recorded where one is
-// missing.
+// consecutive returns the messages with the sequences from 1 on, with the loss recorded where one
+// is missing.
 func (f FillDirectory) consecutive(
 	messages []broker.StoredMessage, filled *Filled,
 ) (events []*nats.Msg, err error) {

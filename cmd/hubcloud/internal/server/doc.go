@@ -8,8 +8,8 @@
 // full. The server is ready once every part is up, the read models contain the directory, and
 // endpoints.json is written.
 //
-// What is started says in which step of the stop it ends: a loop with process.run, anything else with
-// process.atStop. The steps are declared in their order. A loop that returns earlier ends Run with
-// an error that has the loop's name. The stop takes at most ten seconds, and what it cannot finish is
-// as durable as after a kill.
+// What is started says in which step of the stop it ends: a loop with process.run, anything else
+// with process.atStop. The steps are declared in their order. A loop that returns earlier ends Run
+// with an error that has the loop's name. The stop takes at most ten seconds, and what it cannot
+// finish is as durable as after a kill.
 package server

@@ -8,9 +8,9 @@ import (
 	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
-// recordEnd writes to service.json that this process has ended and why, for the doctor. cause is nil
-// when the process was told to stop. It writes nothing while another process uses the directory,
-// and when it cannot write there, which may be the cause.
+// recordEnd writes to service.json that this process has ended and why, for the doctor. cause is
+// nil when the process was told to stop. It writes nothing while another process uses the
+// directory, and when it cannot write there, which may be the cause.
 func recordEnd(cfg Config, cause error, logger *slog.Logger) {
 	dir := installation.Dir(cfg.DataDir)
 	if _, err := os.Stat(cfg.DataDir); err != nil {

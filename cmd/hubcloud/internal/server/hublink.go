@@ -150,7 +150,8 @@ func (s *hubLink) reportUnrecovered() {
 
 // beginLostLog begins a new epoch of a hub's log of which the journal has lost what was after the
 // sequence kept, so that no cursor of a lost event points to one that gets its sequence later. It
-// returns the epoch that has ended, none for a hub without an organization, whose log has no readers.
+// returns the epoch that has ended, none for a hub without an organization, whose log has no
+// readers.
 func (s *hubLink) beginLostLog(
 	ctx context.Context, hub domain.HubID, kept uint64,
 ) (ended domain.EpochID, err error) {

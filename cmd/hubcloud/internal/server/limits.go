@@ -12,8 +12,9 @@ const (
 	// commandsPerHour is how many commands an organization sends at one replica. Each leaves two
 	// records in its hub's log for a day.
 	commandsPerHour = 200_000
-	// changesPerHour is how many changes of sites, hubs, names, keys and roles an organization makes
-	// at one replica: enough to add 50,000 hubs and move each. The directory keeps each for ever.
+	// changesPerHour is how many changes of sites, hubs, names, keys and roles an organization
+	// makes at one replica: enough to add 50,000 hubs and move each. The directory keeps each for
+	// ever.
 	changesPerHour = 120_000
 	// orgsPerAccount is how many organizations a person may own who signs up.
 	orgsPerAccount = 20

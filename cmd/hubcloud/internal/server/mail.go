@@ -103,8 +103,8 @@ func (s *web) mailTransport() (mail.Transport, error) {
 	return mail.NewSMTP(server, nil), nil
 }
 
-// invitationMailer is the directory's Mailer. The directory is opened before the mailer, which needs
-// the public URL and looks up recipients in the directory.
+// invitationMailer is the directory's Mailer. The directory is opened before the mailer, which
+// needs the public URL and looks up recipients in the directory.
 type invitationMailer struct{ *mail.Mailer }
 
 // mailQueue is the outbox as a mail.Queue.

@@ -85,15 +85,16 @@ func startTraces(ctx context.Context, version string, logger *slog.Logger) (trac
 	}, nil
 }
 
-// tracesWanted reports whether the environment names a collector and does not switch the exporter off.
+// tracesWanted reports whether the environment names a collector and does not switch the exporter
+// off.
 func tracesWanted() bool {
 	return firstVariable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "" &&
 		!strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") &&
 		os.Getenv("OTEL_TRACES_EXPORTER") != "none"
 }
 
-// newTraceExporter returns an exporter whose requests have a User-Agent, unless the environment sets
-// another one.
+// newTraceExporter returns an exporter whose requests have a User-Agent, unless the environment
+// sets another one.
 func newTraceExporter(ctx context.Context, userAgent string) (*otlptrace.Exporter, error) {
 	var client otlptrace.Client
 	protocol := firstVariable("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

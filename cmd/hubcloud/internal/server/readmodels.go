@@ -145,8 +145,8 @@ func (s *readModels) directoryGone(err error) error {
 	return finalError{fmt.Errorf("%w: %s", err, how)}
 }
 
-// checkDirectory returns an error if events of the directory are lost: nobody can tell then who owns
-// what, and whose key is revoked, so nothing may be decided.
+// checkDirectory returns an error if events of the directory are lost: nobody can tell then who
+// owns what, and whose key is revoked, so nothing may be decided.
 func (s *readModels) checkDirectory(ctx context.Context) error {
 	holes, err := s.directoryLog.Holes(ctx)
 	if err != nil || len(holes) == 0 {
@@ -230,8 +230,8 @@ func (s *readModels) newDirectory(barrier *replicas.Barrier) *directory.Service 
 	})
 }
 
-// waitForAccess waits until the index of keys and hubs has applied the whole directory log. What the
-// index has from read models of another directory, it has dropped by then.
+// waitForAccess waits until the index of keys and hubs has applied the whole directory log. What
+// the index has from read models of another directory, it has dropped by then.
 func (s *readModels) waitForAccess(ctx context.Context) error {
 	return s.retry(ctx, "the index of keys and hubs", func(ctx context.Context) error {
 		select {
