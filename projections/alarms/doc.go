@@ -1,4 +1,4 @@
-// Package notifier mails members about conditions that need attention, when they begin and when
+// Package alarms mails members about conditions that need attention, when they begin and when
 // they end.
 //
 // The Notifier observes the conditions of all organizations in the read models, every two seconds,

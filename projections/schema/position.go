@@ -1,4 +1,3 @@
-// Package position has a position in a stream that goroutines can wait for.
 package schema
 
 import (
@@ -6,7 +5,7 @@ import (
 	"sync"
 )
 
-// Position is a sequence number that moves forward. Its zero value is at 0. All methods may be
+// Position is a position in a stream that goroutines can wait for. It only moves forward. Its zero value is at 0. All methods may be
 // called concurrently.
 type Position struct {
 	mu sync.Mutex

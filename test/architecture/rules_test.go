@@ -128,8 +128,8 @@ var importRules = []importRule{
 	{
 		packages: "hubbridge/kit/check",
 		allowed: []string{
-			"domain", "hubbridge/protocol", "hubbridge/codec", "hubbridge/identity", "streams",
-			"streams/durablefile",
+			"domain", "hubbridge/protocol", "hubbridge/codec", "hubbridge/identity",
+			"hubbridge/kit/hub", "streams", "streams/durablefile",
 		},
 		reason: "the check plays the service, with the service's own enrolment and decoders",
 	},
@@ -197,7 +197,7 @@ var importRules = []importRule{
 	},
 	{
 		packages: "httpapi/webhook", allowed: []string{}, libraries: []string{},
-		reason: "the command line and the service post events with it",
+		reason: "programs post events with it",
 	},
 
 	{
@@ -246,17 +246,16 @@ var importerRules = []importerRule{
 		[]string{
 			"streams/views", "streams/feed", "streams/backup", "hubbridge", "hubbridge/ingest",
 			"hubbridge/statelog", "projections/projector", "streams/feed/orgfeed",
-			"projections/rebuild", "cmd/hubcloud/internal/operator",
-			"cmd/hubcloud/internal/server",
+			"cmd/hubcloud/internal/operator", "cmd/hubcloud/internal/server",
 		},
-		"others append to hub logs and read them; a rebuild reads the states from the journals",
+		"others append to hub logs and read them",
 	},
 	{
 		"streams/jsapi",
 		[]string{
 			"streams/...", "hubbridge/...", "projections/projector",
 			"cmd/hubcloud/internal/doctor", "cmd/hubcloud/internal/installation",
-			"cmd/hubcloud/internal/operator", "cmd/hubcloud/internal/server",
+			"cmd/hubcloud/internal/server",
 		},
 		"others use the packages that own the streams",
 	},

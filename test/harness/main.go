@@ -28,6 +28,9 @@ func Run(m *testing.M, parallel int) int {
 	}
 	code := m.Run()
 	wholeRun.end()
+	if wholeRun.Failed() {
+		code = max(code, 1)
+	}
 	if dir := built.Load(); dir != nil {
 		os.RemoveAll(*dir)
 	}

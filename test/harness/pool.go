@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -49,12 +50,14 @@ var wholeRun = &runTB{}
 type runTB struct {
 	testing.TB
 
+	failed   atomic.Bool
 	mu       sync.Mutex
 	cleanups []func()
 }
 
+func (r *runTB) Failed() bool { return r.failed.Load() }
+
 func (*runTB) Helper()                  {}
-func (*runTB) Failed() bool             { return false }
 func (*runTB) Context() context.Context { return context.Background() }
 func (*runTB) Output() io.Writer        { return io.Discard }
 
@@ -75,7 +78,11 @@ func (r *runTB) TempDir() string {
 
 func (*runTB) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
 func (*runTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
-func (*runTB) Errorf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+func (r *runTB) Errorf(format string, args ...any) {
+	r.failed.Store(true)
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+}
 
 // end runs the cleanups, the last first.
 func (r *runTB) end() {

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"hubcloud/hubbridge/kit/hub"
 )
 
 const (
-	// maxPacketBytes is the most that the service's broker accepts.
-	maxPacketBytes = 2 << 20
 	// connectLimit is the time for the TLS handshake and CONNECT together.
 	connectLimit = 15 * time.Second
 	// writeLimit is the time for one write.
@@ -25,8 +25,6 @@ const (
 	// maxConnections is how many connections may be open at once.
 	maxConnections = 4
 )
-
-var errPacketSize = errors.New("the packet has more than 2 MiB")
 
 // connection is one MQTT connection of the hub. Its fields are guarded by the Check's mutex, apart
 // from those above written.
@@ -103,7 +101,7 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 		return
 	}
 	reader := bufio.NewReader(conn)
-	first, err := readPacket(reader)
+	first, err := hub.ReadPacket(reader)
 	if stranger || isClosed(err) {
 		// Some TLS clients verify the certificate only after the handshake.
 		c.judgeStranger(first, err, stranger)
@@ -128,7 +126,7 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 	if c.conn == k {
 		c.conn, c.endedAt = nil, time.Now()
 	}
-	if errors.Is(err, errPacketSize) {
+	if errors.Is(err, hub.ErrPacketSize) {
 		c.fail(
 			"message-size", nil, "a packet has more than 2 MiB; the service closes the connection",
 		)
@@ -263,9 +261,9 @@ func (c *Check) readPackets(k *connection, reader *bufio.Reader) error {
 		// keep-alive.
 		limit := min(max(k.keepAlive, time.Second), time.Minute) * 3 / 2
 		_ = k.raw.SetReadDeadline(time.Now().Add(limit)) // fails only for a closed connection
-		p, err := readPacket(reader)
+		p, err := hub.ReadPacket(reader)
 		if err != nil {
-			if errors.Is(err, errPacketSize) {
+			if errors.Is(err, hub.ErrPacketSize) {
 				return err
 			}
 			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
@@ -378,33 +376,4 @@ func connackPacket(code byte) *packets.ConnackPacket {
 	p := packets.NewControlPacket(packets.Connack).(*packets.ConnackPacket)
 	p.ReturnCode = code
 	return p
-}
-
-// readPacket reads a packet of at most maxPacketBytes. The library would allocate what the header
-// of a packet announces, up to 256 MiB.
-func readPacket(reader *bufio.Reader) (p packets.ControlPacket, err error) {
-	defer func() {
-		// The library's decoders index into packets that are too short.
-		if failure := recover(); failure != nil {
-			err = fmt.Errorf("malformed packet: %v", failure)
-		}
-	}()
-	length := 0
-	for i := 1; ; i++ { // the remaining length: MQTT 3.1.1 section 2.2.3
-		header, err := reader.Peek(i + 1)
-		if err != nil {
-			return nil, err
-		}
-		length |= int(header[i]&0x7f) << (7 * (i - 1))
-		if header[i]&0x80 == 0 {
-			break
-		}
-		if i == 4 {
-			return nil, errors.New("malformed packet: its length has more than 4 bytes")
-		}
-	}
-	if length > maxPacketBytes {
-		return nil, errPacketSize
-	}
-	return packets.ReadPacket(reader)
 }

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -103,7 +104,7 @@ func (c *conn) handshake(clientID string, keepAlive time.Duration) error {
 	if err := connect.Write(c.conn); err != nil {
 		return err
 	}
-	p, err := packets.ReadPacket(c.reader)
+	p, err := ReadPacket(c.reader)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,10 @@ func (c *conn) handshake(clientID string, keepAlive time.Duration) error {
 		return fmt.Errorf("received %T, want CONNACK", p)
 	}
 	if connack.ReturnCode != packets.Accepted {
-		return packets.ConnErrors[connack.ReturnCode]
+		return cmp.Or(
+			packets.ConnErrors[connack.ReturnCode],
+			fmt.Errorf("the broker answered CONNECT with the code %d", connack.ReturnCode),
+		)
 	}
 	subscribe := packets.NewControlPacket(packets.Subscribe).(*packets.SubscribePacket)
 	subscribe.MessageID = 1
@@ -122,7 +126,7 @@ func (c *conn) handshake(clientID string, keepAlive time.Duration) error {
 		return err
 	}
 	for {
-		if p, err = packets.ReadPacket(c.reader); err != nil {
+		if p, err = ReadPacket(c.reader); err != nil {
 			return err
 		}
 		publish, ok := p.(*packets.PublishPacket)
@@ -146,7 +150,7 @@ func (c *conn) read() (suffix string, payload []byte, err error) {
 	if len(c.early) > 0 {
 		publish, c.early = c.early[0], c.early[1:]
 	} else {
-		p, err := packets.ReadPacket(c.reader)
+		p, err := ReadPacket(c.reader)
 		if err != nil {
 			return "", nil, err
 		}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -127,8 +128,12 @@ func (c check) run(ctx context.Context, t *target, f *findings) {
 		return
 	}
 	answer, err := t.answer()
-	switch found := answer[c.name]; {
-	case err == nil && found != nil:
+	found := answer[c.name]
+	if err == nil && found == nil {
+		err = errors.New("the service does not report it: it is of another version")
+	}
+	switch {
+	case err == nil:
 		f.merge(found)
 	case c.alone != nil:
 		c.alone(ctx, t, err, f)

@@ -54,14 +54,26 @@ type visit struct {
 }
 
 // Handler returns the handler that answers a doctor with the findings of the service, as JSON: a
-// member for each component. The parameter limits has the Limits.
+// member for each component. The parameter limits has the Limits. Doctors are answered one
+// after the other, since the checks read the whole directory.
 func Handler(s Service) http.Handler {
+	turn := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var limits Limits
 		if err := json.Unmarshal([]byte(r.FormValue("limits")), &limits); err != nil {
 			http.Error(w, "limits: must be the doctor's limits, as JSON", http.StatusBadRequest)
 			return
 		}
+		if err := limits.Validate(); err != nil {
+			http.Error(w, "limits: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		select {
+		case turn <- struct{}{}:
+		case <-r.Context().Done():
+			return
+		}
+		defer func() { <-turn }()
 		w.Header().Set("Content-Type", "application/json")
 		// A client that has gone gets no answer.
 		_ = json.NewEncoder(w).Encode(s.check(r.Context(), limits))
@@ -70,6 +82,7 @@ func Handler(s Service) http.Handler {
 
 // check runs the checks in the service, and returns the findings by component.
 func (s Service) check(ctx context.Context, limits Limits) map[string]*findings {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
 	v := &visit{
@@ -87,7 +100,8 @@ func (s Service) check(ctx context.Context, limits Limits) map[string]*findings 
 			inside = append(inside, c)
 		}
 	}
-	found := runAll(serviceTimeout+grace/2, len(inside), func(i int, f *findings) {
+	left := serviceTimeout + grace/2 - time.Since(began)
+	found := runAll(left, len(inside), func(i int, f *findings) {
 		inside[i].there(ctx, v, f)
 	})
 	all := make(map[string]*findings, len(inside))

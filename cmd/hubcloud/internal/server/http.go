@@ -185,7 +185,7 @@ func (s *web) adminHandler(public httpapi.API) http.Handler {
 	r.Handle(
 		"/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}),
 	)
-	r.Handle(doctor.Path, doctor.Handler(doctor.Service{
+	r.Method(http.MethodGet, doctor.Path, doctor.Handler(doctor.Service{
 		Conns: s.reads, Journals: s.settings.Journals, ExternalBroker: s.cfg.NATSURL != "",
 		OpenFiles: s.files.limit, Connections: s.files.api, HubConnections: s.files.broker,
 		Components: s.health.check, Metrics: s.registry, Directory: s.directoryLog,
