@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Position is a position in a stream that goroutines can wait for. It only moves forward. Its zero value is at 0. All methods may be
-// called concurrently.
+// Position is a position in a stream that goroutines can wait for. It only moves forward. Its zero
+// value is at 0. All methods may be called concurrently.
 type Position struct {
 	mu sync.Mutex
 	at uint64
