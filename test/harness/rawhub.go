@@ -254,7 +254,7 @@ func (h *RawHub) TryConnect(clientID string) error {
 }
 
 // Disconnect ends the connection with a DISCONNECT packet.
-func (h *RawHub) Disconnect() { h.client.Disconnect(50) }
+func (h *RawHub) Disconnect() { h.client.Disconnect(5_000) }
 
 // Publish sends a payload to a topic.
 func (h *RawHub) Publish(topic string, payload []byte) {
