@@ -42,6 +42,8 @@ type CommandRecord struct {
 	// Position is the cursor of the command's first record in the hub's event log: the events that
 	// follow the command come after it.
 	Position string
+	// Seq is the sequence of that record in the hub's stream, as of EncodedEvent.
+	Seq uint64
 	// At is when the command was first sent, by the cloud's clock. Actor sent it.
 	At    time.Time
 	Actor Actor
@@ -53,8 +55,9 @@ type CommandRecord struct {
 
 // LoggedCommand is a record about a command as a hub's event log stores it.
 type LoggedCommand struct {
-	// Position is the cursor of the record.
+	// Position is the cursor of the record, and Seq its sequence in the hub's stream.
 	Position string
+	Seq      uint64
 	// Payload is the record as JSON.
 	Payload []byte
 }

@@ -3,6 +3,7 @@ package portal
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"hubcloud/domain"
@@ -12,9 +13,13 @@ import (
 type reported []domain.ReportedState
 
 func (r reported) States(
-	context.Context, string, domain.StateFilter, int, domain.StatePosition,
+	_ context.Context, _ string, _ domain.StateFilter, limit int, after domain.StatePosition,
 ) (domain.Page[domain.ReportedState], error) {
-	return domain.Page[domain.ReportedState]{Data: r}, nil
+	rest := slices.DeleteFunc(slices.Clone(r), func(s domain.ReportedState) bool {
+		return s.DeviceID < after.DeviceID ||
+			s.DeviceID == after.DeviceID && s.Channel.Endpoint <= after.Endpoint && after.Key != ""
+	})
+	return domain.Page[domain.ReportedState]{Data: rest[:min(limit, len(rest))]}, nil
 }
 
 func (reported) StatesNeedingAttention(

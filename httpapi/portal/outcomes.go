@@ -15,7 +15,7 @@ const (
 	outcomeEvents = 1000
 	// outcomePage is how many of them are read at once.
 	outcomePage = 100
-	// concurrentOutcomes is how many outcomes are searched at once.
+	// concurrentOutcomes is how many hubs' logs are searched at once.
 	concurrentOutcomes = 8
 )
 
@@ -45,51 +45,32 @@ func (p *Portal) outcomesOf(
 ) (outcomes []commandOutcome, reported []json.RawMessage) {
 	outcomes = make([]commandOutcome, len(commands))
 	reported = make([]json.RawMessage, len(commands))
-	var searches errgroup.Group
-	searches.SetLimit(concurrentOutcomes)
+	found := make([]*commandSearch, len(commands))
+	open := map[domain.HubID][]*commandSearch{}
 	for i, command := range commands {
 		if command.Outcome != "accepted" {
 			continue
 		}
-		searches.Go(func() error {
-			outcome, value, err := p.outcomeOf(ctx, command)
-			if err == nil {
-				outcomes[i], reported[i] = p.judge(ctx, command, outcome, value), value
-			}
+		if found[i] = p.outcomes.search(command); !found[i].over {
+			open[command.HubID] = append(open[command.HubID], found[i])
+		}
+	}
+	var hubs errgroup.Group
+	hubs.SetLimit(concurrentOutcomes)
+	for hub, searches := range open {
+		hubs.Go(func() error {
+			p.searchLog(ctx, hub, searches)
 			return nil
 		})
 	}
-	_ = searches.Wait() // without its events the outcome of a command stays unknown
+	_ = hubs.Wait() // without its events the outcome of a command stays unknown
+	for i, search := range found {
+		if search != nil && search.read {
+			reported[i] = search.reported
+			outcomes[i] = p.judge(ctx, commands[i], search.result(p.Now()), search.reported)
+		}
+	}
 	return outcomes, reported
-}
-
-// outcomeOf searches a hub's log for the outcome of a command: only what follows the record of the
-// command in the log counts.
-func (p *Portal) outcomeOf(
-	ctx context.Context, command domain.CommandRecord,
-) (outcome commandOutcome, reported json.RawMessage, err error) {
-	search := newOutcomeSearch(command.DeviceID, command.Key, command.Endpoint, command.Value)
-	after, more := command.Position, true
-	for read := 0; more && !search.final && read < outcomeEvents; {
-		page, err := p.Events.Page(ctx, command.HubID, after, outcomePage)
-		if err != nil {
-			return outcomeUnknown, nil, err
-		}
-		for _, event := range page.Events {
-			search.take(event)
-		}
-		read += len(page.Events)
-		after, more = page.Next, page.HasMore
-	}
-	switch {
-	case search.outcome != outcomePending:
-		return search.outcome, search.reported, nil
-	case more:
-		return outcomeUnknown, nil, nil
-	case p.Now().Sub(command.At) < outcomeTime:
-		return outcomePending, nil, nil
-	}
-	return outcomeNone, nil, nil
 }
 
 // judge returns the outcome of a command after which another number was reported: it is done if the
@@ -123,17 +104,17 @@ func (p *Portal) lastState(
 	ctx context.Context, command domain.CommandRecord,
 ) (state domain.ReportedState) {
 	page, err := p.Reported.States(
-		ctx, command.OrgID, domain.StateFilter{HubID: &command.HubID, Key: &command.Key}, lastStates,
-		domain.StatePosition{},
+		ctx, command.OrgID, domain.StateFilter{HubID: &command.HubID, Key: &command.Key}, 1,
+		domain.StatePosition{
+			HubID: command.HubID, DeviceID: command.DeviceID, Key: command.Key,
+			Endpoint: command.Endpoint - 1, // the channel is the first one after it
+		},
 	)
-	if err != nil {
+	if err != nil || len(page.Data) == 0 {
 		return state // the outcome is shown without it
 	}
-	for _, s := range page.Data {
-		if s.DeviceID == command.DeviceID && s.Channel.Key == command.Key &&
-			s.Channel.Endpoint == command.Endpoint {
-			return s
-		}
+	if s := page.Data[0]; s.DeviceID == command.DeviceID && s.Channel.Endpoint == command.Endpoint {
+		return s
 	}
 	return state
 }

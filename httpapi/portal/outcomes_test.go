@@ -3,6 +3,9 @@ package portal
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,6 +94,55 @@ func TestOutcomes(t *testing.T) {
 				)
 			}
 		})
+	}
+}
+
+// countedReads counts the pages that are read of hub logs.
+type countedReads struct {
+	Events
+	pages atomic.Int64
+}
+
+func (c *countedReads) Page(
+	ctx context.Context, hub domain.HubID, after string, limit int,
+) (domain.EventPage, error) {
+	c.pages.Add(1)
+	return c.Events.Page(ctx, hub, after, limit)
+}
+
+// The log of a hub was read once for each of its commands, on every page and for every card.
+func TestOutcomesReadALogOnce(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, Config{})
+	reads := &countedReads{Events: r.logs}
+	r.live.Events = reads
+	var commands []domain.CommandRecord
+	for i, reports := range [][]string{{locked}, {unlocked, unlocked}, {locked}} {
+		r.append(hubA, "hub.connected", 0, `{}`)
+		page, err := r.logs.Page(t.Context(), hubA, "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commands = append(commands, domain.CommandRecord{
+			ID: strconv.Itoa(i), HubID: hubA, DeviceID: 1, Key: "lock", Value: json.RawMessage("true"),
+			Outcome: "accepted", Position: page.Next, Seq: page.Events[len(page.Events)-1].Seq,
+			At: time.Now(),
+		})
+		r.append(hubA, "channel.desired", 1, locked)
+		for _, report := range reports {
+			r.append(hubA, "channel.observed", 1, report)
+		}
+	}
+	expired := commands[0]
+	expired.ID, expired.Position, expired.Seq = "expired", "no position", 0
+	commands = append(commands, expired)
+	want := []commandOutcome{outcomeDone, outcomeNotDone, outcomeDone, outcomeUnknown}
+	for _, pages := range []int64{2, 1} { // one of them for the position that is not valid
+		reads.pages.Store(0)
+		got, _ := r.live.outcomesOf(t.Context(), commands)
+		if !slices.Equal(got, want) || reads.pages.Load() != pages {
+			t.Errorf("got %q with %d pages, want %q with %d", got, reads.pages.Load(), want, pages)
+		}
 	}
 }
 

@@ -126,6 +126,7 @@ type Portal struct {
 	networks *ratelimit.Limiter[netip.Prefix]
 	open     *sse.Quota // the members' streams
 	metrics  *metrics
+	outcomes outcomeCache
 }
 
 // New returns the portal.

@@ -38,8 +38,8 @@ func (c *Commands) History(
 			i = len(all)
 			all = append(all, domain.CommandRecord{
 				ID: r.CommandID, OrgID: r.OrgID, HubID: r.HubID, DeviceID: r.DeviceID, Key: r.Key,
-				Endpoint: r.Endpoint, Value: r.Value, Position: entry.Position, At: at,
-				Actor: r.Actor,
+				Endpoint: r.Endpoint, Value: r.Value, Position: entry.Position,
+				Seq: entry.Seq, At: at, Actor: r.Actor,
 			})
 		}
 		if r.Type == recordAnswered {

@@ -82,7 +82,7 @@ func (l *Logs) streamedCommands(
 func (l *Logs) loggedCommand(
 	hub domain.HubID, seq uint64, stored time.Time, payload []byte,
 ) domain.LoggedCommand {
-	command := domain.LoggedCommand{Payload: payload}
+	command := domain.LoggedCommand{Seq: seq, Payload: payload}
 	if epoch, err := l.epoch(hub); err == nil {
 		command.Position = cursorAt(epoch, seq, stored.UnixMilli()).String()
 	}

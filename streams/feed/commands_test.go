@@ -47,10 +47,10 @@ func TestCommandsAreFoundAmongEvents(t *testing.T) {
 	}
 	if records, err := f.CommandRecords(t.Context(), hubA, time.Now().Add(time.Minute), 10); err != nil ||
 		len(records) != 0 {
-		t.Errorf("Commands since a later time = %q, %v; want none", records, err)
+		t.Errorf("Commands since a later time = %v, %v; want none", records, err)
 	}
 	if records, err := f.CommandRecords(t.Context(), "hub-none-none-none", begun, 10); err != nil ||
 		len(records) != 0 {
-		t.Errorf("Commands of a hub without a log = %q, %v; want none", records, err)
+		t.Errorf("Commands of a hub without a log = %v, %v; want none", records, err)
 	}
 }

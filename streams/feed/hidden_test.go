@@ -83,7 +83,7 @@ func TestNoReaderSeesStates(t *testing.T) {
 			}
 			commands, err := f.CommandRecords(t.Context(), hubA, time.Now().Add(-time.Hour), 100)
 			if err != nil || len(commands) > 0 {
-				t.Errorf("CommandRecords = %q, %v; want none", commands, err)
+				t.Errorf("CommandRecords = %v, %v; want none", commands, err)
 			}
 			// An append still continues after the last event.
 			if got := f.append(hubA, last, 31, 1); got != end+1 {
