@@ -191,6 +191,36 @@ func (o object) has(name string) bool {
 	return ok
 }
 
+// fields reads the fields of a body one after the other. err is the first error.
+type fields struct {
+	object
+	err error
+}
+
+// readFields reads a body that may have these fields and no others.
+func (req *request) readFields(names ...string) *fields {
+	o, err := req.readObject(names...)
+	return &fields{o, err}
+}
+
+// read returns a field as decode does, the zero value after an error.
+func read[T any](f *fields, name string, decode func(name string) (T, error)) (value T) {
+	if f.err == nil {
+		value, f.err = decode(name)
+	}
+	return value
+}
+
+// text returns a required string.
+func (f *fields) text(name string) string { return read(f, name, f.stringField) }
+
+// require sets an error unless a condition holds or there is an error already.
+func (f *fields) require(ok bool, err error) {
+	if f.err == nil && !ok {
+		f.err = err
+	}
+}
+
 // stringField returns a required string.
 func (o object) stringField(name string) (string, error) {
 	raw, ok := o[name]
@@ -226,15 +256,24 @@ func (o object) nullableString(name string) (*string, error) {
 	return &s, nil
 }
 
-// nullableName returns a required field that is a name, cleaned up, or nil for null.
+// nullableName returns a name, cleaned up, or nil for null and for a field that is absent.
 func (o object) nullableName(name string) (*string, error) {
+	if !o.has(name) {
+		return nil, nil
+	}
 	s, err := o.nullableString(name)
 	if err != nil || s == nil {
 		return nil, err
 	}
 	clean, err := domain.CleanName(name, *s)
+	return &clean, err
+}
+
+// name returns a required name, cleaned up.
+func (o object) name(field string) (string, error) {
+	s, err := o.stringField(field)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return &clean, nil
+	return domain.CleanName(field, s)
 }

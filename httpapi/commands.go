@@ -19,11 +19,7 @@ type commandBody struct {
 // sendCommand sends a command to a hub and answers 202 with the channel. It rejects invalid bodies
 // and values itself. For an unknown channel key it asks the hub whether the device has such a
 // channel (rejectKey).
-func (a *api) sendCommand(req *request) error {
-	hub, device, err := a.ownDevice(req)
-	if err != nil {
-		return err
-	}
+func (a *api) sendCommand(req *request, hub domain.HubID, device int64) (err error) {
 	command := domain.Command{OrgID: req.key.OrgID, HubID: hub, DeviceID: device}
 	if command.IdempotencyKey, err = idempotencyKey(req.http.Header); err != nil {
 		return err
@@ -56,21 +52,13 @@ func (a *api) sendCommand(req *request) error {
 
 // readCommand reads the body into command, with the value unchecked.
 func (req *request) readCommand(command *domain.Command) (endpointGiven bool, err error) {
-	body, err := req.readObject("key", "value", "endpoint")
-	if err != nil {
-		return false, err
-	}
-	if command.Key, err = body.stringField("key"); err != nil {
-		return false, err
-	}
-	if !body.has("value") {
-		return false, invalid("value: is required")
-	}
-	command.Value = body["value"]
+	body := req.readFields("key", "value", "endpoint")
+	command.Key, command.Value = body.text("key"), body.object["value"]
+	body.require(body.has("value"), invalid("value: is required"))
 	if body.has("endpoint") {
-		command.Endpoint, err = body.count("endpoint")
+		command.Endpoint = read(body, "endpoint", body.count)
 	}
-	return body.has("endpoint"), err
+	return body.has("endpoint"), body.err
 }
 
 // rejectKey returns the error for a channel key that commands do not know. If the device has a

@@ -1,9 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"hubcloud/domain"
 )
@@ -136,23 +136,16 @@ func nameOf(d domain.Device, label domain.DeviceLabel) string {
 // listDevices answers with the hub's devices and a cursor of the hub's log from before the hub was
 // asked. Events after the cursor include every change that the list does not show, so a resync
 // needs no other request.
-func (a *api) listDevices(req *request) error {
-	hub, err := a.ownHub(req)
-	if err != nil {
-		return err
-	}
+func (a *api) listDevices(req *request, hub domain.HubID) error {
 	waitForLabels := a.readLabels(req, hub)
 	cursor, err := a.Events.EndCursor(req.ctx, hub)
 	var devices []domain.Device
 	if err == nil {
 		devices, err = a.Devices.List(req.ctx, hub)
 	}
-	labels, labelsErr := waitForLabels()
+	labels, err := waitForLabels(err)
 	if err != nil {
 		return err
-	}
-	if labelsErr != nil {
-		return labelsErr
 	}
 	body := struct {
 		Data []deviceBody[listedChannel] `json:"data"`
@@ -164,34 +157,17 @@ func (a *api) listDevices(req *request) error {
 	return req.writeJSON(http.StatusOK, body)
 }
 
-func (a *api) getDevice(req *request) error {
-	hub, id, err := a.ownDevice(req)
-	if err != nil {
-		return err
-	}
+func (a *api) getDevice(req *request, hub domain.HubID, id int64) error {
 	waitForLabels := a.readLabels(req, hub)
 	device, err := a.Devices.Get(req.ctx, hub, id)
-	labels, labelsErr := waitForLabels()
-	if err != nil {
-		return err
-	}
-	if labelsErr != nil {
-		return labelsErr
-	}
-	return req.writeJSON(http.StatusOK, newDeviceBody(device, labels[id], newFullChannel))
+	labels, err := waitForLabels(err)
+	return req.answer(http.StatusOK, newDeviceBody(device, labels[id], newFullChannel), err)
 }
 
 // updateDevice asks the hub first: a name for a device that does not exist would apply to the next
 // device with that id.
-func (a *api) updateDevice(req *request) error {
-	hub, id, err := a.ownDevice(req)
-	if err != nil {
-		return err
-	}
-	body, err := req.readObject("name", "room")
-	if err != nil {
-		return err
-	}
+func (a *api) updateDevice(req *request, hub domain.HubID, id int64) error {
+	body := req.readFields("name", "room")
 	change := domain.LabelDevice{
 		OrgID:    req.key.OrgID,
 		HubID:    hub,
@@ -199,64 +175,32 @@ func (a *api) updateDevice(req *request) error {
 		SetName:  body.has("name"),
 		SetRoom:  body.has("room"),
 	}
-	if change.SetName {
-		if change.Name, err = body.nullableName("name"); err != nil {
-			return err
-		}
-	}
-	if change.SetRoom {
-		if change.Room, err = body.nullableName("room"); err != nil {
-			return err
-		}
-	}
-	if !change.SetName && !change.SetRoom {
-		return invalid("body: must have name, room, or both")
+	change.Name = read(body, "name", body.nullableName)
+	change.Room = read(body, "room", body.nullableName)
+	body.require(change.SetName || change.SetRoom, invalid("body: must have name, room, or both"))
+	if body.err != nil {
+		return body.err
 	}
 	device, err := a.Devices.Get(req.ctx, hub, id)
 	if err != nil {
 		return err
 	}
 	label, err := a.Directory.LabelDevice(req.ctx, req.origin(), change)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(
-		http.StatusOK, labelBody{ID: id, Name: nameOf(device, label), Room: label.Room},
+	return req.answer(
+		http.StatusOK, labelBody{ID: id, Name: nameOf(device, label), Room: label.Room}, err,
 	)
 }
 
-func (a *api) forgetDevice(req *request) error {
-	hub, id, err := a.ownDevice(req)
-	if err != nil {
-		return err
-	}
-	if err := a.Devices.Forget(req.ctx, hub, id); err != nil {
-		return err
-	}
-	req.writeNoContent()
-	return nil
-}
-
-// ownDevice returns the hub and the device id of the path, if the hub is the caller's. An id that
-// is not a canonical decimal number is not_found.
-func (a *api) ownDevice(req *request) (domain.HubID, int64, error) {
-	hub, err := a.ownHub(req)
-	if err != nil {
-		return "", 0, err
-	}
-	text := req.http.PathValue("device_id")
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || strconv.FormatInt(id, 10) != text {
-		return "", 0, domain.Errorf(domain.CodeNotFound, "no such device")
-	}
-	return hub, id, nil
+func (a *api) forgetDevice(req *request, hub domain.HubID, id int64) error {
+	return req.answerNothing(a.Devices.Forget(req.ctx, hub, id))
 }
 
 // readLabels starts to read the labels of a hub's devices, while the caller asks the hub. The
-// returned function must be called; it waits for the labels.
+// returned function must be called with the error of that: it waits for the labels, and returns that
+// error or else its own.
 func (a *api) readLabels(
 	req *request, hub domain.HubID,
-) (wait func() (map[int64]domain.DeviceLabel, error)) {
+) (wait func(asked error) (map[int64]domain.DeviceLabel, error)) {
 	var labels map[int64]domain.DeviceLabel
 	var err error
 	var panicked any
@@ -266,11 +210,11 @@ func (a *api) readLabels(
 		defer func() { panicked = recover() }()
 		labels, err = a.ReadModels.DeviceLabels(req.ctx, req.key.OrgID, hub)
 	}()
-	return func() (map[int64]domain.DeviceLabel, error) {
+	return func(asked error) (map[int64]domain.DeviceLabel, error) {
 		<-done
 		if panicked != nil {
 			panic(panicked) // request.end recovers
 		}
-		return labels, err
+		return labels, cmp.Or(asked, err)
 	}
 }

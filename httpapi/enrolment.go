@@ -9,23 +9,14 @@ import (
 // issueCertificate is POST /link/v1/certificates of the hub protocol. It ignores unknown fields, so
 // that newer hubs can send more.
 func (a *api) issueCertificate(req *request) error {
-	body, err := req.readOpenObject()
-	if err != nil {
-		return err
+	object, err := req.readOpenObject()
+	body := &fields{object, err}
+	wanted := protocol.CertificateRequest{
+		Serial: body.text("serial"), Secret: body.text("secret"), CSR: body.text("csr"),
 	}
-	var wanted protocol.CertificateRequest
-	if wanted.Serial, err = body.stringField("serial"); err != nil {
-		return err
-	}
-	if wanted.Secret, err = body.stringField("secret"); err != nil {
-		return err
-	}
-	if wanted.CSR, err = body.stringField("csr"); err != nil {
-		return err
+	if body.err != nil {
+		return body.err
 	}
 	certificate, err := a.Enrolment.Issue(req.ctx, wanted)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusCreated, certificate)
+	return req.answer(http.StatusCreated, certificate, err)
 }

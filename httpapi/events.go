@@ -16,11 +16,7 @@ const (
 )
 
 // readEvents answers with a page of a hub's events.
-func (a *api) readEvents(req *request) error {
-	hub, err := a.ownHub(req)
-	if err != nil {
-		return err
-	}
+func (a *api) readEvents(req *request, hub domain.HubID) error {
 	q, err := req.readQuery()
 	if err != nil {
 		return err

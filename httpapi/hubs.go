@@ -102,38 +102,17 @@ func (a *api) addHub(req *request) error {
 	if err != nil {
 		return err
 	}
-	body, err := req.readObject("serial", "site_id", "name")
-	if err != nil {
-		return err
-	}
-	add := domain.AddHub{OrgID: req.key.OrgID}
-	serial, err := body.stringField("serial")
-	if err != nil {
-		return err
-	}
-	var ok bool
-	if add.HubID, ok = domain.ParseSerial(serial); !ok {
-		return invalid(
-			"serial: must be the one on the hub's label, such as HUB-7K2M-Q4XD-93TA, " +
-				"in any case, " +
-				"with or without dashes and spaces",
-		)
-	}
-	if add.SiteID, err = body.stringField("site_id"); err != nil {
-		return err
-	}
+	body := req.readFields("serial", "site_id", "name")
+	hub, ok := domain.ParseSerial(body.text("serial"))
+	body.require(ok, errBadSerial)
+	add := domain.AddHub{OrgID: req.key.OrgID, HubID: hub, SiteID: body.text("site_id")}
 	if body.has("name") {
-		name, err := body.stringField("name")
-		if err != nil {
-			return err
-		}
-		if name, err = domain.CleanName("name", name); err != nil {
-			return err
-		}
+		name := read(body, "name", body.name)
 		add.Name = &name
 	}
-	if !domain.IsUUID(add.SiteID) {
-		return domain.ErrSiteNotFound()
+	body.require(domain.IsUUID(add.SiteID), domain.ErrSiteNotFound())
+	if body.err != nil {
+		return body.err
 	}
 	return req.answerOnce(
 		http.StatusOK,
@@ -149,70 +128,39 @@ func (a *api) addHub(req *request) error {
 	)
 }
 
-func (a *api) getHub(req *request) error {
-	hub, err := a.ownHub(req)
-	if err != nil {
-		return err
-	}
-	return a.answerHub(req, hub)
+var errBadSerial = invalid(
+	"serial: must be the one on the hub's label, such as HUB-7K2M-Q4XD-93TA, in any case, with or " +
+		"without dashes and spaces",
+)
+
+func (a *api) getHub(req *request, id domain.HubID) error {
+	hub, err := a.ReadModels.Hub(req.ctx, req.key.OrgID, id)
+	return req.answer(http.StatusOK, newHubBody(hub), err)
 }
 
-func (a *api) updateHub(req *request) error {
-	hub, err := a.ownHub(req)
-	if err != nil {
-		return err
-	}
-	body, err := req.readObject("name", "site_id")
-	if err != nil {
-		return err
-	}
+func (a *api) updateHub(req *request, hub domain.HubID) error {
+	body := req.readFields("name", "site_id")
 	change := domain.UpdateHub{OrgID: req.key.OrgID, HubID: hub, SetName: body.has("name")}
-	if change.SetName {
-		if change.Name, err = body.nullableName("name"); err != nil {
-			return err
-		}
-	}
+	change.Name = read(body, "name", body.nullableName)
 	if body.has("site_id") {
-		site, err := body.stringField("site_id")
-		if err != nil {
-			return err
-		}
-		if !domain.IsUUID(site) {
-			return domain.ErrSiteNotFound()
-		}
+		site := body.text("site_id")
+		body.require(domain.IsUUID(site), domain.ErrSiteNotFound())
 		change.SiteID = &site
 	}
-	if !change.SetName && change.SiteID == nil {
-		return invalid("body: must have name, site_id, or both")
+	body.require(
+		change.SetName || change.SiteID != nil, invalid("body: must have name, site_id, or both"),
+	)
+	if body.err != nil {
+		return body.err
 	}
 	state, err := a.Directory.UpdateHub(req.ctx, req.origin(), change)
 	if err != nil {
 		return err
 	}
 	changed, err := a.changedHub(req.ctx, req.key.OrgID, state)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusOK, changed)
+	return req.answer(http.StatusOK, changed, err)
 }
 
-func (a *api) resetLink(req *request) error {
-	hub, err := a.ownHub(req)
-	if err != nil {
-		return err
-	}
-	if err := a.Directory.ResetLink(req.ctx, req.origin(), req.key.OrgID, hub); err != nil {
-		return err
-	}
-	req.writeNoContent()
-	return nil
-}
-
-// answerHub answers with the hub from the read models.
-func (a *api) answerHub(req *request, id domain.HubID) error {
-	hub, err := a.ReadModels.Hub(req.ctx, req.key.OrgID, id)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusOK, newHubBody(hub))
+func (a *api) resetLink(req *request, hub domain.HubID) error {
+	return req.answerNothing(a.Directory.ResetLink(req.ctx, req.origin(), req.key.OrgID, hub))
 }

@@ -30,10 +30,7 @@ func (a *api) listInvitations(req *request) error {
 		return err
 	}
 	page, err := a.ReadModels.Invitations(req.ctx, req.key.OrgID, limit, after, req.start)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusOK, listOf(page, newInvitationBody))
+	return req.answer(http.StatusOK, listOf(page, newInvitationBody), err)
 }
 
 func (a *api) createInvitation(req *request) error {
@@ -41,19 +38,13 @@ func (a *api) createInvitation(req *request) error {
 	if err != nil {
 		return err
 	}
-	body, err := req.readObject("email", "role")
-	if err != nil {
-		return err
-	}
-	email, err := body.stringField("email")
-	if err != nil {
-		return err
-	}
-	role := domain.RoleMember
+	body := req.readFields("email", "role")
+	email, role := body.text("email"), domain.RoleMember
 	if body.has("role") {
-		if role, err = body.role("role"); err != nil {
-			return err
-		}
+		role = read(body, "role", body.role)
+	}
+	if body.err != nil {
+		return body.err
 	}
 	input := struct {
 		Email string
@@ -72,14 +63,6 @@ func (a *api) createInvitation(req *request) error {
 	)
 }
 
-func (a *api) revokeInvitation(req *request) error {
-	id := req.http.PathValue("invitation_id")
-	if !domain.IsUUID(id) {
-		return domain.ErrInvitationNotFound()
-	}
-	if err := a.Directory.RevokeInvitation(req.ctx, req.origin(), req.key.OrgID, id); err != nil {
-		return err
-	}
-	req.writeNoContent()
-	return nil
+func (a *api) revokeInvitation(req *request, id string) error {
+	return req.answerNothing(a.Directory.RevokeInvitation(req.ctx, req.origin(), req.key.OrgID, id))
 }

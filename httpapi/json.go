@@ -112,8 +112,21 @@ func (req *request) writeBody(status int, body []byte) {
 	_, _ = req.Write(body) // fails only if the client has gone
 }
 
-// writeNoContent answers 204.
-func (req *request) writeNoContent() { req.WriteHeader(http.StatusNoContent) }
+// answer answers with body as JSON, unless there is an error.
+func (req *request) answer(status int, body any, err error) error {
+	if err != nil {
+		return err
+	}
+	return req.writeJSON(status, body)
+}
+
+// answerNothing answers 204, unless there is an error.
+func (req *request) answerNothing(err error) error {
+	if err == nil {
+		req.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
 
 // maxPooledBytes is the largest capacity of a buffer that is kept for reuse.
 const maxPooledBytes = 256 << 10

@@ -29,63 +29,26 @@ func (a *api) listMembers(req *request) error {
 		return err
 	}
 	page, err := a.ReadModels.Members(req.ctx, req.key.OrgID, limit, after)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusOK, listOf(page, newMemberBody))
+	return req.answer(http.StatusOK, listOf(page, newMemberBody), err)
 }
 
-func (a *api) getMember(req *request) error {
-	id, err := memberPath(req)
-	if err != nil {
-		return err
-	}
+func (a *api) getMember(req *request, id string) error {
 	member, err := a.ReadModels.Member(req.ctx, req.key.OrgID, id)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusOK, newMemberBody(member))
+	return req.answer(http.StatusOK, newMemberBody(member), err)
 }
 
-func (a *api) updateMember(req *request) error {
-	id, err := memberPath(req)
-	if err != nil {
-		return err
-	}
-	body, err := req.readObject("role")
-	if err != nil {
-		return err
-	}
-	role, err := body.role("role")
-	if err != nil {
-		return err
+func (a *api) updateMember(req *request, id string) error {
+	body := req.readFields("role")
+	role := read(body, "role", body.role)
+	if body.err != nil {
+		return body.err
 	}
 	member, err := a.Directory.ChangeRole(req.ctx, req.origin(), req.key.OrgID, id, role)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusOK, newMemberBody(member))
+	return req.answer(http.StatusOK, newMemberBody(member), err)
 }
 
-func (a *api) removeMember(req *request) error {
-	id, err := memberPath(req)
-	if err != nil {
-		return err
-	}
-	if err := a.Directory.RemoveMember(req.ctx, req.origin(), req.key.OrgID, id); err != nil {
-		return err
-	}
-	req.writeNoContent()
-	return nil
-}
-
-// memberPath returns the member id of the path, or not_found if it is not a UUID.
-func memberPath(req *request) (string, error) {
-	id := req.http.PathValue("member_id")
-	if !domain.IsUUID(id) {
-		return "", domain.ErrMemberNotFound()
-	}
-	return id, nil
+func (a *api) removeMember(req *request, id string) error {
+	return req.answerNothing(a.Directory.RemoveMember(req.ctx, req.origin(), req.key.OrgID, id))
 }
 
 // role returns a required role. It accepts owner, which Directory rejects as forbidden rather than

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 
 	"hubcloud/domain"
@@ -16,11 +15,7 @@ type windowBody struct {
 
 // openPairing opens the pairing window, in which one device can join. Only the hub can judge the
 // device's setup code.
-func (a *api) openPairing(req *request) error {
-	hub, err := a.ownHub(req)
-	if err != nil {
-		return err
-	}
+func (a *api) openPairing(req *request, hub domain.HubID) error {
 	body, err := req.readOptionalObject("setup_code")
 	if err != nil {
 		return err
@@ -37,38 +32,20 @@ func (a *api) openPairing(req *request) error {
 		setupCode = &code
 	}
 	window, err := a.Devices.OpenPairing(req.ctx, hub, setupCode)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusAccepted, windowBody(window))
+	return req.answer(http.StatusAccepted, windowBody(window), err)
 }
-
-func (a *api) closePairing(req *request) error { return a.closeWindow(req, a.Devices.ClosePairing) }
 
 // openRemoval opens the removal window, in which a device leaves when its button is pressed.
-func (a *api) openRemoval(req *request) error {
-	hub, err := a.ownHub(req)
-	if err != nil {
-		return err
-	}
+func (a *api) openRemoval(req *request, hub domain.HubID) error {
 	window, err := a.Devices.OpenRemoval(req.ctx, hub)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusAccepted, windowBody(window))
+	return req.answer(http.StatusAccepted, windowBody(window), err)
 }
 
-func (a *api) closeRemoval(req *request) error { return a.closeWindow(req, a.Devices.CloseRemoval) }
+// closePairing and closeRemoval close a window, which need not be open.
+func (a *api) closePairing(req *request, hub domain.HubID) error {
+	return req.answerNothing(a.Devices.ClosePairing(req.ctx, hub))
+}
 
-// closeWindow closes a window, which need not be open.
-func (a *api) closeWindow(req *request, closeAt func(context.Context, domain.HubID) error) error {
-	hub, err := a.ownHub(req)
-	if err != nil {
-		return err
-	}
-	if err := closeAt(req.ctx, hub); err != nil {
-		return err
-	}
-	req.writeNoContent()
-	return nil
+func (a *api) closeRemoval(req *request, hub domain.HubID) error {
+	return req.answerNothing(a.Devices.CloseRemoval(req.ctx, hub))
 }

@@ -27,11 +27,7 @@ type pastChannelBody struct {
 
 // getPastState answers with what the devices of a hub had last reported at an instant, with the
 // names and rooms that are set now.
-func (a *api) getPastState(req *request) error {
-	hub, err := a.ownHub(req)
-	if err != nil {
-		return err
-	}
+func (a *api) getPastState(req *request, hub domain.HubID) error {
 	q, err := req.readQuery()
 	if err != nil {
 		return err
@@ -45,12 +41,9 @@ func (a *api) getPastState(req *request) error {
 	}
 	waitForLabels := a.readLabels(req, hub)
 	past, err := a.PastStates.StateAt(req.ctx, hub, at)
-	labels, labelsErr := waitForLabels()
+	labels, err := waitForLabels(err)
 	if err != nil {
 		return err
-	}
-	if labelsErr != nil {
-		return labelsErr
 	}
 	body := pastStateBody{
 		HubID: hub, At: domain.FormatTime(past.At), KnownFrom: optionalTime(past.KnownFrom),

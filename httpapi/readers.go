@@ -117,8 +117,5 @@ func (a *api) listReaders(req *request) error {
 		after = &id
 	}
 	page, err := a.FeedReaders.Page(req.ctx, req.key.OrgID, limit, after)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusOK, listOf(page, a.newReaderBody))
+	return req.answer(http.StatusOK, listOf(page, a.newReaderBody), err)
 }

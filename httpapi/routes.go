@@ -73,11 +73,14 @@ func (a *api) routes() []*route {
 
 func (a *api) siteRoutes() []*route {
 	const read, write = domain.ScopeSitesRead, domain.ScopeSitesWrite
+	site := func(handle func(*request, string) error) func(*request) error {
+		return onID("site_id", domain.ErrSiteNotFound, handle)
+	}
 	return []*route{
 		keyRoute("GET", "/v1/sites", read, a.listSites, takes("limit", "starting_after")),
 		keyRoute("POST", "/v1/sites", write, a.createSite, readsBody),
-		keyRoute("GET", "/v1/sites/{site_id}", read, a.getSite),
-		keyRoute("PATCH", "/v1/sites/{site_id}", write, a.updateSite, readsBody),
+		keyRoute("GET", "/v1/sites/{site_id}", read, site(a.getSite)),
+		keyRoute("PATCH", "/v1/sites/{site_id}", write, site(a.updateSite), readsBody),
 	}
 }
 
@@ -87,13 +90,13 @@ func (a *api) hubRoutes() []*route {
 	return []*route{
 		keyRoute("GET", "/v1/hubs", read, a.listHubs, takes("limit", "starting_after", "site_id")),
 		keyRoute("POST", "/v1/hubs", write, a.addHub, readsBody),
-		keyRoute("GET", hub, read, a.getHub),
-		keyRoute("PATCH", hub, write, a.updateHub, readsBody),
-		keyRoute("POST", hub+"/reset-link", write, a.resetLink),
-		keyRoute("POST", hub+"/pairing", write, a.openPairing, readsBody, asksHub),
-		keyRoute("DELETE", hub+"/pairing", write, a.closePairing, asksHub),
-		keyRoute("POST", hub+"/removal", write, a.openRemoval, asksHub),
-		keyRoute("DELETE", hub+"/removal", write, a.closeRemoval, asksHub),
+		keyRoute("GET", hub, read, a.onHub(a.getHub)),
+		keyRoute("PATCH", hub, write, a.onHub(a.updateHub), readsBody),
+		keyRoute("POST", hub+"/reset-link", write, a.onHub(a.resetLink)),
+		keyRoute("POST", hub+"/pairing", write, a.onHub(a.openPairing), readsBody, asksHub),
+		keyRoute("DELETE", hub+"/pairing", write, a.onHub(a.closePairing), asksHub),
+		keyRoute("POST", hub+"/removal", write, a.onHub(a.openRemoval), asksHub),
+		keyRoute("DELETE", hub+"/removal", write, a.onHub(a.closeRemoval), asksHub),
 		keyRoute(
 			"GET", "/v1/events", events, a.readOrgEvents, longLived,
 			takes("after", "limit", "wait", "site_id", "hub_id", "type", "part"),
@@ -104,10 +107,10 @@ func (a *api) hubRoutes() []*route {
 		),
 		keyRoute("GET", "/v1/readers", events, a.listReaders, takes("limit", "starting_after")),
 		keyRoute(
-			"GET", hub+"/events", events, a.readEvents, longLived, takes("after", "limit", "wait"),
+			"GET", hub+"/events", events, a.onHub(a.readEvents), longLived, takes("after", "limit", "wait"),
 		),
 		keyRoute(
-			"GET", hub+"/events/stream", events, a.streamEvents, longLived,
+			"GET", hub+"/events/stream", events, a.onHub(a.streamEvents), longLived,
 			takes("after", "positions"),
 		),
 	}
@@ -125,29 +128,34 @@ func (a *api) deviceRoutes() []*route {
 				"available", "observed_before",
 			),
 		),
-		keyRoute("GET", "/v1/hubs/{hub_id}/state", read, a.getPastState, takes("at")),
-		keyRoute("GET", devices, read, a.listDevices, asksHub),
-		keyRoute("GET", device, read, a.getDevice, asksHub),
-		keyRoute("PATCH", device, write, a.updateDevice, readsBody, asksHub),
-		keyRoute("DELETE", device, write, a.forgetDevice, asksHub),
+		keyRoute("GET", "/v1/hubs/{hub_id}/state", read, a.onHub(a.getPastState), takes("at")),
+		keyRoute("GET", devices, read, a.onHub(a.listDevices), asksHub),
+		keyRoute("GET", device, read, a.onDevice(a.getDevice), asksHub),
+		keyRoute("PATCH", device, write, a.onDevice(a.updateDevice), readsBody, asksHub),
+		keyRoute("DELETE", device, write, a.onDevice(a.forgetDevice), asksHub),
 		keyRoute(
-			"POST", device+"/commands", domain.ScopeHubsCommand, a.sendCommand, readsBody, asksHub,
+			"POST", device+"/commands", domain.ScopeHubsCommand, a.onDevice(a.sendCommand), readsBody, asksHub,
 		),
 	}
 }
 
 func (a *api) memberRoutes() []*route {
 	const read, write = domain.ScopeMembersRead, domain.ScopeMembersWrite
+	const member, invitation = "/v1/members/{member_id}", "/v1/invitations/{invitation_id}"
+	on := func(handle func(*request, string) error) func(*request) error {
+		return onID("member_id", domain.ErrMemberNotFound, handle)
+	}
+	revoke := onID("invitation_id", domain.ErrInvitationNotFound, a.revokeInvitation)
 	return []*route{
 		keyRoute("GET", "/v1/members", read, a.listMembers, takes("limit", "starting_after")),
-		keyRoute("GET", "/v1/members/{member_id}", read, a.getMember),
-		keyRoute("PATCH", "/v1/members/{member_id}", write, a.updateMember, readsBody),
-		keyRoute("DELETE", "/v1/members/{member_id}", write, a.removeMember),
+		keyRoute("GET", member, read, on(a.getMember)),
+		keyRoute("PATCH", member, write, on(a.updateMember), readsBody),
+		keyRoute("DELETE", member, write, on(a.removeMember)),
 		keyRoute(
 			"GET", "/v1/invitations", read, a.listInvitations, takes("limit", "starting_after"),
 		),
 		keyRoute("POST", "/v1/invitations", write, a.createInvitation, readsBody),
-		keyRoute("DELETE", "/v1/invitations/{invitation_id}", write, a.revokeInvitation),
+		keyRoute("DELETE", invitation, write, revoke),
 	}
 }
 

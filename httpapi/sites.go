@@ -66,23 +66,12 @@ func (a *api) createSite(req *request) error {
 	)
 }
 
-func (a *api) getSite(req *request) error {
-	id, err := sitePath(req)
-	if err != nil {
-		return err
-	}
+func (a *api) getSite(req *request, id string) error {
 	site, err := a.ReadModels.Site(req.ctx, req.key.OrgID, id)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusOK, newSiteBody(site))
+	return req.answer(http.StatusOK, newSiteBody(site), err)
 }
 
-func (a *api) updateSite(req *request) error {
-	id, err := sitePath(req)
-	if err != nil {
-		return err
-	}
+func (a *api) updateSite(req *request, id string) error {
 	name, err := req.readSiteName()
 	if err != nil {
 		return err
@@ -92,32 +81,13 @@ func (a *api) updateSite(req *request) error {
 		return err
 	}
 	changed, err := a.changedSite(req.ctx, req.key.OrgID, state)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(http.StatusOK, changed)
+	return req.answer(http.StatusOK, changed, err)
 }
 
 // readSiteName reads the body of POST and PATCH, which has only a name. The directory cleans the
 // name too; here it is cleaned so that requests with the same Idempotency-Key whose names differ
 // only in white space are equal.
 func (req *request) readSiteName() (string, error) {
-	body, err := req.readObject("name")
-	if err != nil {
-		return "", err
-	}
-	name, err := body.stringField("name")
-	if err != nil {
-		return "", err
-	}
-	return domain.CleanName("name", name)
-}
-
-// sitePath returns the site id of the path, or not_found if it is not a UUID.
-func sitePath(req *request) (string, error) {
-	id := req.http.PathValue("site_id")
-	if !domain.IsUUID(id) {
-		return "", domain.ErrSiteNotFound()
-	}
-	return id, nil
+	body := req.readFields("name")
+	return read(body, "name", body.name), body.err
 }

@@ -13,11 +13,7 @@ import (
 const streamBatch = 100
 
 // streamEvents streams a hub's events.
-func (a *api) streamEvents(req *request) error {
-	hub, err := a.ownHub(req)
-	if err != nil {
-		return err
-	}
+func (a *api) streamEvents(req *request, hub domain.HubID) error {
 	q, err := req.readQuery()
 	if err != nil {
 		return err
