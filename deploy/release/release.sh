@@ -44,7 +44,7 @@ for platform; do
 		CGO_ENABLED=0 GOOS=$os GOARCH=$ARCH "$go" build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$STAGE/hubcloud" ./cmd/hubcloud
 	fi
 	"$sbom" "$STAGE/hubcloud" "$VERSION" "$DATE" >"$out/$name.cdx.json"
-	cp CHANGELOG.md "$STAGE/"
+	cp CHANGELOG.md LICENSE SECURITY.md "$STAGE/"
 	chmod 0755 "$STAGE/hubcloud"
 	case " $FORMATS " in *" tar.gz "*)
 		tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw -C "$work" -cf - "$name" |
