@@ -5,7 +5,8 @@
 #
 # DIR gets, for each platform, an archive with the static binary and an SBOM (CycloneDX); for Linux also a .deb and a .rpm; and SHA256SUMS.
 #
-# FORMATS names what to make of tar.gz, deb and rpm; by default all. PREBUILT is a binary for all platforms to take in place of a build.
+# FORMATS names what to make of tar.gz, deb and rpm; by default all. PREBUILT is a binary for all platforms to take in place of a build, and
+# COPYRIGHT a file with the licences of what it contains.
 set -eu
 FORMATS=${FORMATS:-tar.gz deb rpm}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -44,6 +45,11 @@ for platform; do
 		CGO_ENABLED=0 GOOS=$os GOARCH=$ARCH "$go" build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$STAGE/hubcloud" ./cmd/hubcloud
 	fi
 	"$sbom" "$STAGE/hubcloud" "$VERSION" "$DATE" >"$out/$name.cdx.json"
+	if [ -n "${COPYRIGHT:-}" ]; then
+		cp "$COPYRIGHT" "$STAGE/copyright"
+	else
+		GOOS=$os GOARCH=$ARCH "$here/licences.sh" "$STAGE/hubcloud" >"$STAGE/copyright"
+	fi
 	cp CHANGELOG.md LICENSE SECURITY.md "$STAGE/"
 	chmod 0755 "$STAGE/hubcloud"
 	case " $FORMATS " in *" tar.gz "*)

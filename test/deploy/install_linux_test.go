@@ -1,7 +1,9 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"os"
 	"os/exec"
@@ -33,12 +35,13 @@ func TestPackageIsInstalled(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
+	licences := copyright(ctx, t)
 	var packages []string
 	for _, version := range []string{"9.0.0", "9.0.1"} {
 		dir := t.TempDir()
 		release := exec.CommandContext(ctx, "../../deploy/release/release.sh", dir, "linux/amd64")
 		release.Env = append(
-			os.Environ(), "VERSION="+version, "FORMATS=deb", "PREBUILT="+harness.Binary(t),
+			os.Environ(), "VERSION="+version, "FORMATS=deb", "PREBUILT="+harness.Binary(t), "COPYRIGHT="+licences,
 		)
 		release.WaitDelay = time.Second
 		if out, err := release.CombinedOutput(); err != nil {
@@ -64,4 +67,34 @@ func TestPackageIsInstalled(t *testing.T) {
 	if err != nil {
 		t.Fatalf("install.sh: %v\n%s", err, out)
 	}
+}
+
+// copyright returns the file of licences that a release of the binary under test contains, after it
+// has checked that each module of the binary has a section.
+func copyright(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	print := exec.CommandContext(ctx, "../../deploy/release/licences.sh", harness.Binary(t))
+	print.WaitDelay = time.Second
+	var problems bytes.Buffer
+	print.Stderr = &problems
+	text, err := print.Output()
+	if err != nil {
+		t.Fatalf("licences.sh: %v: %s", err, problems.Bytes())
+	}
+	info, err := buildinfo.ReadFile(harness.Binary(t))
+	if err != nil || len(info.Deps) < 40 {
+		t.Fatalf("the binary names %d modules, %v", len(info.Deps), err)
+	}
+	for _, module := range info.Deps {
+		if title := module.Path + " " + module.Version; !bytes.Contains(
+			text, []byte("\n"+title+"\n==="),
+		) {
+			t.Errorf("licences.sh: no section %q", title)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "copyright")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

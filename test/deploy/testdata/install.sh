@@ -55,6 +55,7 @@ as() { setpriv --reuid hubcloud --regid hubcloud --clear-groups "$@"; }
 dpkg --install /packages/first.deb
 [ "$(stat -c '%U %a' $data)" = "hubcloud 750" ] || fail "data directory: $(stat -c '%U %a' $data)"
 [ "$(stat -c '%U %a' /etc/hubcloud.env)" = "root 600" ] || fail "hubcloud.env: $(stat -c '%U %a' /etc/hubcloud.env)"
+grep -q "Apache License" /usr/share/doc/hubcloud/copyright || fail "no licences"
 start
 as hubcloud org create --data-dir $data --name Acme --owner-email ann@example.org
 stop
