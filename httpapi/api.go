@@ -8,8 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/ratelimit"
-	"hubcloud/httpapi/sse"
+	"hubcloud/streams/shares"
 )
 
 // API is the handler of everything that the package serves. It is safe for concurrent use.
@@ -27,10 +26,10 @@ type api struct {
 	operatorReadiness *route // answers /readyz on the operators' port
 
 	ready        readiness
-	keyRates     *ratelimit.Limiter[string]
-	addressRates *ratelimit.Limiter[netip.Prefix]
-	streams      *sse.Quota
-	memory       *responseMemory
+	keyRates     *shares.Rate[string]
+	addressRates *shares.Rate[netip.Prefix]
+	streams      *shares.Pool
+	memory       *shares.Pool
 	connections  *connections
 	metrics      *metrics
 	buffers      buffers
@@ -44,19 +43,28 @@ func New(cfg Config) (API, error) {
 	if err := cfg.Validate(); err != nil {
 		return API{}, err
 	}
+	rate := func(name string) shares.RateConfig {
+		return shares.RateConfig{Name: name, PerSecond: cfg.Rate, Burst: cfg.Burst}
+	}
 	a := &api{
 		Config:       cfg,
-		keyRates:     ratelimit.New[string](cfg.Rate, cfg.Burst, cfg.Now()),
-		addressRates: ratelimit.New[netip.Prefix](cfg.Rate, cfg.Burst, cfg.Now()),
+		keyRates:     shares.NewRate[string](cfg.Shares, rate("requests_of_keys"), cfg.Now()),
+		addressRates: shares.NewRate[netip.Prefix](cfg.Shares, rate("requests_of_addresses"), cfg.Now()),
 		wrongMethod:  map[string]*route{},
-		streams:      sse.NewQuota(cfg.StreamsPerKey),
-		metrics:      newMetrics(cfg.Metrics),
+		streams: shares.NewPool(cfg.Shares, shares.PoolConfig{
+			Name: "event_streams", What: "event streams and reads of events are open",
+			Of: "API key", Limits: shares.Limits{
+				Total: int64(cfg.Connections), PerID: int64(cfg.StreamsPerKey),
+			},
+		}),
+		memory: shares.NewPool(cfg.Shares, shares.PoolConfig{
+			Name: "response_bytes", What: "bytes of responses are unread", Of: "API key or address",
+			Limits: shares.Limits{Total: cfg.ResponseBytes, PerID: cfg.ResponseBytesPerKey},
+		}),
+		metrics: newMetrics(cfg.Metrics),
 	}
 	a.connections = newConnections(
 		cfg.Connections, cfg.ConnectionsPerAddress, a.isTrustedProxy, a.metrics.connections,
-	)
-	a.memory = newResponseMemory(
-		cfg.ResponseBytesPerKey, cfg.ResponseBytes, a.metrics.responseBytes,
 	)
 	a.router = a.newRouter()
 	return API{a}, nil
@@ -67,8 +75,8 @@ func (a API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.api.router.Se
 
 // ShareLimits makes the rate limits of keys apply to all replicas on the bus together, until ctx
 // ends. Without ShareLimits they apply to each replica alone.
-func (a API) ShareLimits(ctx context.Context, bus ratelimit.Bus) error {
-	return ratelimit.Share(ctx, a.api.keyRates, bus, a.api.Now)
+func (a API) ShareLimits(ctx context.Context, bus shares.Bus) error {
+	return shares.ShareRate(ctx, a.api.keyRates, bus, a.api.Now)
 }
 
 // ownHub returns the hub of the path if it is the caller's. Other organizations' hubs, unknown hubs

@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
+	"hubcloud/streams/shares"
 	"hubcloud/streams/telemetry"
 )
 
@@ -117,6 +118,8 @@ type Config struct {
 	// at once, and /readyz reports that the process is not ready. If nil, the service never stops.
 	Draining <-chan struct{}
 
+	// Shares reports the limits of the API. If nil, nothing reports them.
+	Shares *shares.Registry
 	// Now is the clock of timestamps and rate limits. Defaults to time.Now.
 	Now func() time.Time
 	// Logger gets one line for each request. Defaults to slog.Default().

@@ -17,7 +17,6 @@ import (
 func (req *request) writePage(
 	events feed, limit int, first domain.EventPage,
 ) (next string, lag domain.FeedLag, err error) {
-	req.owner = req.memoryOwner()
 	if err := req.Reserve(pageBytes(first)); err != nil {
 		return "", lag, err
 	}
@@ -107,7 +106,7 @@ func (p *pageWriter) mustEnd() bool {
 // read reads the next part. It returns false if there is none to be had now.
 func (p *pageWriter) read(part *domain.EventPage) bool {
 	req := p.req
-	size := req.api.memory.chunkSize(req.owner)
+	size := req.chunkSize()
 	req.reserveExactly(0)
 	if err := req.Reserve(size); err != nil {
 		return false

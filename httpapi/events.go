@@ -39,12 +39,12 @@ func (a *api) readFeed(req *request, events feed, q query) error {
 	if err != nil {
 		return err
 	}
-	if err := a.acquireStream(req); err != nil {
+	release, err := a.acquireStream(req)
+	if err != nil {
 		return err
 	}
-	defer a.streams.Release(req.key.ID)
-	req.owner = req.memoryOwner()
-	size := a.memory.chunkSize(req.owner)
+	defer release()
+	size := req.chunkSize()
 	var part domain.EventPage
 	if wait == 0 {
 		part, err = events.Part(req.ctx, after, limit, size, 0)

@@ -15,15 +15,14 @@ import (
 // metrics holds the package's metrics. Labels of routes and methods come from the routing table,
 // never from a client.
 type metrics struct {
-	requests      *prometheus.CounterVec
-	duration      *prometheus.HistogramVec
-	limited       limitedCounters
-	inFlight      prometheus.Gauge
-	streams       prometheus.Gauge
-	longPolls     prometheus.Gauge
-	responseBytes prometheus.Gauge
-	events        prometheus.Counter
-	ended         map[string]prometheus.Counter
+	requests  *prometheus.CounterVec
+	duration  *prometheus.HistogramVec
+	limited   limitedCounters
+	inFlight  prometheus.Gauge
+	streams   prometheus.Gauge
+	longPolls prometheus.Gauge
+	events    prometheus.Counter
+	ended     map[string]prometheus.Counter
 
 	connections connectionMetrics
 }
@@ -132,11 +131,6 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		longPolls: metric.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_long_polls",
 			Help: "Long polls: reads of events that wait for the next event.",
-		}),
-		responseBytes: metric.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_httpapi_answer_bytes",
-			Help: "Bytes of responses that are being sent to clients. A value that stays near " +
-				"32 MiB means that clients do not read.",
 		}),
 		events: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_httpapi_stream_events_total",

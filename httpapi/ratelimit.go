@@ -7,7 +7,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/apierror"
-	"hubcloud/httpapi/ratelimit"
+	"hubcloud/streams/shares"
 )
 
 // countForKey counts the request on the rate limit of its API key.
@@ -27,7 +27,7 @@ func (req *request) countForAddress() error {
 
 // checkAllowance sets the RateLimit header fields. If the allowance is used up, it increments
 // limited and returns rate_limited.
-func (req *request) checkAllowance(a ratelimit.Allowance, limited prometheus.Counter) error {
+func (req *request) checkAllowance(a shares.Allowance, limited prometheus.Counter) error {
 	req.setHeader(slotRateLimit, "RateLimit-Limit", strconv.Itoa(a.Limit))
 	req.setHeader(slotRateRemaining, "RateLimit-Remaining", strconv.Itoa(a.Remaining))
 	req.setHeader(slotRateReset, "RateLimit-Reset", strconv.Itoa(apierror.WholeSeconds(a.Full)))

@@ -39,8 +39,7 @@ type request struct {
 	// key is the API key of the caller, once it has been verified.
 	key domain.KeyAccess
 
-	// reserved is how many bytes of response memory the request holds on the account of owner.
-	owner    memoryOwner
+	// reserved is how many bytes of response memory the request holds.
 	reserved int64
 
 	status int

@@ -2,12 +2,9 @@ package httpapi
 
 import (
 	"net/http"
-	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"hubcloud/domain"
+	"hubcloud/streams/shares"
 )
 
 const (
@@ -23,92 +20,20 @@ const (
 	responseTimeout = 2 * time.Minute
 )
 
-// responseMemory bounds the bytes of responses on their way to clients: the memory that clients
-// hold by not reading. A key gets at most perKey, and an organization at most half of what the
-// others leave of all, so that several organizations together cannot use it up. An organization
-// that holds nothing always gets one response, or one chunk of it, unless the total would exceed
-// twice all.
-type responseMemory struct {
-	perKey, all int64
-	inUse       prometheus.Gauge
-
-	mu      sync.Mutex
-	used    int64
-	usedFor map[string]int64 // by key id, organization and address
-}
-
-func newResponseMemory(perKey, all int64, inUse prometheus.Gauge) *responseMemory {
-	return &responseMemory{perKey: perKey, all: all, inUse: inUse, usedFor: map[string]int64{}}
-}
-
-// memoryOwner is whose account a response's bytes are on: a key and its organization, or an
-// address. All addresses together count as one organization.
-type memoryOwner struct{ key, org string }
-
-func (req *request) memoryOwner() memoryOwner {
+// spender returns whose account the request is on: a key and its organization, or an address.
+func (req *request) spender() shares.Spender {
 	if req.key.ID != "" {
-		return memoryOwner{req.key.ID, "organization " + req.key.OrgID}
+		return shares.Spender{Org: req.key.OrgID, ID: req.key.ID}
 	}
-	return memoryOwner{"address " + addressBlock(req.remote).String(), addresses}
+	return shares.Spender{ID: addressBlock(req.remote).String()}
 }
 
-// addresses stands for the organization of requests without a key.
-const addresses = "addresses"
-
-// errResponseMemory is the error of a key that has used up its response memory.
-var errResponseMemory = domain.RateLimited(
-	time.Second,
-	"clients of this API key leave too many responses unread; read the responses, or "+
-		"request smaller pages",
-)
-
-// acquire counts n more bytes for an owner.
-func (m *responseMemory) acquire(o memoryOwner, n int64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case m.usedFor[o.key]+n > m.perKey:
-		return errResponseMemory
-	case m.usedFor[o.org]+n <= m.share(o):
-		m.count(o, n)
-		return nil
-	case m.usedFor[o.org] == 0 && o.org != addresses && m.used+n <= 2*m.all:
-		m.count(o, n)
-		return nil
-	case o.org == addresses || m.usedFor[o.org] == 0:
-		return domain.Unavailable("clients leave too many responses unread")
-	}
-	return errResponseMemory
-}
-
-// share returns how many bytes an owner's organization may have: half of what the others leave.
-func (m *responseMemory) share(o memoryOwner) int64 {
-	return (m.all - (m.used - m.usedFor[o.org])) / 2
-}
-
-// adjust counts n more bytes, or fewer if n is negative, without regard to the limits.
-func (m *responseMemory) adjust(o memoryOwner, n int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.count(o, n)
-}
-
-func (m *responseMemory) count(o memoryOwner, n int64) {
-	m.used += n
-	m.inUse.Set(float64(m.used))
-	for _, id := range []string{o.key, o.org} {
-		if m.usedFor[id] += n; m.usedFor[id] == 0 {
-			delete(m.usedFor, id)
-		}
-	}
-}
-
-// chunkSize returns how large the next chunk of an owner's response should be: small once half of
-// what the owner may have is in use.
-func (m *responseMemory) chunkSize(o memoryOwner) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.usedFor[o.key] > m.perKey/2 || m.used > m.all/2 || m.usedFor[o.org] > m.share(o)/2 {
+// chunkSize returns how large the next chunk of the request's response should be: small once half
+// of what its spender, or the spender's organization, may have unread is unread.
+func (req *request) chunkSize() int {
+	memory := req.api.memory
+	held, org, share := memory.Held(req.spender())
+	if held > memory.Limits().PerID/2 || org > share/2 {
 		return responseChunkTight
 	}
 	return responseChunk
@@ -121,8 +46,7 @@ func (req *request) Reserve(n int) error {
 	if n <= uncountedBytes {
 		return nil
 	}
-	req.owner = req.memoryOwner()
-	if err := req.api.memory.acquire(req.owner, int64(n)); err != nil {
+	if _, err := req.api.memory.Take(req.spender(), int64(n)); err != nil {
 		req.api.metrics.limited.answers.Inc()
 		return err
 	}
@@ -132,7 +56,7 @@ func (req *request) Reserve(n int) error {
 
 // reserveExactly makes the request's reservation n bytes, without regard to the limits.
 func (req *request) reserveExactly(n int) {
-	req.api.memory.adjust(req.owner, int64(n)-req.reserved)
+	req.api.memory.Adjust(req.spender(), int64(n)-req.reserved)
 	req.reserved = int64(n)
 }
 

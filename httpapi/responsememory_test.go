@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/shares"
 	"hubcloud/streams/streamstest"
 )
 
@@ -23,6 +24,12 @@ const eventsPath = "/v1/hubs/" + string(hubOne) + "/events"
 func (s *service) pageRequest(query string) string {
 	return "GET " + eventsPath + query + " HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer +
 		"\r\n\r\n"
+}
+
+// reserved returns how many bytes of responses the keys of the first organization hold.
+func (s *service) reserved() int64 {
+	_, used, _ := s.api.api.memory.Held(shares.Spender{Org: orgOne})
+	return used
 }
 
 // A page that is written in parts has the same events, cursor and has_more as one written at once,
@@ -81,7 +88,7 @@ func TestPageInParts(t *testing.T) {
 					after, more = page.NextCursor, page.HasMore
 				}
 			}
-			if used := s.api.api.memory.used; used != 0 {
+			if used := s.reserved(); used != 0 {
 				t.Errorf("got %d reserved bytes, want 0", used)
 			}
 		})
@@ -168,8 +175,8 @@ func TestStalledPage(t *testing.T) {
 		}
 		time.Sleep(writeTimeout + time.Second)
 		synctest.Wait()
-		if s.api.api.memory.used != 0 {
-			t.Errorf("got %d reserved bytes, want 0", s.api.api.memory.used)
+		if used := s.reserved(); used != 0 {
+			t.Errorf("got %d reserved bytes, want 0", used)
 		}
 		synctest.Wait()
 		rest, _ := io.Copy(io.Discard, conn)
@@ -214,7 +221,7 @@ func TestSlowPage(t *testing.T) {
 			)
 		}
 		synctest.Wait()
-		if used := s.api.api.memory.used; used != 0 ||
+		if used := s.reserved(); used != 0 ||
 			strings.Contains(s.logged.String(), `"level":"ERROR"`) {
 			t.Errorf("got %d reserved bytes, log %s, want 0 and no error", used, s.logged)
 		}
@@ -227,89 +234,4 @@ type slowly struct{}
 func (slowly) Write(p []byte) (int, error) {
 	time.Sleep(time.Second)
 	return len(p), nil
-}
-
-// One key, and one organization, leave memory for others.
-func TestResponseMemoryIsShared(t *testing.T) {
-	t.Parallel()
-	a := newResponseMemory(100, 400, newMetrics(nil).responseBytes)
-	wantAcquire := func(o memoryOwner, n int64, code domain.Code) {
-		t.Helper()
-		if err := a.acquire(o, n); (err == nil) != (code == "") ||
-			err != nil && domain.CodeOf(err) != code {
-			t.Errorf("%v: got %v, want code %q", o, err, code)
-		}
-	}
-	one, two, three := memoryOwner{"1", "org"}, memoryOwner{"2", "org"}, memoryOwner{"3", "org"}
-	if part := a.chunkSize(one); part != responseChunk {
-		t.Errorf("got part %d, want %d", part, responseChunk)
-	}
-	wantAcquire(one, 90, "")
-	wantAcquire(one, 20, domain.CodeRateLimited)
-	if part := a.chunkSize(one); part != responseChunkTight {
-		t.Errorf("got part %d, want %d", part, responseChunkTight)
-	}
-	wantAcquire(one, 10, "")
-	wantAcquire(two, 100, "")
-	wantAcquire(three, 1, domain.CodeRateLimited)
-	four, keyless := memoryOwner{"4", "other"}, memoryOwner{"address 192.0.2.1/32", addresses}
-	wantAcquire(four, 100, "")
-	wantAcquire(keyless, 51, domain.CodeServiceUnavailable)
-	wantAcquire(keyless, 50, "")
-	wantAcquire(memoryOwner{"address 192.0.2.2/32", addresses}, 1, domain.CodeServiceUnavailable)
-	a.adjust(one, -100)
-	wantAcquire(three, 1, "")
-	a.adjust(two, -100)
-	a.adjust(four, -100)
-	a.adjust(keyless, -50)
-	a.adjust(three, -1)
-	if a.used != 0 || len(a.usedFor) != 0 {
-		t.Errorf("got %d used, %v, want none", a.used, a.usedFor)
-	}
-}
-
-// Two organizations that did not read used to take all response memory, so that all others got
-// errors. Now each gets half of what the others leave, so there is always memory for one more
-// organization, and clients without a key cannot take it all.
-func TestResponseMemoryOfManyOrganizations(t *testing.T) {
-	t.Parallel()
-	for _, attackers := range []int{1, 2, 3, 10} {
-		const all = 32 << 20
-		a := newResponseMemory(8<<20, all, newMetrics(nil).responseBytes)
-		for i := range attackers {
-			for key := range 8 {
-				o := memoryOwner{
-					fmt.Sprintf("key %d of %d", key, i),
-					fmt.Sprintf("organization %d", i),
-				}
-				// as much as it gets
-				for a.acquire(o, responseChunk) == nil || a.acquire(o, uncountedBytes) == nil {
-				}
-			}
-		}
-		for i := range 100 {
-			o := memoryOwner{fmt.Sprintf("address %d", i), addresses}
-			for a.acquire(o, uncountedBytes) == nil {
-			}
-		}
-		victim := memoryOwner{"key of the victim", "victim"}
-		size := int64(a.chunkSize(victim))
-		if err := a.acquire(victim, size); err != nil {
-			t.Errorf(
-				"%d organizations do not read: got %v for a page of %d bytes of another, want nil",
-				attackers, err, size,
-			)
-		}
-		if attackers <= 3 {
-			if err := a.acquire(victim, 256<<10); err != nil {
-				t.Errorf(
-					"%d organizations do not read: got %v for more pages of another, want nil",
-					attackers, err,
-				)
-			}
-		}
-		if a.used > 2*all {
-			t.Errorf("got %d bytes in answers, want at most twice %d", a.used, all)
-		}
-	}
 }

@@ -35,10 +35,11 @@ func (a *api) streamFeed(req *request, events feed, q query) error {
 	if err != nil {
 		return err
 	}
-	if err := a.acquireStream(req); err != nil {
+	release, err := a.acquireStream(req)
+	if err != nil {
 		return err
 	}
-	defer a.streams.Release(req.key.ID)
+	defer release()
 	reader, err := events.Follow(req.ctx, after)
 	if err != nil {
 		return err
@@ -63,17 +64,14 @@ func (a *api) streamFeed(req *request, events feed, q query) error {
 	return nil
 }
 
-// acquireStream counts the request among the event streams and reads of events that its key has
-// open. The caller must release it.
-func (a *api) acquireStream(req *request) error {
-	if a.streams.Acquire(req.key.ID) {
-		return nil
+// acquireStream counts the request among the event streams and reads of events that its key and
+// its organization have open, until release is called.
+func (a *api) acquireStream(req *request) (release func(), err error) {
+	release, err = a.streams.Take(req.spender(), 1)
+	if err != nil {
+		a.metrics.limited.open.Inc()
 	}
-	a.metrics.limited.open.Inc()
-	return domain.RateLimited(
-		time.Second,
-		"too many event streams and reads of events are open with this API key; close some first",
-	)
+	return release, err
 }
 
 // streamStart returns the cursor after which the stream begins, "" for now. Last-Event-ID takes

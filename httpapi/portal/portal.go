@@ -17,8 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/ratelimit"
-	"hubcloud/httpapi/sse"
+	"hubcloud/streams/shares"
 )
 
 // Config configures the portal. Every interface must be set, except where noted.
@@ -89,6 +88,8 @@ type Config struct {
 	Now func() time.Time
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
+	// Shares reports the limits of the portal. If nil, nothing reports them.
+	Shares *shares.Registry
 	// Metrics is where the package registers its metrics. Nil registers none.
 	Metrics prometheus.Registerer
 }
@@ -123,8 +124,8 @@ type Portal struct {
 	pages    *template.Template
 	origins  *http.CrossOriginProtection
 	cookies  cookies
-	networks *ratelimit.Limiter[netip.Prefix]
-	open     *sse.Quota // the members' streams
+	networks *shares.Rate[netip.Prefix]
+	open     *shares.Pool // the members' streams
 	metrics  *metrics
 	outcomes outcomeCache
 }
@@ -134,9 +135,13 @@ func New(cfg Config) *Portal {
 	cfg = cfg.WithDefaults()
 	p := &Portal{
 		Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(),
-		networks: newNetworkLimiter(cfg.LinksPerNetwork, cfg.Now()),
-		open:     sse.NewQuota(cfg.StreamsPerMember),
-		metrics:  newMetrics(cfg.Metrics),
+		networks: newNetworkLimiter(cfg.Shares, cfg.LinksPerNetwork, cfg.Now()),
+		open: shares.NewPool(cfg.Shares, shares.PoolConfig{
+			Name: "portal_streams", What: "pages are open", Of: "member", Limits: shares.Limits{
+				Total: maxStreams, PerID: int64(cfg.StreamsPerMember),
+			},
+		}),
+		metrics: newMetrics(cfg.Metrics),
 	}
 	if public, err := url.Parse(cfg.PublicURL); err == nil && public.Host != "" {
 		p.cookies = cookiesFor(public)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/ratelimit"
+	"hubcloud/streams/shares"
 )
 
 const (
@@ -26,8 +26,10 @@ const (
 )
 
 // newNetworkLimiter returns the limiter of requests for links per network on this replica.
-func newNetworkLimiter(perHour int, now time.Time) *ratelimit.Limiter[netip.Prefix] {
-	return ratelimit.New[netip.Prefix](float64(perHour)/3600, perHour, now)
+func newNetworkLimiter(
+	registry *shares.Registry, perHour int, now time.Time,
+) *shares.Rate[netip.Prefix] {
+	return shares.NewRate[netip.Prefix](registry, shares.Hourly("sign_in_links", perHour), now)
 }
 
 // home redirects to the page that a person most likely wants.

@@ -8,16 +8,16 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/sse"
+	"hubcloud/streams/shares"
 	"hubcloud/streams/telemetry"
 )
 
 // streamBatch is how many events a stream reads at once.
 const streamBatch = 100
 
-// errTooManyStreams rejects a stream beyond StreamsPerMember.
-var errTooManyStreams = domain.RateLimited(
-	5*time.Second, "too many pages are open: close some first",
-)
+// maxStreams is how many streams are open on a replica, of which each organization gets half of
+// what the others leave.
+const maxStreams = 10_000
 
 // streamViewer is the member that reads a stream.
 type streamViewer struct {
@@ -80,10 +80,11 @@ type stream struct {
 func (p *Portal) stream(
 	w http.ResponseWriter, r *http.Request, viewer streamViewer, request streamRequest,
 ) error {
-	if !p.open.Acquire(viewer.MemberID) {
-		return errTooManyStreams
+	release, err := p.open.Take(shares.Spender{Org: viewer.OrgID, ID: viewer.MemberID}, 1)
+	if err != nil {
+		return err
 	}
-	defer p.open.Release(viewer.MemberID)
+	defer release()
 	ctx := r.Context()
 	s := &stream{
 		Portal: p, viewer: viewer, filter: request.filter(), timer: time.NewTimer(0),

@@ -10,6 +10,4 @@
 // Frames of hub events are encoded once, when the event is read from the hub's log (encode.go in
 // package feed), and shared by all streams (domain.EncodedEvent). Send writes them as they are.
 // AppendEvent, AppendLastEventID and AppendKeepalive encode everything else.
-//
-// A Quota bounds how many streams one owner has open.
 package sse

@@ -164,19 +164,3 @@ func TestFrames(t *testing.T) {
 		t.Errorf("frames are %q, want %q", frames, want)
 	}
 }
-
-func TestQuota(t *testing.T) {
-	t.Parallel()
-	q := sse.NewQuota(2)
-	for n, want := range []bool{true, true, false} {
-		if got := q.Acquire("a"); got != want {
-			t.Errorf("Acquire %d of owner a: got %v, want %v", n+1, got, want)
-		}
-	}
-	if !q.Acquire("b") {
-		t.Error("owner b: got a rejection, want only owner a rejected")
-	}
-	if q.Release("a"); !q.Acquire("a") {
-		t.Error("owner a: got a rejection after Release, want a stream")
-	}
-}

@@ -14,7 +14,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/rpc"
-	"hubcloud/streams/allowance"
+	"hubcloud/streams/shares"
 	"hubcloud/streams/telemetry"
 )
 
@@ -43,9 +43,11 @@ type Config struct {
 	Keys *idempotency.Keys
 	// HubTimeout is the timeout of Hubs. Defaults to domain.DefaultHubTimeout.
 	HubTimeout time.Duration
-	// Limiter bounds the calls in flight, together with the callers that wait for them. Defaults to
-	// an rpc.Limiter with default limits.
-	Limiter *rpc.Limiter
+	// Calls bounds the calls in flight, together with the callers that wait for them. Defaults to a
+	// pool with rpc.CallLimits.
+	Calls *shares.Pool
+	// Shares reports PerHour; nil reports nothing.
+	Shares *shares.Registry
 	// Admit returns an error when the disk has no space for that many bytes; the error is the
 	// command's. Outcomes of commands are stored without asking. Defaults to admitting everything.
 	Admit func(bytes int) error
@@ -66,8 +68,8 @@ type Config struct {
 func (c Config) WithDefaults() Config {
 	c.HubTimeout = cmp.Or(c.HubTimeout, domain.DefaultHubTimeout)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	if c.Limiter == nil {
-		c.Limiter = rpc.NewLimiter(rpc.Limits{}, nil)
+	if c.Calls == nil {
+		c.Calls = rpc.NewCallPool(nil, rpc.CallLimits)
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -117,7 +119,7 @@ type Commands struct {
 	hubs    Hubs
 	logs    Logs
 	metrics *metrics
-	sent    *allowance.Hourly // by organization
+	sent    *shares.Rate[string] // by organization
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -136,7 +138,9 @@ func New(logs Logs, hubs Hubs, cfg Config) (*Commands, error) {
 	}
 	return &Commands{
 		cfg: cfg, hubs: hubs, logs: logs, metrics: newMetrics(cfg.Metrics),
-		sent:  allowance.NewHourly(cfg.PerHour),
+		sent: shares.NewRate[string](
+			cfg.Shares, shares.Hourly("commands", cfg.PerHour), cfg.Now(),
+		),
 		calls: make(map[*call]bool), byKey: make(map[callKey]*call),
 	}, nil
 }

@@ -50,6 +50,6 @@
 // once, and both get the same answer.
 //
 // The calls in flight, and the callers that wait for them, are bounded by hub, by organization and
-// in all (rpc.Limiter). A command over a bound is rejected at once with rate_limited, before
+// in all (rpc.CallLimits). A command over a bound is rejected at once with rate_limited, before
 // storage is asked. Close ends all calls.
 package commands

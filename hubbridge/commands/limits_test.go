@@ -90,7 +90,7 @@ func TestSilentHub(t *testing.T) {
 	first := send()
 	streamstest.Eventually(
 		t, "all commands beyond the limit of the hub are rejected",
-		func() bool { return rejected.Load() == many-rpc.DefaultMaxCallsPerHub },
+		func() bool { return rejected.Load() == many-rpc.CallLimits.PerID },
 	)
 	t.Logf(
 		"rejected after %v; another organization's first command took %v", time.Since(began), first,
@@ -105,7 +105,7 @@ func TestSilentHub(t *testing.T) {
 	}
 	p.stop()
 	attack.Wait()
-	if other.Load() != rpc.DefaultMaxCallsPerHub {
-		t.Errorf("%d commands were accepted, want %d", other.Load(), rpc.DefaultMaxCallsPerHub)
+	if other.Load() != rpc.CallLimits.PerID {
+		t.Errorf("%d commands were accepted, want %d", other.Load(), rpc.CallLimits.PerID)
 	}
 }

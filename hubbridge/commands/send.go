@@ -11,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/idempotency"
+	"hubcloud/hubbridge/rpc"
 )
 
 // Send sends a command to its hub and returns the channel from the hub's answer, with the command
@@ -61,16 +62,16 @@ func (c *Commands) Send(
 // admit takes a slot for a command, and one of the commands that its organization may send within
 // an hour. Only the slot is released.
 func (c *Commands) admit(command domain.Command) (release func(), err error) {
-	release, err = c.cfg.Limiter.Acquire(command.OrgID, command.HubID)
+	release, err = c.cfg.Calls.Take(rpc.CallTo(command.OrgID, command.HubID), 1)
 	if err != nil {
 		return nil, err
 	}
-	if wait, ok := c.sent.Take(command.OrgID, c.cfg.Now()); !ok {
+	if a := c.sent.Take(command.OrgID, c.cfg.Now()); !a.Granted {
 		release()
 		return nil, domain.RateLimited(
-			wait,
+			a.Next,
 			"the organization has sent %d commands within an hour; no more are allowed",
-			c.sent.Most(),
+			c.sent.Burst(),
 		)
 	}
 	return release, nil

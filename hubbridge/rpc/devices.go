@@ -8,30 +8,31 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/codec"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams/shares"
 )
 
 // Devices calls the methods of hubs. Errors are those of Caller.Call, and rate_limited when too
 // many calls are in flight. It is safe for concurrent use.
 type Devices struct {
-	caller  *Caller
-	limiter *Limiter
-	orgOf   func(domain.HubID) string
+	caller *Caller
+	calls  *shares.Pool
+	orgOf  func(domain.HubID) string
 }
 
-// NewDevices returns Devices that send their requests with caller. Each call takes a slot of
-// limiter, counted for the organization that orgOf returns; a nil limiter sets no bound and never
-// calls orgOf. Command takes no slot: its caller holds one since before the command was recorded.
-func NewDevices(caller *Caller, limiter *Limiter, orgOf func(domain.HubID) string) *Devices {
-	return &Devices{caller, limiter, orgOf}
+// NewDevices returns Devices that send their requests with caller. Each call is counted in
+// calls, for the organization that orgOf returns; a nil pool sets no bound and never calls orgOf.
+// Command is not counted: its caller has counted it since before the command was recorded.
+func NewDevices(caller *Caller, calls *shares.Pool, orgOf func(domain.HubID) string) *Devices {
+	return &Devices{caller, calls, orgOf}
 }
 
-// call is caller.Call with a slot of the limiter.
+// call is caller.Call, counted in calls.
 func (d *Devices) call(
 	ctx context.Context, hub domain.HubID, method string, params any,
 	read func(result []byte) error,
 ) error {
-	if d.limiter != nil {
-		release, err := d.limiter.Acquire(d.orgOf(hub), hub)
+	if d.calls != nil {
+		release, err := d.calls.Take(CallTo(d.orgOf(hub), hub), 1)
 		if err != nil {
 			return err
 		}

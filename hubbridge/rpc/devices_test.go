@@ -10,6 +10,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/rpc"
+	"hubcloud/streams/shares"
 )
 
 // channelResult is a result of channels.command for the command of newMethods.
@@ -92,7 +93,7 @@ func TestInvalidResults(t *testing.T) {
 	}
 }
 
-// TestCallsTakeSlots: each call but a command takes a slot of the limiter until it ends.
+// TestCallsTakeSlots: each call but a command is counted until it ends.
 func TestCallsTakeSlots(t *testing.T) {
 	t.Parallel()
 	c := newTestCaller(t, 10*time.Second)
@@ -103,15 +104,15 @@ func TestCallsTakeSlots(t *testing.T) {
 		}
 		return fmt.Sprintf(`{"id":%q,"result":%s}`, r.ID, result)
 	})
-	limiter := rpc.NewLimiter(rpc.Limits{Total: 10, PerHub: 1}, nil)
+	calls := rpc.NewCallPool(nil, shares.Limits{Total: 10, PerID: 1})
 	orgOf := func(domain.HubID) string { return "a" }
-	methods := newMethods(t, rpc.NewDevices(c.Caller, limiter, orgOf))
+	methods := newMethods(t, rpc.NewDevices(c.Caller, calls, orgOf))
 	for range 2 {
 		if err := methods[protocol.MethodPairingClose](); err != nil {
 			t.Errorf("with a free slot: %v", err)
 		}
 	}
-	release, err := limiter.Acquire("a", hub)
+	release, err := calls.Take(rpc.CallTo("a", hub), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

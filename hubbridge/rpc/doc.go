@@ -15,5 +15,5 @@
 // fails with hub_error. Nullable members may be absent, and unknown members are dropped. Timestamps
 // are rewritten in the contract's format.
 //
-// [Limiter] bounds the calls in flight, so that hubs that do not answer cannot use up a replica.
+// NewCallPool bounds the calls in flight, so that hubs that do not answer cannot use up a replica.
 package rpc

@@ -8,7 +8,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/allowance"
+	"hubcloud/streams/shares"
 )
 
 // Quotas limit what one organization, or one person, can store in the directory forever. 0 is no
@@ -57,7 +57,7 @@ const standingRetryAfter = time.Minute
 type quotaState struct {
 	// creations serializes counting and creating for one organization or one person.
 	creations keyedMutex
-	changes   *allowance.Hourly
+	changes   *shares.Rate[string]
 }
 
 // checkSiteQuota returns rate_limited if the organization has Quotas.SitesPerOrg sites or more. The
@@ -192,11 +192,11 @@ func (s *Service) takeChange(o domain.Origin, orgID string) error {
 	if o.Actor.Kind == domain.ActorOperator || o.Actor.Kind == domain.ActorService {
 		return nil
 	}
-	if wait, ok := s.quotas.changes.Take(orgID, s.cfg.Now()); !ok {
+	if a := s.quotas.changes.Take(orgID, s.cfg.Now()); !a.Granted {
 		return domain.RateLimited(
-			wait,
+			a.Next,
 			"the organization has made %d changes within an hour; no more are allowed",
-			s.quotas.changes.Most(),
+			s.quotas.changes.Burst(),
 		)
 	}
 	return nil

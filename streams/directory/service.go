@@ -13,7 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/allowance"
+	"hubcloud/streams/shares"
 	"hubcloud/streams/telemetry"
 )
 
@@ -73,6 +73,8 @@ type ServiceConfig struct {
 	// RateLimiter is required by Quotas.InvitationsPerAddress.
 	RateLimiter RateLimiter
 
+	// Shares reports Quotas.ChangesPerHour; nil reports nothing.
+	Shares *shares.Registry
 	// Metrics registers the metrics of the service and of its log. Defaults to none.
 	Metrics prometheus.Registerer
 	// Tracer starts a span for each append, and for each wait until a command is in force. Defaults
@@ -124,10 +126,12 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 	l = &traced
 	hubSubject := func(id string) string { return streams.HubSubject(domain.HubID(id)) }
 	return &Service{
-		cfg:      cfg,
-		metrics:  l.metrics,
-		log:      l,
-		quotas:   quotaState{changes: allowance.NewHourly(cfg.Quotas.ChangesPerHour)},
+		cfg:     cfg,
+		metrics: l.metrics,
+		log:     l,
+		quotas: quotaState{changes: shares.NewRate[string](
+			cfg.Shares, shares.Hourly("changes", cfg.Quotas.ChangesPerHour), cfg.Now(),
+		)},
 		orgs:     NewRepository(l, streams.OrgSubject, domain.EvolveOrg, cachedOrgs),
 		accounts: NewRepository(l, streams.AccountSubject, domain.EvolveAccount, cachedAccounts),
 		sites:    NewRepository(l, siteSubject, domain.EvolveSite, cachedSites),

@@ -75,7 +75,7 @@ var importRules = []importRule{
 	{
 		packages: "streams/directory",
 		allowed: []string{
-			"domain", "streams", "streams/allowance", "streams/jsapi", "streams/telemetry",
+			"domain", "streams", "streams/shares", "streams/jsapi", "streams/telemetry",
 		},
 		reason: "hub logs and the directory are independent sources of truth",
 	},
@@ -175,7 +175,7 @@ var importRules = []importRule{
 		packages: "httpapi/...",
 		allowed: []string{
 			"domain", "domain/alarmmail", "domain/attention", "hubbridge/protocol", "httpapi/...",
-			"streams/durablefile", "streams/telemetry",
+			"streams/durablefile", "streams/shares", "streams/telemetry",
 		},
 		reason: "the API is an adapter: it uses interfaces that it declares itself",
 	},
@@ -192,8 +192,8 @@ var importRules = []importRule{
 		reason: "API and portal translate errors with it",
 	},
 	{
-		packages: "httpapi/ratelimit", libraries: []string{},
-		reason: "API and portal limit rates with it",
+		packages: "streams/shares", allowed: []string{"domain"},
+		reason: "every layer limits what organizations share with it",
 	},
 	{
 		packages: "httpapi/webhook", allowed: []string{}, libraries: []string{},

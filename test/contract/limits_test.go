@@ -189,7 +189,7 @@ func quotas(t *testing.T, c *harness.Target) {
 		// waited for 20 s.
 		tenant := c.For(t).Tenant("Silent hub")
 		silent := c.For(t).RawHub()
-		const most = rpc.DefaultMaxCallsPerHub
+		most := int(rpc.CallLimits.PerID)
 		asked := make(chan struct{}, most)
 		silent.OnRequest(func(harness.Request) harness.Response {
 			asked <- struct{}{}

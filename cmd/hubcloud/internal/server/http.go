@@ -172,6 +172,7 @@ func (s *web) newAPI() (httpapi.API, error) {
 		TrustedProxies:  proxies,
 		Draining:        s.draining,
 		Logger:          s.logger,
+		Shares:          s.shares,
 		Metrics:         s.registry,
 		Tracer:          s.traces.Tracer(),
 		Connections:     s.files.api,

@@ -189,8 +189,8 @@ func (s *hubLink) startCalls(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	limiter := rpc.NewLimiter(rpc.Limits{}, s.registry)
-	s.devices = rpc.NewDevices(s.caller, limiter, s.orgOf)
+	calls := rpc.NewCallPool(s.shares, rpc.CallLimits)
+	s.devices = rpc.NewDevices(s.caller, calls, s.orgOf)
 	s.keys, err = idempotency.New(s.conns, idempotency.Config{
 		ReplicaID: s.replicaID, Window: s.cfg.IdempotencyWindow,
 		Logger: s.logger,
@@ -199,8 +199,8 @@ func (s *hubLink) startCalls(ctx context.Context) (err error) {
 		return err
 	}
 	s.commands, err = commands.New(s.hubLogs, s.devices, commands.Config{
-		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.cfg.HubTimeout, Limiter: limiter,
-		PerHour: commandsPerHour, Logger: s.logger,
+		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.cfg.HubTimeout, Calls: calls,
+		Shares: s.shares, PerHour: commandsPerHour, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {

@@ -38,6 +38,7 @@ func (s *web) portalConfig() portal.Config {
 		AlarmMailsPerHour: alarmMailsPerHour,
 		Retention:         s.cfg.EventRetention,
 		StreamLifetime:    s.cfg.StreamLifetime,
+		Shares:            s.shares,
 		StreamKeepalive:   s.cfg.StreamKeepalive,
 		Draining:          s.draining,
 		PublicURL:         s.bound.PublicURL,

@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
+	"hubcloud/streams/shares"
 	"hubcloud/streams/telemetry"
 )
 
@@ -56,8 +57,10 @@ type process struct {
 	dir      installation.Dir
 	logger   *slog.Logger
 	registry *prometheus.Registry
-	traces   traceSender
-	health   *health
+	// shares has every limit of what organizations share.
+	shares *shares.Registry
+	traces traceSender
+	health *health
 	// bound has the addresses at which the replica listens already.
 	bound installation.Endpoints
 	// certificate has the certificate of the public port; nil without HTTPS.
@@ -79,8 +82,9 @@ func newProcess(ctx context.Context, cfg Config, logger *slog.Logger) (p *proces
 	p = &process{
 		cfg: cfg, dir: installation.Dir(cfg.DataDir), logger: logger,
 		registry: prometheus.NewRegistry(), failed: make(chan error, 1),
-		draining: make(chan struct{}),
+		draining: make(chan struct{}), shares: new(shares.Registry),
 	}
+	p.registry.MustRegister(p.shares)
 	for i := range p.loops {
 		p.loops[i] = newGroup(p.failed)
 	}

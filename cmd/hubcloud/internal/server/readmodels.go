@@ -225,7 +225,7 @@ func (s *readModels) newDirectory(barrier *replicas.Barrier) *directory.Service 
 			InvitationsPerAddress: s.cfg.InvitationsPerAddress,
 		},
 		Admit:           s.space.Admit,
-		HubCertificates: hubFacts, HubLogs: hubFacts,
+		HubCertificates: hubFacts, HubLogs: hubFacts, Shares: s.shares,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 }

@@ -1,4 +1,4 @@
-package ratelimit
+package shares
 
 import (
 	"strconv"
@@ -11,13 +11,13 @@ import (
 var day = time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)
 
 // The limiter must behave like an explicit token bucket.
-func TestLimiterIsATokenBucket(t *testing.T) {
+func TestRateIsATokenBucket(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		const rate = 50
 		burst := rapid.IntRange(1, 100).Draw(t, "burst")
 		interval := time.Second / rate
-		l := New[int](rate, burst, day)
+		l := NewRate[int](nil, RateConfig{PerSecond: rate, Burst: burst}, day)
 		now := day
 		tokens := map[int]time.Duration{} // as the time in which they are regained
 		last := map[int]time.Time{}
@@ -51,9 +51,9 @@ func TestLimiterIsATokenBucket(t *testing.T) {
 }
 
 // Memory must not grow with the number of addresses that made one request.
-func TestLimiterForgets(t *testing.T) {
+func TestRateForgets(t *testing.T) {
 	t.Parallel()
-	l := New[string](50, 100, day)
+	l := NewRate[string](nil, RateConfig{PerSecond: 50, Burst: 100}, day)
 	now := day
 	for i := range 50_000 {
 		now = now.Add(time.Millisecond)
@@ -69,7 +69,7 @@ func TestLimiterForgets(t *testing.T) {
 func TestTakeOutOfOrder(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
-	l := New[string](10, 10, start)
+	l := NewRate[string](nil, RateConfig{PerSecond: 10, Burst: 10}, start)
 	later := start.Add(2 * time.Second)
 	if a := l.Take("key", later); !a.Granted {
 		t.Fatalf("first request: got %+v, want it granted", a)

@@ -1,4 +1,4 @@
-package ratelimit
+package shares
 
 import (
 	"context"
@@ -44,19 +44,19 @@ func (c *memoryClient) Subscribe(fn func([]byte)) (func(), error) {
 }
 
 // A client of three replicas gets as many grants as from one, except for those at the same moment.
-func TestShare(t *testing.T) {
+func TestShareRate(t *testing.T) {
 	t.Parallel()
 	const rate, burst, replicas, seconds = 50, 100, 3, 20
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		between := &memoryBus{listeners: map[*memoryClient]func([]byte){}}
-		var limiters []*Limiter[string]
+		var limiters []*Rate[string]
 		var sharing sync.WaitGroup
 		for range replicas {
-			l := New[string](rate, burst, time.Now())
+			l := NewRate[string](nil, RateConfig{PerSecond: rate, Burst: burst}, time.Now())
 			limiters = append(limiters, l)
 			sharing.Go(func() {
-				if err := Share(ctx, l, &memoryClient{between}, time.Now); !errors.Is(
+				if err := ShareRate(ctx, l, &memoryClient{between}, time.Now); !errors.Is(
 					err, context.Canceled,
 				) {
 					t.Error(err)
@@ -102,7 +102,7 @@ func TestChargeIsBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		burst := rapid.IntRange(1, 100).Draw(t, "burst")
-		l := New[string](50, burst, day)
+		l := NewRate[string](nil, RateConfig{PerSecond: 50, Burst: burst}, day)
 		now := day
 		for range rapid.IntRange(1, 50).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "ms")) * time.Millisecond)
@@ -149,7 +149,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"a":-1,"b":1e9}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, message []byte) {
-		l := New[string](50, 100, day)
+		l := NewRate[string](nil, RateConfig{PerSecond: 50, Burst: 100}, day)
 		granted, err := decode(message)
 		if err != nil && granted != nil {
 			t.Errorf("decode: got grants %v with error %v, want one of both", granted, err)

@@ -1,4 +1,4 @@
-package ratelimit
+package shares
 
 import (
 	"context"
@@ -26,10 +26,10 @@ type Bus interface {
 	Subscribe(fn func(message []byte)) (stop func(), err error)
 }
 
-// Share combines the limiters of all replicas on a bus until ctx ends: each replica takes from its
+// ShareRate combines the rates of all replicas on a bus until ctx ends: each replica takes from its
 // buckets what the others granted. It returns ctx's error, or an error if it cannot subscribe.
 // While messages cannot be published, each replica counts on its own.
-func Share(ctx context.Context, l *Limiter[string], bus Bus, now func() time.Time) error {
+func ShareRate(ctx context.Context, l *Rate[string], bus Bus, now func() time.Time) error {
 	l.recordGrants()
 	stop, err := bus.Subscribe(func(message []byte) {
 		granted, err := decode(message)
@@ -60,7 +60,7 @@ func Share(ctx context.Context, l *Limiter[string], bus Bus, now func() time.Tim
 
 // Charge takes n tokens that another replica granted from id's bucket. The bucket may go into debt,
 // down to maxDebt.
-func (l *Limiter[K]) Charge(id K, n int, at time.Time) {
+func (l *Rate[K]) Charge(id K, n int, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.advance(at)
@@ -69,14 +69,14 @@ func (l *Limiter[K]) Charge(id K, n int, at time.Time) {
 }
 
 // recordGrants makes the limiter record its grants, for takeGrants.
-func (l *Limiter[K]) recordGrants() {
+func (l *Rate[K]) recordGrants() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken = map[K]int{}
 }
 
 // takeGrants returns the grants since the last call.
-func (l *Limiter[K]) takeGrants() map[K]int {
+func (l *Rate[K]) takeGrants() map[K]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.taken) == 0 {

@@ -1,0 +1,305 @@
+package shares
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// poolRetryAfter is the Retry-After of a rejected request: what is held is soon released.
+const poolRetryAfter = time.Second
+
+// maxIdle is how many organizations, and spenders of one, a Pool remembers that hold nothing.
+const maxIdle = 128
+
+// Spender is who uses a share.
+type Spender struct {
+	// Org is the organization; "" for addresses, and for the service itself.
+	Org string
+	// ID is the key, hub, member or address.
+	ID string
+}
+
+// Limits bound what is held of a Pool. A zero PerOrg or PerID is no bound.
+type Limits struct {
+	// Total is for all organizations together, each of which gets half of what the others leave.
+	Total int64
+	// PerOrg is for one organization, and PerID for one of its spenders.
+	PerOrg, PerID int64
+	// Waiting is how many requests of an organization may wait in Pool.Wait.
+	Waiting int
+}
+
+// PoolConfig describes a Pool.
+type PoolConfig struct {
+	// Name is the value of the metrics' label resource.
+	Name string
+	// What completes the sentence "too many …" to clients, and Of names a spender: "hub".
+	What, Of string
+	Limits   Limits
+}
+
+// Pool bounds what is held at the same time.
+type Pool struct {
+	cfg     PoolConfig
+	account *account
+
+	mu   sync.Mutex
+	used int64
+	orgs map[string]*holder
+	// served counts what was granted: the order in which spenders were served.
+	served uint64
+}
+
+// holder is an organization, or a spender in one.
+type holder struct {
+	used   int64
+	served uint64
+	// spenders and waiting are an organization's.
+	spenders map[string]*holder
+	waiting  []*waiter
+}
+
+// waiter is a request that waits in Pool.Wait.
+type waiter struct {
+	id      string
+	granted chan struct{}
+}
+
+// NewPool returns a Pool, which the registry reports; a nil registry reports nothing.
+func NewPool(registry *Registry, cfg PoolConfig) *Pool {
+	p := &Pool{cfg: cfg, orgs: map[string]*holder{}}
+	p.account = registry.open(cfg.Name, cfg.Limits.Total, p.holders)
+	return p
+}
+
+// Limits returns the bounds.
+func (p *Pool) Limits() Limits { return p.cfg.Limits }
+
+// Take counts n more for a spender until release is called, exactly once. Beyond a bound it returns
+// rate_limited.
+func (p *Pool) Take(s Spender, n int64) (release func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.check(s, n); err != nil {
+		p.account.heldBack(s)
+		return nil, err
+	}
+	p.count(s, n)
+	return func() { p.Adjust(s, -n) }, nil
+}
+
+// Wait is Take of one that waits for its turn. Beyond Limits.Waiting, and when ctx ends first, it
+// returns rate_limited.
+func (p *Pool) Wait(ctx context.Context, s Spender) (release func(), err error) {
+	p.mu.Lock()
+	rejected := p.check(s, 1)
+	org := p.orgs[s.Org]
+	if rejected == nil {
+		p.count(s, 1)
+		p.mu.Unlock()
+		return func() { p.Adjust(s, -1) }, nil
+	}
+	if org != nil && len(org.waiting) >= p.cfg.Limits.Waiting {
+		p.account.heldBack(s)
+		p.mu.Unlock()
+		return nil, rejected
+	}
+	w := &waiter{id: s.ID, granted: make(chan struct{})}
+	org = p.org(s.Org)
+	org.waiting = append(org.waiting, w)
+	p.mu.Unlock()
+	select {
+	case <-w.granted:
+		return func() { p.Adjust(s, -1) }, nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-w.granted: // at the same moment
+		p.countAndServe(s, -1)
+	default:
+		org.remove(w)
+		p.forget(s)
+	}
+	p.account.heldBack(s)
+	return nil, rejected
+}
+
+// Adjust counts n more for a spender, or fewer if n is negative, without regard to the bounds.
+func (p *Pool) Adjust(s Spender, n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.countAndServe(s, n)
+}
+
+// Held returns what a spender holds, what its organization holds, and how much that may hold.
+func (p *Pool) Held(s Spender) (spender, org, share int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	spender, org = p.held(s)
+	return spender, org, p.share(org)
+}
+
+func (p *Pool) held(s Spender) (spender, org int64) {
+	o := p.orgs[s.Org]
+	if o == nil {
+		return 0, 0
+	}
+	if h := o.spenders[s.ID]; h != nil {
+		spender = h.used
+	}
+	return spender, o.used
+}
+
+// share returns how much an organization may hold that holds ofOrg: half of what the others leave.
+func (p *Pool) share(ofOrg int64) int64 {
+	share := (p.cfg.Limits.Total - (p.used - ofOrg) + 1) / 2
+	if most := p.cfg.Limits.PerOrg; most > 0 {
+		share = min(share, most)
+	}
+	return share
+}
+
+// check returns an error if n more would exceed a bound: rate_limited to a spender that has used up
+// its own, and service_unavailable if others hold what is missing. An organization that holds
+// nothing may exceed its share, up to twice the total: something is left for each.
+func (p *Pool) check(s Spender, n int64) error {
+	spender, org := p.held(s)
+	limits, what := p.cfg.Limits, p.cfg.What
+	switch {
+	case limits.PerID > 0 && spender+n > limits.PerID:
+		return domain.RateLimited(
+			poolRetryAfter, "too many %s: at most %d of one %s", what, limits.PerID, p.cfg.Of,
+		)
+	case org+n <= p.share(org):
+		return nil
+	case org == 0 && s.Org != "" && p.used+n <= 2*limits.Total:
+		return nil
+	case limits.PerOrg > 0 && org+n > limits.PerOrg:
+		return domain.RateLimited(
+			poolRetryAfter, "too many %s: at most %d of one organization", what, limits.PerOrg,
+		)
+	case org == 0 || s.Org == "":
+		return domain.Unavailable("too many %s", what)
+	default:
+		return domain.RateLimited(
+			poolRetryAfter, "too many %s: the organization has its share of %d", what, limits.Total,
+		)
+	}
+}
+
+func (p *Pool) org(name string) *holder {
+	org := p.orgs[name]
+	if org == nil {
+		org = &holder{spenders: map[string]*holder{}}
+		p.orgs[name] = org
+	}
+	return org
+}
+
+func (p *Pool) count(s Spender, n int64) {
+	org := p.org(s.Org)
+	spender := org.spenders[s.ID]
+	if spender == nil {
+		spender = new(holder)
+		org.spenders[s.ID] = spender
+	}
+	p.used, org.used, spender.used = p.used+n, org.used+n, spender.used+n
+	if n > 0 {
+		p.served++
+		org.served, spender.served = p.served, p.served
+	}
+	p.forget(s)
+}
+
+// forget removes a spender that holds nothing, and its organization if that does not either, once
+// there are many: most will come again.
+func (p *Pool) forget(s Spender) {
+	org := p.orgs[s.Org]
+	spender := org.spenders[s.ID]
+	if spender != nil && spender.used == 0 && len(org.spenders) > maxIdle {
+		delete(org.spenders, s.ID)
+	}
+	if org.used == 0 && len(org.waiting) == 0 && len(p.orgs) > maxIdle {
+		delete(p.orgs, s.Org)
+	}
+}
+
+// countAndServe counts, and grants what waits and may be granted now.
+func (p *Pool) countAndServe(s Spender, n int64) {
+	p.count(s, n)
+	if n >= 0 {
+		return
+	}
+	for {
+		name, w := p.next()
+		if w == nil {
+			return
+		}
+		p.orgs[name].remove(w)
+		p.count(Spender{name, w.id}, 1)
+		close(w.granted)
+	}
+}
+
+// next returns the request that is served next: of the organization that holds least, and of its
+// spender that holds least; of equals, of the one that was served longest ago. It returns nil if
+// none may be served.
+func (p *Pool) next() (name string, w *waiter) {
+	var best *holder
+	for candidate, org := range p.orgs {
+		if best != nil && !org.before(best) {
+			continue
+		}
+		if found := p.nextOf(candidate, org); found != nil {
+			name, w, best = candidate, found, org
+		}
+	}
+	return name, w
+}
+
+func (p *Pool) nextOf(name string, org *holder) (w *waiter) {
+	var best *holder
+	for _, candidate := range org.waiting {
+		spender := org.spenders[candidate.id]
+		if spender == nil {
+			spender = new(holder)
+		}
+		if (best == nil || spender.before(best)) && p.check(Spender{name, candidate.id}, 1) == nil {
+			w, best = candidate, spender
+		}
+	}
+	return w
+}
+
+// before reports whether a holder is served before another one.
+func (h *holder) before(other *holder) bool {
+	return h.used < other.used || h.used == other.used && h.served < other.served
+}
+
+// remove removes a waiter.
+func (h *holder) remove(w *waiter) {
+	for i, other := range h.waiting {
+		if other == w {
+			h.waiting = append(h.waiting[:i:i], h.waiting[i+1:]...)
+			return
+		}
+	}
+}
+
+// holders returns what is held in all, and by each organization.
+func (p *Pool) holders() (used int64, byOrg map[string]int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	byOrg = make(map[string]int64, len(p.orgs))
+	for name, org := range p.orgs {
+		if org.used > 0 {
+			byOrg[name] = org.used
+		}
+	}
+	return p.used, byOrg
+}
