@@ -79,6 +79,35 @@ func (c *Client) do(ctx context.Context, what call, into any) (http.Header, erro
 	return header, err
 }
 
+// ask sends a call, with retries, and returns the decoded answer.
+func ask[T any](ctx context.Context, c *Client, what call) (into T, err error) {
+	_, err = c.do(ctx, what, &into)
+	return into, err
+}
+
+// get reads what is at a path.
+func get[T any](ctx context.Context, c *Client, path string) (T, error) {
+	return ask[T](ctx, c, call{method: http.MethodGet, path: path})
+}
+
+// create creates something. The request has an idempotency key: a retry creates nothing more.
+func create[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
+	return ask[T](ctx, c, call{
+		method: http.MethodPost, path: path, body: body, idempotencyKey: NewIdempotencyKey(),
+	})
+}
+
+// change changes what is at a path.
+func change[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
+	return ask[T](ctx, c, call{method: http.MethodPatch, path: path, body: body})
+}
+
+// remove removes what is at a path.
+func (c *Client) remove(ctx context.Context, path string) error {
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: path, removes: true}, nil)
+	return err
+}
+
 // repeat sends a call, with retries.
 func (c *Client) repeat(ctx context.Context, what call, try func() error) error {
 	if err := checkRoute(what.path); err != nil {

@@ -145,9 +145,7 @@ func (c *Client) devices(ctx context.Context, hubID string) ([]ListedDevice, str
 
 // Device asks the hub for one device, with values. Scope hubs:read.
 func (c *Client) Device(ctx context.Context, hubID string, deviceID int64) (Device, error) {
-	var d Device
-	_, err := c.do(ctx, call{method: http.MethodGet, path: deviceRoute(hubID, deviceID)}, &d)
-	return d, err
+	return get[Device](ctx, c, deviceRoute(hubID, deviceID))
 }
 
 func deviceRoute(hubID string, deviceID int64, more ...string) string {
@@ -166,23 +164,14 @@ type DeviceUpdate struct {
 func (c *Client) UpdateDevice(
 	ctx context.Context, hubID string, deviceID int64, update DeviceUpdate,
 ) (DeviceLabel, error) {
-	var label DeviceLabel
-	_, err := c.do(
-		ctx, call{method: http.MethodPatch, path: deviceRoute(hubID, deviceID), body: update},
-		&label,
-	)
-	return label, err
+	return change[DeviceLabel](ctx, c, deviceRoute(hubID, deviceID), update)
 }
 
 // ForgetDevice makes the hub forget a device that it cannot reach any more. Scope hubs:write.
 // Returns ErrInvalidRequest if the device is still on the hub's network. A device.forgotten event
 // follows.
 func (c *Client) ForgetDevice(ctx context.Context, hubID string, deviceID int64) error {
-	_, err := c.do(
-		ctx, call{method: http.MethodDelete, path: deviceRoute(hubID, deviceID), removes: true},
-		nil,
-	)
-	return err
+	return c.remove(ctx, deviceRoute(hubID, deviceID))
 }
 
 // Window is a hub's pairing or removal window.
@@ -197,13 +186,11 @@ type Window struct {
 // printed on the device, which locks need; "" if there is none. Scope hubs:write. A device.added
 // event follows when a device joins.
 func (c *Client) OpenPairing(ctx context.Context, hubID, setupCode string) (Window, error) {
-	var w Window
 	what := call{method: http.MethodPost, path: route("hubs", hubID, "pairing")}
 	if setupCode != "" {
 		what.body = map[string]string{"setup_code": setupCode}
 	}
-	_, err := c.do(ctx, what, &w)
-	return w, err
+	return ask[Window](ctx, c, what)
 }
 
 // ClosePairing closes the pairing window. Scope hubs:write.
@@ -215,11 +202,8 @@ func (c *Client) ClosePairing(ctx context.Context, hubID string) error {
 // OpenRemoval lets a device leave within two minutes, by its own button. Scope hubs:write. A
 // device.forgotten event follows.
 func (c *Client) OpenRemoval(ctx context.Context, hubID string) (Window, error) {
-	var w Window
-	_, err := c.do(
-		ctx, call{method: http.MethodPost, path: route("hubs", hubID, "removal"), bare: true}, &w,
-	)
-	return w, err
+	path := route("hubs", hubID, "removal")
+	return ask[Window](ctx, c, call{method: http.MethodPost, path: path, bare: true})
 }
 
 // CloseRemoval closes the removal window. Scope hubs:write.

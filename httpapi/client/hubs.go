@@ -109,25 +109,12 @@ type HubAddition struct {
 // hubs:write. Returns ErrNotFound for the site, and ErrHubNotAddable, after which a retry makes
 // sense once the hub is online.
 func (c *Client) AddHub(ctx context.Context, add HubAddition) (Hub, error) {
-	var h Hub
-	_, err := c.do(
-		ctx,
-		call{
-			method:         http.MethodPost,
-			path:           route("hubs"),
-			body:           add,
-			idempotencyKey: NewIdempotencyKey(),
-		},
-		&h,
-	)
-	return h, err
+	return create[Hub](ctx, c, route("hubs"), add)
 }
 
 // Hub returns a hub. Scope hubs:read. Returns ErrNotFound.
 func (c *Client) Hub(ctx context.Context, hubID string) (Hub, error) {
-	var h Hub
-	_, err := c.do(ctx, call{method: http.MethodGet, path: route("hubs", hubID)}, &h)
-	return h, err
+	return get[Hub](ctx, c, route("hubs", hubID))
 }
 
 // HubUpdate changes a hub's name, its site, or both.
@@ -140,11 +127,7 @@ type HubUpdate struct {
 // UpdateHub renames or moves a hub. Scope hubs:write. Returns ErrNotFound for the hub and for the
 // site.
 func (c *Client) UpdateHub(ctx context.Context, hubID string, update HubUpdate) (Hub, error) {
-	var h Hub
-	_, err := c.do(
-		ctx, call{method: http.MethodPatch, path: route("hubs", hubID), body: update}, &h,
-	)
-	return h, err
+	return change[Hub](ctx, c, route("hubs", hubID), update)
 }
 
 // ResetLink revokes the hub's certificate and disconnects the hub, which then gets a new

@@ -38,9 +38,7 @@ func (q PageQuery) values() url.Values {
 
 // page reads one page.
 func page[T any](ctx context.Context, c *Client, path string, query url.Values) (Page[T], error) {
-	var p Page[T]
-	_, err := c.do(ctx, call{method: http.MethodGet, path: path, query: query}, &p)
-	return p, err
+	return ask[Page[T]](ctx, c, call{method: http.MethodGet, path: path, query: query})
 }
 
 // all yields the items of a list and reads pages as needed. An error ends the sequence.

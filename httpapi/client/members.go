@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
 	"time"
 )
 
@@ -51,34 +50,19 @@ func (c *Client) MembersPage(ctx context.Context, query PageQuery) (Page[Member]
 
 // Member returns a member. Scope members:read. Returns ErrNotFound.
 func (c *Client) Member(ctx context.Context, memberID string) (Member, error) {
-	var m Member
-	_, err := c.do(ctx, call{method: http.MethodGet, path: route("members", memberID)}, &m)
-	return m, err
+	return get[Member](ctx, c, route("members", memberID))
 }
 
 // ChangeRole makes a member an admin or a plain member. Scope members:write. Returns ErrNotFound,
 // and ErrForbidden for an owner.
 func (c *Client) ChangeRole(ctx context.Context, memberID string, role Role) (Member, error) {
-	var m Member
-	_, err := c.do(
-		ctx,
-		call{
-			method: http.MethodPatch,
-			path:   route("members", memberID),
-			body:   map[string]Role{"role": role},
-		},
-		&m,
-	)
-	return m, err
+	return change[Member](ctx, c, route("members", memberID), map[string]Role{"role": role})
 }
 
 // RemoveMember removes a member from the organization. Scope members:write. Returns ErrNotFound,
 // and ErrForbidden for an owner.
 func (c *Client) RemoveMember(ctx context.Context, memberID string) error {
-	_, err := c.do(
-		ctx, call{method: http.MethodDelete, path: route("members", memberID), removes: true}, nil,
-	)
-	return err
+	return c.remove(ctx, route("members", memberID))
 }
 
 // Invitations lists the pending invitations, newest first. Scope members:read.
@@ -98,31 +82,15 @@ func (c *Client) InvitationsPage(ctx context.Context, query PageQuery) (Page[Inv
 // address replaces the first and is mailed again. Invite sends an idempotency key, so that a retry
 // is not a second invitation.
 func (c *Client) Invite(ctx context.Context, email string, role Role) (Invitation, error) {
-	var i Invitation
 	body := struct {
 		Email string `json:"email"`
 		Role  Role   `json:"role,omitempty"`
 	}{email, role}
-	_, err := c.do(
-		ctx,
-		call{
-			method:         http.MethodPost,
-			path:           route("invitations"),
-			body:           body,
-			idempotencyKey: NewIdempotencyKey(),
-		},
-		&i,
-	)
-	return i, err
+	return create[Invitation](ctx, c, route("invitations"), body)
 }
 
 // RevokeInvitation makes the link of a pending invitation invalid. Scope members:write. Returns
 // ErrNotFound.
 func (c *Client) RevokeInvitation(ctx context.Context, invitationID string) error {
-	_, err := c.do(
-		ctx,
-		call{method: http.MethodDelete, path: route("invitations", invitationID), removes: true},
-		nil,
-	)
-	return err
+	return c.remove(ctx, route("invitations", invitationID))
 }

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
 	"time"
 )
 
@@ -30,34 +29,17 @@ func (c *Client) SitesPage(ctx context.Context, query PageQuery) (Page[Site], er
 // CreateSite creates a site. Scope sites:write. It sends an idempotency key, so that a retry does
 // not create a second site.
 func (c *Client) CreateSite(ctx context.Context, name string) (Site, error) {
-	var s Site
-	_, err := c.do(
-		ctx,
-		call{
-			method:         http.MethodPost,
-			path:           route("sites"),
-			body:           siteName{name},
-			idempotencyKey: NewIdempotencyKey(),
-		},
-		&s,
-	)
-	return s, err
+	return create[Site](ctx, c, route("sites"), siteName{name})
 }
 
 // Site returns a site. Scope sites:read. Returns ErrNotFound.
 func (c *Client) Site(ctx context.Context, siteID string) (Site, error) {
-	var s Site
-	_, err := c.do(ctx, call{method: http.MethodGet, path: route("sites", siteID)}, &s)
-	return s, err
+	return get[Site](ctx, c, route("sites", siteID))
 }
 
 // RenameSite renames a site. Scope sites:write. Returns ErrNotFound.
 func (c *Client) RenameSite(ctx context.Context, siteID, name string) (Site, error) {
-	var s Site
-	_, err := c.do(
-		ctx, call{method: http.MethodPatch, path: route("sites", siteID), body: siteName{name}}, &s,
-	)
-	return s, err
+	return change[Site](ctx, c, route("sites", siteID), siteName{name})
 }
 
 type siteName struct {

@@ -76,11 +76,9 @@ type PastChannel struct {
 // are kept. Scope hubs:read.
 func (c *Client) StateAt(ctx context.Context, hub string, at time.Time) (PastState, error) {
 	values := url.Values{"at": {at.UTC().Format(time.RFC3339Nano)}}
-	var past PastState
-	_, err := c.do(
-		ctx, call{method: http.MethodGet, path: route("hubs", hub, "state"), query: values}, &past,
+	return ask[PastState](
+		ctx, c, call{method: http.MethodGet, path: route("hubs", hub, "state"), query: values},
 	)
-	return past, err
 }
 
 func (f StateFilter) addTo(values url.Values) {

@@ -27,7 +27,7 @@ func (req *request) viewOnly() (bool, error) {
 	if req.member.Role != domain.RoleMember {
 		return false, nil
 	}
-	org, err := req.portal.Directory.Org(req.http.Context(), req.member.OrgID)
+	org, err := req.Directory.Org(req.ctx, req.org)
 	member, _ := org.Member(req.member.MemberID)
 	return member.ViewOnly, err
 }
@@ -50,11 +50,6 @@ func (p *Portal) operator(handle handler) routeHandler {
 		}
 		return handle(req)
 	})
-}
-
-// hubOperator wraps an action on a device for members who may do more than look.
-func (p *Portal) hubOperator(handle func(*request, domain.HubID) error) routeHandler {
-	return p.operator(p.withHub(handle))
 }
 
 var errViewOnly = domain.Errorf(

@@ -36,9 +36,7 @@ func (req *request) activity() error {
 			return domain.Errorf(domain.CodeInvalidRequest, "before: must be a number")
 		}
 	}
-	page, err := req.portal.ReadModels.Activity(
-		req.http.Context(), req.member.OrgID, activityPageSize, before,
-	)
+	page, err := req.ReadModels.Activity(req.ctx, req.org, activityPageSize, before)
 	if err != nil {
 		return err
 	}
@@ -47,7 +45,7 @@ func (req *request) activity() error {
 		return err
 	}
 	view := activityView{}
-	org, err := req.portal.Directory.Org(req.http.Context(), req.member.OrgID)
+	org, err := req.Directory.Org(req.ctx, req.org)
 	if err != nil {
 		return err
 	}
@@ -73,12 +71,12 @@ func (req *request) namesOfDevices(
 	var hubs []domain.HubID
 	for _, a := range activities {
 		// The names of the hubs that left the organization are not asked for.
-		owner, ok := req.portal.Hubs.Hub(a.Hub)
-		if ok && owner.OrgID == req.member.OrgID && !slices.Contains(hubs, a.Hub) {
+		owner, ok := req.Hubs.Hub(a.Hub)
+		if ok && owner.OrgID == req.org && !slices.Contains(hubs, a.Hub) {
 			hubs = append(hubs, a.Hub)
 		}
 	}
-	return req.portal.namesOf(req.http.Context(), req.member.OrgID, hubs, namesTimeout)
+	return req.namesOf(req.ctx, req.org, hubs, namesTimeout)
 }
 
 // activityRowOf returns the row of an activity. device is the name of the device that it is about,

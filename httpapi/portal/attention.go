@@ -132,7 +132,7 @@ func (req *request) needsAttention(
 	layout Layout, hubs []hubState, siteNames map[string]string, site string, hub domain.HubID,
 ) (attentionView, error) {
 	view := attentionView{Layout: layout, Hub: hub, SiteID: site}
-	ctx, cancel := context.WithTimeout(req.http.Context(), attentionTimeout)
+	ctx, cancel := context.WithTimeout(req.ctx, attentionTimeout)
 	defer cancel()
 	rows, err := req.conditions(ctx, &view, hubs, siteNames)
 	if err != nil {
@@ -147,16 +147,14 @@ func (req *request) needsAttention(
 func (req *request) conditions(
 	ctx context.Context, view *attentionView, hubs []hubState, siteNames map[string]string,
 ) ([]conditionRow, error) {
-	states, err := req.portal.Reported.StatesNeedingAttention(
-		ctx, req.member.OrgID, view.SiteID, view.Hub,
-	)
+	states, err := req.Reported.StatesNeedingAttention(ctx, req.org, view.SiteID, view.Hub)
 	if err != nil {
 		view.Unknown = true
-		req.portal.Logger.WarnContext(
+		req.Logger.WarnContext(
 			ctx, "reported states unknown", "request_id", req.info.RequestID, "error", err,
 		)
 	}
-	org, err := req.portal.Directory.Org(req.http.Context(), req.member.OrgID)
+	org, err := req.Directory.Org(req.ctx, req.org)
 	if err != nil {
 		return nil, err
 	}
@@ -260,9 +258,9 @@ func groupRow(group []conditionRow) conditionRow {
 // silentHubs returns the hubs that are connected but do not report events, and since when. Without
 // an answer it returns none.
 func (req *request) silentHubs(ctx context.Context) map[domain.HubID]time.Time {
-	silent, err := req.portal.Faults.SilentHubs(ctx)
+	silent, err := req.Faults.SilentHubs(ctx)
 	if err != nil {
-		req.portal.Logger.DebugContext(
+		req.Logger.DebugContext(
 			ctx, "faults of hubs unknown", "request_id", req.info.RequestID, "error", err,
 		)
 	}
@@ -316,14 +314,14 @@ func (req *request) attentionPart() error {
 	var states []hubState
 	var err error
 	if site != "" && hub == "" {
-		states, err = req.portal.siteStates(req.http.Context(), req.member.OrgID, site)
+		states, err = req.siteStates(req.ctx, req.org, site)
 	} else {
-		states, err = req.portal.hubStates(req.http.Context(), req.member.OrgID, hub)
+		states, err = req.hubStates(req.ctx, req.org, hub)
 	}
 	if err != nil {
 		return err
 	}
-	sites, err := req.portal.ReadModels.Sites(req.http.Context(), req.member.OrgID, maxSites, "")
+	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
 	if err != nil {
 		return err
 	}
@@ -358,9 +356,7 @@ func (req *request) seeCondition() error {
 		seen, err = req.unseen(kind, req.formValue("site"), hub, since)
 	}
 	if err == nil && len(seen) > 0 {
-		err = req.portal.Directory.SeeConditions(
-			req.http.Context(), req.origin(), req.member.OrgID, seen,
-		)
+		err = req.Directory.SeeConditions(req.ctx, req.origin(), req.org, seen)
 	}
 	page := ""
 	switch req.formValue("from") {
@@ -379,15 +375,15 @@ func (req *request) unseen(
 ) (seen []domain.Occurrence, err error) {
 	var states []hubState
 	if hub != "" {
-		states, err = req.portal.hubStates(req.http.Context(), req.member.OrgID, hub)
+		states, err = req.hubStates(req.ctx, req.org, hub)
 	} else {
-		states, err = req.portal.siteStates(req.http.Context(), req.member.OrgID, site)
+		states, err = req.siteStates(req.ctx, req.org, site)
 	}
 	if err != nil {
 		return nil, err
 	}
 	view := attentionView{Hub: hub, SiteID: site}
-	rows, err := req.conditions(req.http.Context(), &view, states, nil)
+	rows, err := req.conditions(req.ctx, &view, states, nil)
 	if err == nil && view.Unknown && !kind.OfHub() {
 		err = domain.Unavailable("the last reports of the devices cannot be read; try again later")
 	}

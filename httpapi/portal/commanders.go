@@ -18,12 +18,11 @@ type commanders struct {
 }
 
 // commanders returns the senders of the newest commands of a hub, of at most limit.
-func (req *request) commanders(hub domain.HubID, limit int) (c commanders, err error) {
-	ctx := req.http.Context()
-	if c.sent, err = req.readCommands(ctx, []domain.Hub{{ID: hub}}, limit); err != nil {
+func (req *request) commanders(limit int) (c commanders, err error) {
+	if c.sent, err = req.readCommands(req.ctx, []domain.Hub{{ID: req.hub}}, limit); err != nil {
 		return c, err
 	}
-	c.actors, err = req.actorNames(ctx, c.sent)
+	c.actors, err = req.actorNames(req.ctx, c.sent)
 	return c, err
 }
 
@@ -43,11 +42,11 @@ func (c commanders) of(entry logEntry) string {
 func isCommand(entry logEntry) bool { return entry.Type == "channel.desired" }
 
 // nameCommanders adds to the entries of commands who sent them, as far as it is known.
-func (req *request) nameCommanders(hub domain.HubID, entries []logEntry) error {
+func (req *request) nameCommanders(entries []logEntry) error {
 	if !slices.ContainsFunc(entries, isCommand) {
 		return nil
 	}
-	commanders, err := req.commanders(hub, maxCommands)
+	commanders, err := req.commanders(maxCommands)
 	if err != nil {
 		return err
 	}

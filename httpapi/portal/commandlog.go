@@ -52,16 +52,15 @@ type commandRow struct {
 
 // commandLog shows the commands that people and API keys sent within the retention, newest first.
 func (req *request) commandLog() error {
-	ctx := req.http.Context()
-	hubs, err := req.portal.ReadModels.Hubs(ctx, req.member.OrgID, nil, maxCommandHubs, "")
+	hubs, err := req.ReadModels.Hubs(req.ctx, req.org, nil, maxCommandHubs, "")
 	if err != nil {
 		return err
 	}
-	done, err := req.readCommands(ctx, hubs.Data, maxCommands)
+	done, err := req.readCommands(req.ctx, hubs.Data, maxCommands)
 	if err != nil {
 		return err
 	}
-	actors, err := req.actorNames(ctx, done)
+	actors, err := req.actorNames(req.ctx, done)
 	if err != nil {
 		return err
 	}
@@ -71,16 +70,16 @@ func (req *request) commandLog() error {
 			names[hub.ID] = *hub.Name
 		}
 	}
-	outcomesCtx, cancel := context.WithTimeout(ctx, outcomesTimeout)
+	outcomesCtx, cancel := context.WithTimeout(req.ctx, outcomesTimeout)
 	defer cancel()
-	outcomes, reported := req.portal.outcomesOf(outcomesCtx, done)
+	outcomes, reported := req.outcomesOf(outcomesCtx, done)
 	var asked []domain.HubID
 	for _, command := range done {
 		if !slices.Contains(asked, command.HubID) {
 			asked = append(asked, command.HubID)
 		}
 	}
-	devices, err := req.portal.namesOf(ctx, req.member.OrgID, asked, namesTimeout)
+	devices, err := req.namesOf(req.ctx, req.org, asked, namesTimeout)
 	if err != nil {
 		return err
 	}
@@ -125,9 +124,7 @@ func (req *request) readCommands(
 	group.SetLimit(concurrentLogReads)
 	for _, hub := range hubs {
 		group.Go(func() error {
-			some, err := req.portal.History.History(
-				ctx, hub.ID, req.info.At.Add(-req.portal.Retention), limit,
-			)
+			some, err := req.History.History(ctx, hub.ID, req.info.At.Add(-req.Retention), limit)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, some...)
@@ -138,7 +135,7 @@ func (req *request) readCommands(
 		return nil, err
 	}
 	all = slices.DeleteFunc(
-		all, func(c domain.CommandRecord) bool { return c.OrgID != req.member.OrgID },
+		all, func(c domain.CommandRecord) bool { return c.OrgID != req.org },
 	)
 	slices.SortStableFunc(all, func(a, b domain.CommandRecord) int { return b.At.Compare(a.At) })
 	return all[:min(len(all), limit)], nil
@@ -149,7 +146,7 @@ func (req *request) readCommands(
 func (req *request) actorNames(
 	ctx context.Context, done []domain.CommandRecord,
 ) (map[domain.Actor]string, error) {
-	org, err := req.portal.Directory.Org(ctx, req.member.OrgID)
+	org, err := req.Directory.Org(ctx, req.org)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +163,7 @@ func (req *request) actorNames(
 			names[actor] = member.DisplayName()
 		case domain.ActorKey:
 			var k domain.KeyView
-			k, err = req.portal.ReadModels.Key(ctx, req.member.OrgID, actor.ID)
+			k, err = req.ReadModels.Key(ctx, req.org, actor.ID)
 			names[actor] = k.Label
 		}
 		if err != nil && !errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {

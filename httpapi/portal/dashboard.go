@@ -43,7 +43,7 @@ type scriptData struct {
 }
 
 func (req *request) scriptData(layout Layout, site string, hub domain.HubID) scriptData {
-	org := layout.Root + req.member.OrgID
+	org := layout.Root + req.org
 	return scriptData{
 		Stream:    org + "/stream",
 		FormToken: layout.FormToken,
@@ -109,11 +109,11 @@ func (d dashboardView) Filtered() bool { return d.Find != "" || d.Status != "" }
 
 // dashboard shows the organization's sites and hubs, and its latest events.
 func (req *request) dashboard() error {
-	sites, err := req.portal.ReadModels.Sites(req.http.Context(), req.member.OrgID, maxSites, "")
+	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
 	if err != nil {
 		return err
 	}
-	states, err := req.portal.hubStates(req.http.Context(), req.member.OrgID, "")
+	states, err := req.hubStates(req.ctx, req.org, "")
 	if err != nil {
 		return err
 	}
@@ -204,39 +204,39 @@ func (d *dashboardView) matches(site domain.Site, state hubState) bool {
 		strings.Contains(strings.ToLower(site.Name), find)
 }
 
-// stream answers with the events of the organization, of one of its sites, or of one of its hubs,
+// openStream answers with the events of the organization, of one of its sites, or of one of its hubs,
 // while the page is open.
-func (req *request) stream() error {
+func (req *request) openStream() error {
 	want := streamRequest{
 		Hub:      domain.HubID(req.formValue("hub")),
 		Site:     req.formValue("site"),
 		Position: req.formValue("position"),
 	}
 	if want.Hub != "" {
-		if owner, ok := req.portal.Hubs.Hub(want.Hub); !ok || owner.OrgID != req.member.OrgID {
+		if owner, ok := req.Hubs.Hub(want.Hub); !ok || owner.OrgID != req.org {
 			return domain.ErrHubNotFound()
 		}
 	}
 	if want.Site != "" {
-		_, err := req.portal.ReadModels.Site(req.http.Context(), req.member.OrgID, want.Site)
+		_, err := req.ReadModels.Site(req.ctx, req.org, want.Site)
 		if err != nil {
 			return err
 		}
 	}
 	want.Recent, _ = strconv.Atoi(req.formValue("recent")) // 0, no recent events, if there is none
 	token := req.token
-	signedOut, forget := req.portal.SignIn.Ended(token)
+	signedOut, forget := req.SignIn.Ended(token)
 	defer forget()
 	viewer := streamViewer{
-		OrgID: req.member.OrgID, MemberID: req.member.MemberID, Ended: req.member.Ended,
+		OrgID: req.org, MemberID: req.member.MemberID, Ended: req.member.Ended,
 		SignedOut: signedOut,
 		SignedIn: func(ctx context.Context) bool {
-			_, err := req.portal.SignIn.Session(ctx, token, req.portal.Now())
+			_, err := req.SignIn.Session(ctx, token, req.Now())
 			return !errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated})
 		},
 	}
-	if !viewer.SignedIn(req.http.Context()) { // the session ended before Ended was called
+	if !viewer.SignedIn(req.ctx) { // the session ended before Ended was called
 		return domain.ErrNotSignedIn()
 	}
-	return req.portal.stream(req.w, req.http, viewer, want)
+	return req.stream(req.w, req.http, viewer, want)
 }

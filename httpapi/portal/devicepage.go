@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"hubcloud/domain"
 )
 
 // cardView is the card of a device.
@@ -62,55 +60,43 @@ var chartHours = []int{1, 6, 24}
 func (deviceView) HourChoices() []int { return chartHours }
 
 // devicePage shows one device.
-func (req *request) devicePage(hub domain.HubID) error {
-	id, err := req.deviceID()
-	if err != nil {
-		return err
-	}
-	return req.showDevice(http.StatusOK, hub, id, rejectedForm{})
+func (req *request) devicePage() error {
+	return req.showDevice(http.StatusOK, rejectedForm{})
 }
 
-// showDevice shows the page of a device, with a rejected form if there is one.
-func (req *request) showDevice(
-	status int, hub domain.HubID, id int64, rejected rejectedForm,
-) error {
-	ctx := req.http.Context()
-	device, err := req.portal.getDevice(ctx, req.member.OrgID, hub, id)
+// showDevice shows the page of the device, with a rejected form if there is one.
+func (req *request) showDevice(status int, rejected rejectedForm) error {
+	device, err := req.getDevice(req.ctx, req.org, req.hub, req.device)
 	if err != nil {
 		return err
 	}
 	view := deviceView{Hours: chartHours[0], Rejected: rejected}
-	if hours, err := strconv.Atoi(req.http.URL.Query().Get("hours")); err == nil && hours > 0 &&
-		hours <= 24 {
+	if hours, err := strconv.Atoi(req.queryValue("hours")); err == nil && hours > 0 && hours <= 24 {
 		view.Hours = hours
 	}
 	period := time.Duration(view.Hours) * time.Hour
-	if view.Charts, err = req.portal.drawCharts(ctx, device, period); err != nil {
+	if view.Charts, err = req.drawCharts(req.ctx, device, period); err != nil {
 		return err
 	}
-	if view.hubHead, err = req.hubHead(hub, device.Name); err != nil {
+	if view.hubHead, err = req.hubHead(device.Name); err != nil {
 		return err
 	}
 	view.Scripts = []string{"hub.js"}
 	view.Charting = len(view.Charts.Charts) > 0
-	view.Data = req.scriptData(view.Layout, "", hub)
+	view.Data = req.scriptData(view.Layout, "", req.hub)
 	view.Card = card(view.Layout, device, "device")
 	req.render(status, "device.html", view)
 	return nil
 }
 
 // deviceCard answers with the card of a device, for the page's script.
-func (req *request) deviceCard(hub domain.HubID) error {
-	id, err := req.deviceID()
-	if err != nil {
-		return err
-	}
-	device, err := req.portal.getDevice(req.http.Context(), req.member.OrgID, hub, id)
+func (req *request) deviceCard() error {
+	device, err := req.getDevice(req.ctx, req.org, req.hub, req.device)
 	if err != nil {
 		return err
 	}
 	up, from := 2, ""
-	if req.http.URL.Query().Get("from") == "device" {
+	if req.queryValue("from") == "device" {
 		up, from = 4, "device"
 	}
 	req.render(http.StatusOK, "device-card", card(req.fragment(up), device, from))

@@ -41,15 +41,13 @@ func (req *request) keepDraft() {
 	if err != nil || len(value) > maxDraft {
 		return // the notice on the sign-in page says that the form was not saved
 	}
-	http.SetCookie(
-		req.w, req.portal.cookies.make(req.portal.cookies.draft(), value, draftLifetime),
-	)
+	http.SetCookie(req.w, req.cookies.make(req.cookies.draft(), value, draftLifetime))
 }
 
 // popDraft returns the draft that the page shows, nil if there is none, and removes its cookie. A
 // draft of an organization is shown on the pages of that organization only.
 func (req *request) popDraft() *draft {
-	name := req.portal.cookies.draft()
+	name := req.cookies.draft()
 	cookie, err := req.http.Cookie(name)
 	if err != nil || req.session.Email == "" {
 		return nil
@@ -60,10 +58,10 @@ func (req *request) popDraft() *draft {
 		err = json.Unmarshal(encoded, &kept)
 	}
 	of, _, _ := strings.Cut(strings.TrimPrefix(kept.Action, "/portal/"), "/")
-	if err == nil && of != req.member.OrgID && of != "organizations" {
+	if err == nil && of != req.org && of != "organizations" {
 		return nil
 	}
-	http.SetCookie(req.w, req.portal.cookies.expire(name))
+	http.SetCookie(req.w, req.cookies.expire(name))
 	if err != nil {
 		return nil
 	}
@@ -111,7 +109,7 @@ func (req *request) askToSignIn() {
 	if query := req.http.URL.Query(); len(query) > 0 {
 		page += "?" + query.Encode()
 	}
-	if _, err := req.http.Cookie(req.portal.cookies.session()); err == nil {
+	if _, err := req.http.Cookie(req.cookies.session()); err == nil {
 		notice = "session-ended"
 	}
 	if req.http.Method == http.MethodPost {

@@ -19,7 +19,7 @@ import (
 func (p *Portal) WriteError(
 	w http.ResponseWriter, r *http.Request, info RequestInfo, status int, apiErr *domain.Error,
 ) {
-	req := &request{portal: p, w: w, http: r, info: info}
+	req := p.newRequest(w, r, info)
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address may hold a secret
 	failure := failureOf(apiErr)
 	failure.Status = status
@@ -36,7 +36,7 @@ func (p *Portal) WriteError(
 
 // writeError answers with an error. The cause of an internal error is only logged.
 func (req *request) writeError(err error) {
-	if errors.Is(err, context.Canceled) && req.http.Context().Err() != nil {
+	if errors.Is(err, context.Canceled) && req.ctx.Err() != nil {
 		return // the client has gone
 	}
 	failure := failureOf(err)
@@ -71,7 +71,7 @@ func (req *request) writeFailure(failure failure) {
 	}
 	failure.Layout = req.layout(failure.Title, "")
 	if req.hub != "" {
-		failure.Hub = req.member.OrgID + "/" + hubAddress(req.hub)
+		failure.Hub = req.org + "/" + hubAddress(req.hub)
 	}
 	req.render(failure.Status, "failure.html", failure)
 }

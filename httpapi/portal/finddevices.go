@@ -83,11 +83,10 @@ type foundDevice struct {
 
 // findDevices shows the devices of all sites that a search finds. Its address can be shared.
 func (req *request) findDevices() error {
-	ctx, org := req.http.Context(), req.member.OrgID
 	view := foundView{
 		Searches: deviceSearches, Show: req.queryValue("show"), Site: req.queryValue("site"),
 	}
-	sites, err := req.portal.ReadModels.Sites(ctx, org, maxSites, "")
+	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
 	if err != nil {
 		return err
 	}
@@ -105,7 +104,7 @@ func (req *request) findDevices() error {
 
 // search fills the page with what a search finds.
 func (req *request) search(view *foundView, search deviceSearch) error {
-	states, err := req.portal.hubStates(req.http.Context(), req.member.OrgID, "")
+	states, err := req.hubStates(req.ctx, req.org, "")
 	if err != nil {
 		return err
 	}
@@ -151,9 +150,8 @@ func (req *request) search(view *foundView, search deviceSearch) error {
 func (req *request) readFound(
 	site string, search deviceSearch,
 ) (found []domain.ReportedState, next string, err error) {
-	ctx, org := req.http.Context(), req.member.OrgID
 	if search.low {
-		all, err := req.portal.Reported.StatesNeedingAttention(ctx, org, site, "")
+		all, err := req.Reported.StatesNeedingAttention(req.ctx, req.org, site, "")
 		for _, state := range all {
 			charge, parseErr := strconv.ParseFloat(string(state.Channel.Value), 64)
 			if state.Channel.Key == *search.filter.Key && parseErr == nil &&
@@ -167,8 +165,8 @@ func (req *request) readFound(
 	if site != "" {
 		filter.SiteID = &site
 	}
-	page, err := req.portal.Reported.States(
-		ctx, org, filter, foundPage, parsePosition(req.queryValue("after")),
+	page, err := req.Reported.States(
+		req.ctx, req.org, filter, foundPage, parsePosition(req.queryValue("after")),
 	)
 	if err == nil && page.HasMore {
 		next = formatPosition(page.Data[len(page.Data)-1])

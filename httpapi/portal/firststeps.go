@@ -14,16 +14,15 @@ func (req *request) firstSteps(sites, hubs int) ([]firstStep, error) {
 	if !req.member.Manages() || sites > 0 && hubs > 0 {
 		return nil, nil
 	}
-	ctx, org := req.http.Context(), req.member.OrgID
-	members, err := req.portal.ReadModels.FindMembers(ctx, org, "", 2, "")
+	members, err := req.ReadModels.FindMembers(req.ctx, req.org, "", 2, "")
 	if err != nil {
 		return nil, err
 	}
-	invited, err := req.portal.ReadModels.Invitations(ctx, org, 1, "", req.info.At)
+	invited, err := req.ReadModels.Invitations(req.ctx, req.org, 1, "", req.info.At)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := req.portal.ReadModels.Keys(ctx, org, 1, "")
+	keys, err := req.ReadModels.Keys(req.ctx, req.org, 1, "")
 	if err != nil {
 		return nil, err
 	}

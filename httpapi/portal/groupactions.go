@@ -132,9 +132,7 @@ func (req *request) loadTargets(view *groupActionView) error {
 			asked = append(asked, hub.ID)
 		}
 	}
-	found, err := req.portal.findTargets(
-		req.http.Context(), req.member.OrgID, asked, view.Action.Key, !view.Sent,
-	)
+	found, err := req.findTargets(req.ctx, req.org, asked, view.Action.Key, !view.Sent)
 	if err != nil {
 		return err
 	}
@@ -166,7 +164,7 @@ func (req *request) loadTargets(view *groupActionView) error {
 func (req *request) runGroupAction() error {
 	view := groupActionView{Value: req.formValue("value"), Once: req.formValue("once"), Sent: true}
 	if view.Once == "" {
-		return req.portal.rejectForgedForm()
+		return req.rejectForgedForm()
 	}
 	if err := req.loadTargets(&view); err != nil {
 		return err
@@ -192,14 +190,12 @@ func (req *request) runGroupAction() error {
 	sends := make([]groupSend, len(view.Targets))
 	for i, target := range view.Targets {
 		sends[i] = groupSend{Target: target.target, Command: domain.Command{
-			OrgID: req.member.OrgID, HubID: target.Hub, DeviceID: target.DeviceID,
+			OrgID: req.org, HubID: target.Hub, DeviceID: target.DeviceID,
 			Key: view.Action.Key, Endpoint: target.Endpoint, Value: value,
 			IdempotencyKey: "portal-" + req.member.MemberID + "-" + view.Once + "-" + target.Field(),
 		}}
 	}
-	results := req.portal.sendAll(
-		req.http.Context(), req.portal.Commands, req.origin(), sends,
-	)
+	results := req.sendAll(req.ctx, req.Commands, req.origin(), sends)
 	for i, result := range results {
 		view.Targets[i].Result, view.Targets[i].Mark = groupResultText(result)
 	}

@@ -9,53 +9,40 @@ import (
 )
 
 // command sends a command to a channel. The result appears on the page by the stream or a reload.
-func (req *request) command(hub domain.HubID) error {
-	device, err := req.deviceID()
-	if err != nil {
-		return err
-	}
-	command, err := readCommand(req.member.OrgID, hub, device, req.http.PostForm)
+func (req *request) command() error {
+	command, err := readCommand(req.org, req.hub, req.device, req.http.PostForm)
 	if err == nil {
-		_, err = req.portal.Commands.Send(req.http.Context(), req.origin(), command)
+		_, err = req.Commands.Send(req.ctx, req.origin(), command)
 	}
+	show := req.showHub
 	if req.formValue("from") == "device" {
-		return req.finishDeviceAction(
-			err, hub, device, req.cardPage(hub, device), "command-sent", rejectedForm{},
-		)
+		show = req.showDevice
 	}
-	return req.finishHubAction(err, hub, req.cardPage(hub, device), "command-sent", rejectedForm{})
+	return req.finishOn(show, err, req.cardPage(), "command-sent", rejectedForm{})
 }
 
 // cardPage returns the address of the page that the device's form was on: the device's or its
 // hub's.
-func (req *request) cardPage(hub domain.HubID, device int64) string {
+func (req *request) cardPage() string {
 	if req.formValue("from") == "device" {
-		return deviceAddress(hub, device)
+		return deviceAddress(req.hub, req.device)
 	}
-	return hubAddress(hub)
+	return hubAddress(req.hub)
 }
 
 // labelDevice sets the name and room of a device. An empty field clears.
-func (req *request) labelDevice(hub domain.HubID) error {
-	device, err := req.deviceID()
-	if err != nil {
-		return err
-	}
-	return req.finishDeviceAction(
-		req.saveLabel(hub, device), hub, device, req.cardPage(hub, device), "device-labeled",
+func (req *request) labelDevice() error {
+	return req.finishOn(
+		req.showDevice, req.saveLabel(), req.cardPage(), "device-labeled",
 		rejectedForm{Form: "label", Name: req.formValue("name"), Place: req.formValue("room")},
 	)
 }
 
 // saveLabel sets the label that the form has. It asks the hub for the device first: a label for a
 // device that does not exist would apply to the next device with its number.
-func (req *request) saveLabel(hub domain.HubID, device int64) (err error) {
+func (req *request) saveLabel() (err error) {
 	change := domain.LabelDevice{
-		OrgID:    req.member.OrgID,
-		HubID:    hub,
-		DeviceID: device,
-		SetName:  true,
-		SetRoom:  true,
+		OrgID: req.org, HubID: req.hub, DeviceID: req.device, SetName: true, SetRoom: true,
 	}
 	if change.Name, err = req.optionalName("name"); err != nil {
 		return err
@@ -63,14 +50,14 @@ func (req *request) saveLabel(hub domain.HubID, device int64) (err error) {
 	if change.Room, err = req.optionalName("room"); err != nil {
 		return err
 	}
-	reported, err := req.portal.Devices.Get(req.http.Context(), hub, device)
+	reported, err := req.Devices.Get(req.ctx, req.hub, req.device)
 	if err != nil {
 		return err
 	}
 	if change.Name != nil && *change.Name == reported.Name {
 		change.Name = nil // the form shows the reported name: unchanged, it keeps following the hub
 	}
-	_, err = req.portal.Labels.LabelDevice(req.http.Context(), req.origin(), change)
+	_, err = req.Labels.LabelDevice(req.ctx, req.origin(), change)
 	return err
 }
 
@@ -85,33 +72,28 @@ func (req *request) optionalName(field string) (*string, error) {
 }
 
 // updateHub sets the name and site of a hub. An empty name clears.
-func (req *request) updateHub(hub domain.HubID) error {
+func (req *request) updateHub() error {
 	site := req.formValue("site")
-	change := domain.UpdateHub{OrgID: req.member.OrgID, HubID: hub, SetName: true, SiteID: &site}
+	change := domain.UpdateHub{OrgID: req.org, HubID: req.hub, SetName: true, SiteID: &site}
 	var err error
 	if change.Name, err = req.optionalName("name"); err == nil {
-		_, err = req.portal.Directory.UpdateHub(req.http.Context(), req.origin(), change)
+		_, err = req.Directory.UpdateHub(req.ctx, req.origin(), change)
 	}
-	return req.finishHubAction(
-		err, hub, hubAddress(hub), "hub-placed",
-		rejectedForm{Form: "place", Name: req.formValue("name"), Place: site},
+	return req.finishOnHub(
+		err, "hub-placed", rejectedForm{Form: "place", Name: req.formValue("name"), Place: site},
 	)
 }
 
 // forgetDevice removes a device that the hub can no longer reach.
-func (req *request) forgetDevice(hub domain.HubID) error {
-	device, err := req.deviceID()
-	if err != nil {
-		return err
-	}
-	return req.finishDeviceAction(
-		req.portal.Devices.Forget(req.http.Context(), hub, device), hub, device, hubAddress(hub),
-		"device-forgotten", rejectedForm{Form: "forget"},
+func (req *request) forgetDevice() error {
+	err := req.Devices.Forget(req.ctx, req.hub, req.device)
+	return req.finishOn(
+		req.showDevice, err, hubAddress(req.hub), "device-forgotten", rejectedForm{Form: "forget"},
 	)
 }
 
 // openPairing lets one device join, and redirects to the page that counts down.
-func (req *request) openPairing(hub domain.HubID) error {
+func (req *request) openPairing() error {
 	var code *string
 	var err error
 	if given := req.formValue("setup_code"); given != "" {
@@ -120,75 +102,64 @@ func (req *request) openPairing(hub domain.HubID) error {
 	}
 	var window domain.Window
 	if err == nil {
-		window, err = req.portal.Devices.OpenPairing(req.http.Context(), hub, code)
+		window, err = req.Devices.OpenPairing(req.ctx, req.hub, code)
 	}
-	return req.finishHubAction(
-		err, hub, req.windowAddress(hub, "pairing", window), "",
+	return req.finishOn(
+		req.showHub, err, req.windowAddress("pairing", window), "",
 		rejectedForm{Form: "pairing", Name: req.formValue("setup_code")},
 	)
 }
 
 // openRemoval lets one device leave, and redirects to the page that counts down.
-func (req *request) openRemoval(hub domain.HubID) error {
-	window, err := req.portal.Devices.OpenRemoval(req.http.Context(), hub)
-	return req.finishHubAction(
-		err, hub, req.windowAddress(hub, "removal", window), "", rejectedForm{Form: "removal"},
+func (req *request) openRemoval() error {
+	window, err := req.Devices.OpenRemoval(req.ctx, req.hub)
+	return req.finishOn(
+		req.showHub, err, req.windowAddress("removal", window), "", rejectedForm{Form: "removal"},
 	)
 }
 
 // windowAddress returns the address of the hub's page that counts down to the end of a window.
-func (req *request) windowAddress(hub domain.HubID, name string, window domain.Window) string {
-	until := req.portal.Now().Add(time.Duration(window.ExpiresIn) * time.Second)
-	return fmt.Sprintf("%s?%s=%d", hubAddress(hub), name, until.Unix())
+func (req *request) windowAddress(name string, window domain.Window) string {
+	until := req.Now().Add(time.Duration(window.ExpiresIn) * time.Second)
+	return fmt.Sprintf("%s?%s=%d", hubAddress(req.hub), name, until.Unix())
 }
 
-func (req *request) closePairing(hub domain.HubID) error {
-	return req.finishHubAction(
-		req.portal.Devices.ClosePairing(req.http.Context(), hub), hub, hubAddress(hub),
-		"window-closed", rejectedForm{},
-	)
+func (req *request) closePairing() error {
+	err := req.Devices.ClosePairing(req.ctx, req.hub)
+	return req.finishOnHub(err, "window-closed", rejectedForm{})
 }
 
-func (req *request) closeRemoval(hub domain.HubID) error {
-	return req.finishHubAction(
-		req.portal.Devices.CloseRemoval(req.http.Context(), hub), hub, hubAddress(hub),
-		"window-closed", rejectedForm{},
-	)
+func (req *request) closeRemoval() error {
+	err := req.Devices.CloseRemoval(req.ctx, req.hub)
+	return req.finishOnHub(err, "window-closed", rejectedForm{})
 }
 
 // confirmReset asks whether to reset a hub's link.
-func (req *request) confirmReset(hub domain.HubID) error {
-	head, err := req.hubHead(hub, "Reset the link")
-	if err != nil {
-		return err
-	}
-	req.render(http.StatusOK, "reset-link.html", head)
-	return nil
-}
+func (req *request) confirmReset() error { return req.confirm("Reset the link", "reset-link.html") }
 
-func (req *request) resetLink(hub domain.HubID) error {
-	return req.finishHubAction(
-		req.portal.Directory.ResetLink(req.http.Context(), req.origin(), req.member.OrgID, hub),
-		hub, hubAddress(hub), "link-reset", rejectedForm{},
-	)
+func (req *request) resetLink() error {
+	err := req.Directory.ResetLink(req.ctx, req.origin(), req.org, req.hub)
+	return req.finishOnHub(err, "link-reset", rejectedForm{})
 }
 
 // confirmHubRemoval asks whether to remove a hub from the organization.
-func (req *request) confirmHubRemoval(hub domain.HubID) error {
-	head, err := req.hubHead(hub, "Remove the hub")
-	if err != nil {
-		return err
+func (req *request) confirmHubRemoval() error {
+	return req.confirm("Remove the hub", "remove-hub.html")
+}
+
+// confirm shows a page that asks whether to do something with a hub.
+func (req *request) confirm(topic, page string) error {
+	head, err := req.hubHead(topic)
+	if err == nil {
+		req.render(http.StatusOK, page, head)
 	}
-	req.render(http.StatusOK, "remove-hub.html", head)
-	return nil
+	return err
 }
 
 // removeHub removes a hub from the organization.
-func (req *request) removeHub(hub domain.HubID) error {
-	return req.finishHubAction(
-		req.portal.Directory.RemoveHub(req.http.Context(), req.origin(), req.member.OrgID, hub),
-		hub, "", "hub-removed", rejectedForm{},
-	)
+func (req *request) removeHub() error {
+	err := req.Directory.RemoveHub(req.ctx, req.origin(), req.org, req.hub)
+	return req.finishOn(req.showHub, err, "", "hub-removed", rejectedForm{})
 }
 
 // rejectedForm is a rejected form on a page about a hub; zero if there is none.
@@ -200,28 +171,23 @@ type rejectedForm struct {
 	Name, Place string
 }
 
-// finishHubAction answers the form of an action on a hub. It shows a rejected form on the hub's
-// page, or on a page of its own if the hub's page cannot be shown either.
-func (req *request) finishHubAction(
-	err error, hub domain.HubID, page, notice string, rejected rejectedForm,
+// finishOn answers the form of an action on a hub or a device. It shows a rejected form on the page
+// of the hub or the device, or on a page of its own if that page cannot be shown either: the device's
+// cannot be shown without the hub.
+func (req *request) finishOn(
+	show func(status int, rejected rejectedForm) error, err error, page, notice string,
+	rejected rejectedForm,
 ) error {
 	if rejected.Problem = req.problemText(err); rejected.Problem == "" ||
-		req.showHub(statusOf(domain.CodeOf(err)), hub, rejected) != nil {
+		show(statusOf(domain.CodeOf(err)), rejected) != nil {
 		return req.finishAction(err, page, notice)
 	}
 	return nil
 }
 
-// finishDeviceAction is finishHubAction for the page of a device, which cannot be shown without the
-// hub.
-func (req *request) finishDeviceAction(
-	err error, hub domain.HubID, device int64, page, notice string, rejected rejectedForm,
-) error {
-	if rejected.Problem = req.problemText(err); rejected.Problem == "" ||
-		req.showDevice(statusOf(domain.CodeOf(err)), hub, device, rejected) != nil {
-		return req.finishAction(err, page, notice)
-	}
-	return nil
+// finishOnHub is finishOn for a form of the hub's page, which it returns to.
+func (req *request) finishOnHub(err error, notice string, rejected rejectedForm) error {
+	return req.finishOn(req.showHub, err, hubAddress(req.hub), notice, rejected)
 }
 
 // problemText returns the text of a rejection for the page of its form; "" if the error is not a

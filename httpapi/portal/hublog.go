@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"hubcloud/domain"
 )
 
 // logNamesTimeout is how long an event log waits for the names of devices that only the hub knows.
@@ -129,24 +127,24 @@ func (req *request) logQuery() (logQuery, logFilter) {
 }
 
 // hubLog shows a page of a hub's event log, newest event first.
-func (req *request) hubLog(hub domain.HubID) error {
+func (req *request) hubLog() error {
 	q, filter := req.logQuery()
 	view := hubLogView{logQuery: q}
-	infos, err := req.deviceInfos(hub)
+	infos, err := req.logDevices()
 	if err != nil {
 		return err
 	}
 	view.infos = infos
-	view.Page, err = req.portal.readLog(req.http.Context(), hub, logRequest{
+	view.Page, err = req.readLog(req.ctx, req.hub, logRequest{
 		Before: req.http.URL.Query().Get("before"), At: q.At, Filter: filter, Devices: infos,
 	})
 	if err != nil {
 		return err
 	}
-	if err := req.nameCommanders(hub, view.Page.Entries); err != nil {
+	if err := req.nameCommanders(view.Page.Entries); err != nil {
 		return err
 	}
-	if view.hubHead, err = req.hubHead(hub, "Event log"); err != nil {
+	if view.hubHead, err = req.hubHead("Event log"); err != nil {
 		return err
 	}
 	view.fillDevices(filter.Device)
@@ -155,12 +153,12 @@ func (req *request) hubLog(hub domain.HubID) error {
 	return nil
 }
 
-// deviceInfos returns the hub's devices, as far as they are known: the log of an offline hub can be
+// logDevices returns the hub's devices, as far as they are known: the log of an offline hub can be
 // read.
-func (req *request) deviceInfos(hub domain.HubID) (map[int64]deviceInfo, error) {
-	ctx, cancel := context.WithTimeout(req.http.Context(), logNamesTimeout)
+func (req *request) logDevices() (map[int64]deviceInfo, error) {
+	ctx, cancel := context.WithTimeout(req.ctx, logNamesTimeout)
 	defer cancel()
-	return req.portal.deviceInfos(ctx, req.member.OrgID, hub)
+	return req.deviceInfos(ctx, req.org, req.hub)
 }
 
 // fillDevices fills the list of devices to filter by. It has the chosen device, known or not.

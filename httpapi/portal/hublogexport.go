@@ -20,36 +20,35 @@ const (
 	maxExportCommands = 5_000
 )
 
-// exportLog answers with the selected events of a hub's log as CSV, newest first. A failure after
+// writeExport answers with the selected events of a hub's log as CSV, newest first. A failure after
 // the first event breaks the connection off, so that the browser reports it.
-func (req *request) exportLog(hub domain.HubID) error {
+func (req *request) writeExport() error {
 	q, filter := req.logQuery()
-	infos, err := req.deviceInfos(hub)
+	infos, err := req.logDevices()
 	if err != nil {
 		return err
 	}
 	view := hubLogView{infos: infos}
-	ctx := req.http.Context()
-	commanders, err := req.commanders(hub, maxExportCommands)
+	commanders, err := req.commanders(maxExportCommands)
 	if err != nil {
 		return err
 	}
-	owned, err := req.portal.ReadModels.Hub(ctx, req.member.OrgID, hub)
+	owned, err := req.ReadModels.Hub(req.ctx, req.org, req.hub)
 	if err != nil {
 		return err
 	}
-	site, err := req.portal.ReadModels.Site(ctx, req.member.OrgID, owned.SiteID)
+	site, err := req.ReadModels.Site(req.ctx, req.org, owned.SiteID)
 	if err != nil {
 		return err
 	}
-	hubName := string(hub)
+	hubName := string(req.hub)
 	if owned.Name != nil {
 		hubName = *owned.Name
 	}
 	zone := req.zone()
 	out := newCSV(req.w)
 	begin := func() {
-		req.exportHeaders(hub, zone)
+		req.exportHeaders(zone)
 		_ = out.row( // a write that fails makes the next one fail
 			"Time ("+zone.String()+")", "Time (ISO 8601)",
 			"Site", "Hub", "Hub ID",
@@ -58,8 +57,8 @@ func (req *request) exportLog(hub domain.HubID) error {
 		)
 	}
 	begun := false
-	complete, err := req.portal.exportLog(
-		ctx, hub,
+	complete, err := req.exportLog(
+		req.ctx, req.hub,
 		logRequest{At: q.At, Filter: filter, Devices: infos},
 		func(entry logEntry) error {
 			if !begun {
@@ -72,7 +71,7 @@ func (req *request) exportLog(hub domain.HubID) error {
 			}
 			return out.row(
 				entry.Time.In(zone).Format("2006-01-02 15:04:05.000"),
-				entry.Time.UTC().Format(domain.TimeLayout), site.Name, hubName, string(hub),
+				entry.Time.UTC().Format(domain.TimeLayout), site.Name, hubName, string(req.hub),
 				device, number, entry.Text, commanders.of(entry), entry.Severity.String(),
 				entry.Type, string(entry.Data),
 			)
@@ -101,11 +100,11 @@ func (req *request) exportLog(hub domain.HubID) error {
 }
 
 // exportHeaders sets the header fields of a file of events.
-func (req *request) exportHeaders(hub domain.HubID, zone *time.Location) {
+func (req *request) exportHeaders(zone *time.Location) {
 	setPageHeaders(req.w.Header())
 	header := req.w.Header()
 	header.Set("Content-Type", "text/csv; charset=utf-8")
-	name := "events-" + string(hub) + "-" + req.info.At.In(zone).Format("2006-01-02-1504") + ".csv"
+	name := "events-" + string(req.hub) + "-" + req.info.At.In(zone).Format("2006-01-02-1504") + ".csv"
 	header.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 }
 

@@ -75,19 +75,18 @@ type devicesView struct {
 }
 
 // hubPage shows a hub and its devices.
-func (req *request) hubPage(id domain.HubID) error {
-	return req.showHub(http.StatusOK, id, rejectedForm{})
+func (req *request) hubPage() error {
+	return req.showHub(http.StatusOK, rejectedForm{})
 }
 
 // showHub shows the page of a hub, with a rejected form if there is one. If the hub does not
 // answer, the page is shown without devices.
-func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) error {
-	ctx := req.http.Context()
-	hub, err := req.portal.ReadModels.Hub(ctx, req.member.OrgID, id)
+func (req *request) showHub(status int, rejected rejectedForm) error {
+	hub, err := req.ReadModels.Hub(req.ctx, req.org, req.hub)
 	if err != nil {
 		return err
 	}
-	head, err := req.hubHead(id, "")
+	head, err := req.hubHead("")
 	if err != nil {
 		return err
 	}
@@ -98,8 +97,8 @@ func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) 
 		Rejected: rejected,
 	}
 	view.Scripts = []string{"hub.js"}
-	view.Data = req.scriptData(view.Layout, "", id)
-	sites, err := req.portal.ReadModels.Sites(ctx, req.member.OrgID, maxSites, "")
+	view.Data = req.scriptData(view.Layout, "", req.hub)
+	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
 	if err != nil {
 		return err
 	}
@@ -117,9 +116,9 @@ func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) 
 	if len(hub.Network) > 0 && json.Unmarshal(hub.Network, &view.Network) != nil {
 		view.Network = nil // malformed
 	}
-	view.Problems = req.hubProblems(id)
+	view.Problems = req.hubProblems()
 	view.Attention, err = req.needsAttention(
-		view.Layout, []hubState{view.Hub}, siteNames(sites.Data), "", id,
+		view.Layout, []hubState{view.Hub}, siteNames(sites.Data), "", req.hub,
 	)
 	if err != nil {
 		return err
@@ -130,7 +129,7 @@ func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) 
 	if req.http.URL.Query().Has("wait") { // the link for browsers without scripts
 		timeout = 0
 	}
-	if view.Devices, err = req.askDevices(view.Layout, id, timeout); err != nil {
+	if view.Devices, err = req.askDevices(view.Layout, req.hub, timeout); err != nil {
 		return err
 	}
 	req.render(status, "hub.html", view)
@@ -139,14 +138,14 @@ func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) 
 
 // hubHead returns the head of a page about a hub. topic is the page's topic, "" on the hub's main
 // page.
-func (req *request) hubHead(id domain.HubID, topic string) (hubHead, error) {
-	states, err := req.portal.hubStates(req.http.Context(), req.member.OrgID, id)
+func (req *request) hubHead(topic string) (hubHead, error) {
+	states, err := req.hubStates(req.ctx, req.org, req.hub)
 	if err != nil {
 		return hubHead{}, err
 	}
 	head := hubHead{Hub: states[0], Title: states[0].Name}
 	if head.Title == "" {
-		head.Title = string(id)
+		head.Title = string(req.hub)
 	}
 	heading := head.Title
 	if topic != "" {
@@ -157,8 +156,8 @@ func (req *request) hubHead(id domain.HubID, topic string) (hubHead, error) {
 }
 
 // devices answers with the list of a hub's devices, for the page's script.
-func (req *request) devices(hub domain.HubID) error {
-	view, err := req.askDevices(req.fragment(2), hub, 0)
+func (req *request) devices() error {
+	view, err := req.askDevices(req.fragment(2), req.hub, 0)
 	if err != nil {
 		return err
 	}
@@ -175,8 +174,8 @@ func (req *request) askDevices(
 	view := devicesView{Layout: layout, Hub: hub, Find: strings.TrimSpace(query.Get("find"))}
 	page, _ := strconv.Atoi(query.Get("page")) // 0, the first page, if there is none
 	var err error
-	view.List, err = req.portal.listDevices(
-		req.http.Context(), req.member.OrgID, hub,
+	view.List, err = req.listDevices(
+		req.ctx, req.org, hub,
 		devicesRequest{Find: view.Find, Page: page - 1, Timeout: timeout},
 	)
 	if err != nil {
@@ -188,8 +187,8 @@ func (req *request) askDevices(
 		default:
 			return view, err
 		}
-		view.List, err = req.portal.lastDeviceList(
-			req.http.Context(), req.member.OrgID, hub,
+		view.List, err = req.lastDeviceList(
+			req.ctx, req.org, hub,
 			devicesRequest{Find: view.Find, Page: page - 1},
 		)
 	}
@@ -201,10 +200,10 @@ func (v devicesView) Pages() []pageLink {
 	return pageLinks(v.List.Page, v.List.Pages, url.Values{"find": {v.Find}})
 }
 
-// deviceNames answers with the names of a hub's devices and the units of their channels, for
+// writeNames answers with the names of a hub's devices and the units of their channels, for
 // scripts.
-func (req *request) deviceNames(hub domain.HubID) error {
-	names, err := req.portal.deviceInfos(req.http.Context(), req.member.OrgID, hub)
+func (req *request) writeNames() error {
+	names, err := req.deviceInfos(req.ctx, req.org, req.hub)
 	if err != nil {
 		return err
 	}

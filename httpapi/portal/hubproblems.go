@@ -3,8 +3,6 @@ package portal
 import (
 	"context"
 	"time"
-
-	"hubcloud/domain"
 )
 
 // problemsTimeout is how long a hub's page waits for what the hub does wrong. Without an answer the
@@ -18,13 +16,13 @@ type hubProblem struct {
 }
 
 // hubProblems returns what a hub does wrong at present.
-func (req *request) hubProblems(hub domain.HubID) (problems []hubProblem) {
-	ctx, cancel := context.WithTimeout(req.http.Context(), problemsTimeout)
+func (req *request) hubProblems() (problems []hubProblem) {
+	ctx, cancel := context.WithTimeout(req.ctx, problemsTimeout)
 	defer cancel()
-	faults, err := req.portal.Faults.HubFaults(ctx, hub)
+	faults, err := req.Faults.HubFaults(ctx, req.hub)
 	if err != nil {
-		req.portal.Logger.DebugContext(
-			ctx, "faults of hub unknown", "hub_id", hub, "request_id", req.info.RequestID,
+		req.Logger.DebugContext(
+			ctx, "faults of hub unknown", "hub_id", req.hub, "request_id", req.info.RequestID,
 			"error", err,
 		)
 		return nil

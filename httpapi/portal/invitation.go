@@ -40,10 +40,8 @@ func (req *request) acceptInvitation() error {
 		return nil
 	}
 	origin := domain.Origin{At: req.info.At, RequestID: req.info.RequestID}
-	accepted, err := req.portal.Invitations.AcceptInvitation(
-		req.http.Context(), origin, req.http.PathValue("token"),
-	)
-	if errors.Is(err, context.Canceled) && req.http.Context().Err() != nil {
+	accepted, err := req.Invitations.AcceptInvitation(req.ctx, origin, req.http.PathValue("token"))
+	if errors.Is(err, context.Canceled) && req.ctx.Err() != nil {
 		return nil // the client has gone
 	}
 	status, view := newInvitationView(accepted, err)
@@ -52,8 +50,8 @@ func (req *request) acceptInvitation() error {
 	}
 	// The invitation has been accepted: a failed lookup of the session must not fail the page.
 	if err := req.loadOptionalSession(); err != nil {
-		req.portal.Logger.WarnContext(
-			req.http.Context(), "session not loaded for invitation page",
+		req.Logger.WarnContext(
+			req.ctx, "session not loaded for invitation page",
 			"request_id", req.info.RequestID, "error", err,
 		)
 	}

@@ -48,7 +48,7 @@ func (req *request) showKeys(status int, view keysView, checked []string) error 
 		"keys",
 		"keys",
 		func(limit int, after string) (domain.Page[domain.KeyView], error) {
-			return req.portal.ReadModels.Keys(req.http.Context(), req.member.OrgID, limit, after)
+			return req.ReadModels.Keys(req.ctx, req.org, limit, after)
 		},
 		func(k domain.KeyView) string { return k.ID },
 	)
@@ -59,7 +59,7 @@ func (req *request) showKeys(status int, view keysView, checked []string) error 
 	for _, key := range keys {
 		ids = append(ids, key.ID)
 	}
-	used, err := req.portal.KeyUse.LastUsed(req.http.Context(), ids)
+	used, err := req.KeyUse.LastUsed(req.ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -72,9 +72,9 @@ func (req *request) showKeys(status int, view keysView, checked []string) error 
 			scopeRow{scope, scopeTexts[string(scope)], slices.Contains(checked, string(scope))},
 		)
 	}
-	view.More, view.Environment = links, req.portal.Environment
+	view.More, view.Environment = links, req.Environment
 	view.Layout = req.layout("API keys", "keys")
-	if view.BaseURL = req.portal.PublicURL; view.Created != "" {
+	if view.BaseURL = req.PublicURL; view.Created != "" {
 		view.Scripts = []string{"copy.js"}
 	}
 	req.render(status, "keys.html", view)
@@ -91,9 +91,7 @@ func (req *request) createKey() error {
 	}
 	var id, key string
 	err := req.submitOnce(func() (err error) {
-		id, key, err = req.portal.Directory.CreateKey(
-			req.http.Context(), req.origin(), req.member.OrgID, view.Label, scopes,
-		)
+		id, key, err = req.Directory.CreateKey(req.ctx, req.origin(), req.org, view.Label, scopes)
 		return err
 	})
 	if errors.Is(err, errAlreadySubmitted) {
@@ -115,9 +113,7 @@ func (req *request) createKey() error {
 
 // confirmKeyRevocation asks whether to revoke an API key.
 func (req *request) confirmKeyRevocation() error {
-	key, err := req.portal.ReadModels.Key(
-		req.http.Context(), req.member.OrgID, req.http.PathValue("key"),
-	)
+	key, err := req.ReadModels.Key(req.ctx, req.org, req.http.PathValue("key"))
 	if err != nil {
 		return err
 	}
@@ -133,13 +129,8 @@ func (req *request) confirmKeyRevocation() error {
 
 // revokeKey revokes an API key.
 func (req *request) revokeKey() error {
-	if err := req.portal.Directory.RevokeKey(
-		req.http.Context(), req.origin(), req.http.PathValue("key"), req.member.OrgID,
-	); err != nil {
-		return err
-	}
-	req.redirectInOrg("keys", "key-revoked")
-	return nil
+	err := req.Directory.RevokeKey(req.ctx, req.origin(), req.http.PathValue("key"), req.org)
+	return req.finish(err, "keys", "key-revoked")
 }
 
 // scopeTexts are what the scopes of API keys allow, by scope.

@@ -53,7 +53,7 @@ func (req *request) layout(heading, section string) Layout {
 		Email: req.session.Email, FormToken: req.session.FormToken,
 		Member: req.member, ViewOnly: req.mayOnlyLook(),
 		Several: req.session.Email != "" &&
-			len(req.portal.People.Memberships(req.session.Email)) > 1,
+			len(req.People.Memberships(req.session.Email)) > 1,
 		Now: req.info.At.In(req.zone()), RequestID: req.info.RequestID,
 	}
 	layout.Notice, layout.NoticeHub = req.popNotice()
@@ -67,17 +67,17 @@ func (req *request) layout(heading, section string) Layout {
 // follow the name, with a space between. The cookie holds
 // a name and not the text, so that a planted cookie cannot make a page show other text.
 func (req *request) setNotice(name string) {
-	http.SetCookie(req.w, req.portal.cookies.make(req.portal.cookies.notice(), name, time.Minute))
+	http.SetCookie(req.w, req.cookies.make(req.cookies.notice(), name, time.Minute))
 }
 
 // popNotice returns the pending notice, "" if there is none, with the hub that it is about, and
 // removes its cookie.
 func (req *request) popNotice() (string, domain.HubID) {
-	cookie, err := req.http.Cookie(req.portal.cookies.notice())
+	cookie, err := req.http.Cookie(req.cookies.notice())
 	if err != nil {
 		return "", ""
 	}
-	http.SetCookie(req.w, req.portal.cookies.expire(req.portal.cookies.notice()))
+	http.SetCookie(req.w, req.cookies.expire(req.cookies.notice()))
 	name, about, _ := strings.Cut(cookie.Value, " ")
 	hub, _ := domain.ParseHubID(about) // "" if the notice names no hub
 	return notices[name], hub

@@ -46,14 +46,13 @@ type memberRow struct {
 func (req *request) members() error { return req.showMembers(http.StatusOK, membersView{}) }
 
 func (req *request) showMembers(status int, view membersView) error {
-	ctx := req.http.Context()
 	view.Find, view.Query = req.queryValue("find"), req.listQuery()
 	people, links, err := readPage(
 		req,
 		"members",
 		"people",
 		func(limit int, after string) (domain.Page[domain.Member], error) {
-			return req.portal.ReadModels.FindMembers(ctx, req.member.OrgID, view.Find, limit, after)
+			return req.ReadModels.FindMembers(req.ctx, req.org, view.Find, limit, after)
 		},
 		func(m domain.Member) string { return m.ID },
 	)
@@ -61,7 +60,7 @@ func (req *request) showMembers(status int, view membersView) error {
 		return err
 	}
 	view.MorePeople = links
-	org, err := req.portal.Directory.Org(ctx, req.member.OrgID)
+	org, err := req.Directory.Org(req.ctx, req.org)
 	if err != nil {
 		return err
 	}
@@ -73,9 +72,7 @@ func (req *request) showMembers(status int, view membersView) error {
 		"members",
 		"invitations",
 		func(limit int, after string) (domain.Page[domain.Invitation], error) {
-			return req.portal.ReadModels.Invitations(
-				ctx, req.member.OrgID, limit, after, req.info.At,
-			)
+			return req.ReadModels.Invitations(req.ctx, req.org, limit, after, req.info.At)
 		},
 		func(i domain.Invitation) string { return i.ID },
 	)
@@ -124,18 +121,14 @@ func (req *request) changeRole() error {
 	var view membersView
 	view.Role.Member = req.http.PathValue("member")
 	role, viewOnly := accessOf(req.formValue("role"))
-	_, err := req.portal.Directory.ChangeAccess(
-		req.http.Context(), req.origin(), req.member.OrgID, view.Role.Member, role, viewOnly,
+	_, err := req.Directory.ChangeAccess(
+		req.ctx, req.origin(), req.org, view.Role.Member, role, viewOnly,
 	)
-	if problem, ok := rejectionText(err); ok {
+	again := func(_ int, problem string) error {
 		view.Role.Problem = problem
 		return req.showMembers(statusOf(domain.CodeOf(err)), view)
 	}
-	if err != nil {
-		return err
-	}
-	req.redirectInOrg("members"+req.listQuery(), "role-changed")
-	return nil
+	return req.finishForm(err, "members"+req.listQuery(), "role-changed", again)
 }
 
 // confirmMemberRemoval shows the page that confirms removing a member or leaving.
@@ -143,13 +136,11 @@ func (req *request) confirmMemberRemoval() error { return req.showRemoval(http.S
 
 // showRemoval shows the confirmation page. problem is why a removal was rejected; "" for none.
 func (req *request) showRemoval(status int, problem string) error {
-	m, err := req.portal.ReadModels.Member(
-		req.http.Context(), req.member.OrgID, req.http.PathValue("member"),
-	)
+	m, err := req.ReadModels.Member(req.ctx, req.org, req.http.PathValue("member"))
 	if err != nil {
 		return err
 	}
-	org, err := req.portal.Directory.Org(req.http.Context(), req.member.OrgID)
+	org, err := req.Directory.Org(req.ctx, req.org)
 	if err != nil {
 		return err
 	}
@@ -172,19 +163,15 @@ func (req *request) showRemoval(status int, problem string) error {
 // removeMember removes a member, or lets the person who is signed in leave.
 func (req *request) removeMember() error {
 	id := req.http.PathValue("member")
-	err := req.portal.Directory.RemoveMember(req.http.Context(), req.origin(), req.member.OrgID, id)
-	if problem, ok := rejectionText(err); ok {
-		return req.showRemoval(statusOf(domain.CodeOf(err)), problem)
-	}
-	if err != nil {
-		return err
-	}
-	if id == req.member.MemberID {
+	err := req.Directory.RemoveMember(req.ctx, req.origin(), req.org, id)
+	if err == nil && id == req.member.MemberID {
 		req.redirect("organizations", "left")
 		return nil
 	}
-	req.redirectInOrg("members"+req.listQuery(), "member-removed")
-	return nil
+	again := func(_ int, problem string) error {
+		return req.showRemoval(statusOf(domain.CodeOf(err)), problem)
+	}
+	return req.finishForm(err, "members"+req.listQuery(), "member-removed", again)
 }
 
 // invite sends an invitation.
@@ -194,32 +181,19 @@ func (req *request) invite() error {
 	role, viewOnly := accessOf(view.Invited.Role)
 	var err error
 	if viewOnly {
-		_, err = req.portal.Directory.InviteViewer(
-			req.http.Context(), req.origin(), req.member.OrgID, view.Invited.Email,
-		)
+		_, err = req.Directory.InviteViewer(req.ctx, req.origin(), req.org, view.Invited.Email)
 	} else {
-		_, err = req.portal.Directory.Invite(
-			req.http.Context(), req.origin(), req.member.OrgID, view.Invited.Email, role,
-		)
+		_, err = req.Directory.Invite(req.ctx, req.origin(), req.org, view.Invited.Email, role)
 	}
-	if problem, ok := rejectionText(err); ok {
+	return req.finishForm(err, "members", "invited", func(_ int, problem string) error {
 		view.Invited.Problem = problem
 		return req.showMembers(http.StatusBadRequest, view)
-	}
-	if err != nil {
-		return err
-	}
-	req.redirectInOrg("members", "invited")
-	return nil
+	})
 }
 
 // revokeInvitation withdraws an invitation.
 func (req *request) revokeInvitation() error {
-	if err := req.portal.Directory.RevokeInvitation(
-		req.http.Context(), req.origin(), req.member.OrgID, req.http.PathValue("invitation"),
-	); err != nil {
-		return err
-	}
-	req.redirectInOrg("members"+req.listQuery(), "invitation-revoked")
-	return nil
+	id := req.http.PathValue("invitation")
+	err := req.Directory.RevokeInvitation(req.ctx, req.origin(), req.org, id)
+	return req.finish(err, "members"+req.listQuery(), "invitation-revoked")
 }

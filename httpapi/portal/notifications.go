@@ -48,7 +48,7 @@ type mailSite struct {
 
 // notifications shows what is mailed to the member.
 func (req *request) notifications() error {
-	org, err := req.portal.Directory.Org(req.http.Context(), req.member.OrgID)
+	org, err := req.Directory.Org(req.ctx, req.org)
 	if err != nil {
 		return err
 	}
@@ -62,16 +62,14 @@ func (req *request) notifications() error {
 func (req *request) showNotifications(
 	status int, chosen domain.MailPreferences, problem string,
 ) error {
-	sites, err := req.portal.ReadModels.Sites(
-		req.http.Context(), req.member.OrgID, domain.MaxMailSites, "",
-	)
+	sites, err := req.ReadModels.Sites(req.ctx, req.org, domain.MaxMailSites, "")
 	if err != nil {
 		return err
 	}
 	view := notificationsView{
 		Layout: req.layout("Notifications", "notifications"),
 		Mails:  mailNothing, All: chosen.Sites == nil, MoreSites: sites.HasMore,
-		PerHour: counted(req.portal.AlarmMailsPerHour, "mail"), Problem: problem,
+		PerHour: counted(req.AlarmMailsPerHour, "mail"), Problem: problem,
 	}
 	for value, severities := range mailSeverities {
 		if slices.Equal(severities, chosen.Severities) {
@@ -98,17 +96,14 @@ func (req *request) chooseNotifications() error {
 			chosen.Sites = nil // no mails about no sites
 		}
 	}
-	err := req.portal.Directory.SetMailPreferences(
-		req.http.Context(), req.origin(), req.member.OrgID, req.member.MemberID, chosen,
+	err := req.Directory.SetMailPreferences(
+		req.ctx, req.origin(), req.org, req.member.MemberID, chosen,
 	)
-	if problem, ok := rejectionText(err); ok {
-		return req.showNotifications(rejectionStatus(err), chosen, problem)
-	}
-	if err != nil {
-		return err
-	}
-	req.redirectInOrg("notifications", "mails-chosen")
-	return nil
+	return req.finishForm(
+		err, "notifications", "mails-chosen", func(status int, problem string) error {
+			return req.showNotifications(status, chosen, problem)
+		},
+	)
 }
 
 // ConditionTitle returns what is wrong, in a few words, for the subject of a mail.
@@ -135,7 +130,7 @@ func (req *request) unsubscribePage() error { return req.unsubscribe(false) }
 // program (RFC 8058), which has no session and is no page of the portal. Whoever has the link may
 // end the mails, so that no form needs to be checked.
 func (p *Portal) stopMails(w http.ResponseWriter, r *http.Request, info RequestInfo) {
-	req := &request{portal: p, w: w, http: r, info: info}
+	req := p.newRequest(w, r, info)
 	if err := req.unsubscribe(true); err != nil {
 		req.writeError(err)
 	}
@@ -143,22 +138,21 @@ func (p *Portal) stopMails(w http.ResponseWriter, r *http.Request, info RequestI
 
 func (req *request) unsubscribe(stop bool) error {
 	req.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
-	ctx := req.http.Context()
-	key, err := req.portal.Unsubscribe.UnsubscribeKey(ctx)
+	key, err := req.Unsubscribe.UnsubscribeKey(req.ctx)
 	if err != nil {
 		return err
 	}
 	token, err := domain.OpenUnsubscribeToken(key, req.http.PathValue("token"))
 	var org domain.OrgState
 	if err == nil {
-		org, err = req.portal.Directory.Org(ctx, token.OrgID)
+		org, err = req.Directory.Org(req.ctx, token.OrgID)
 	}
 	if _, ok := org.Member(token.MemberID); err == nil && !ok {
 		err = domain.ErrMemberNotFound()
 	}
 	if err == nil && stop {
-		err = req.portal.Directory.StopMails(
-			ctx, domain.Origin{At: req.info.At, RequestID: req.info.RequestID}, token.OrgID,
+		err = req.Directory.StopMails(
+			req.ctx, domain.Origin{At: req.info.At, RequestID: req.info.RequestID}, token.OrgID,
 			token.MemberID,
 		)
 	}

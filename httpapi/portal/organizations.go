@@ -20,7 +20,7 @@ func (req *request) organizations() error {
 	req.render(http.StatusOK, "organizations.html", organizationsView{
 		req.layout(
 			"Your organizations", "",
-		), req.portal.People.Memberships(req.session.Email), req.portal.OpenSignUp,
+		), req.People.Memberships(req.session.Email), req.OpenSignUp,
 	})
 	return nil
 }
@@ -32,7 +32,7 @@ type newOrganizationView struct {
 }
 
 func (req *request) newOrganization() error {
-	if !req.portal.OpenSignUp {
+	if !req.OpenSignUp {
 		return errSignUpClosed
 	}
 	req.render(
@@ -44,16 +44,14 @@ func (req *request) newOrganization() error {
 
 // createOrganization creates an organization whose owner is the person who is signed in.
 func (req *request) createOrganization() error {
-	if !req.portal.OpenSignUp {
+	if !req.OpenSignUp {
 		return errSignUpClosed
 	}
 	name := req.formValue("name")
 	origin := req.origin() // without a member id: CreateOrg sets it
 	var org string
 	err := req.submitOnce(func() (err error) {
-		org, _, err = req.portal.Directory.CreateOrg(
-			req.http.Context(), origin, name, req.session.Email,
-		)
+		org, _, err = req.Directory.CreateOrg(req.ctx, origin, name, req.session.Email)
 		return err
 	})
 	if errors.Is(err, errAlreadySubmitted) {

@@ -55,7 +55,7 @@ func readPage[T any](
 	if err != nil {
 		return nil, pager{}, err
 	}
-	here := req.root() + req.member.OrgID + "/" + path
+	here := req.root() + req.org + "/" + path
 	if after != "" {
 		links.First = here + req.listQuery(name, "") + "#" + name
 	}

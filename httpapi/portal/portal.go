@@ -188,7 +188,7 @@ func setPageHeaders(header http.Header) {
 // failure can still become an error.
 func (req *request) render(status int, page string, view any) {
 	var body bytes.Buffer
-	if err := req.portal.pages.ExecuteTemplate(&body, page, view); err != nil {
+	if err := req.pages.ExecuteTemplate(&body, page, view); err != nil {
 		req.recordError(fmt.Errorf("render %s: %w", page, err))
 		http.Error(req.w, "something went wrong on our side", http.StatusInternalServerError)
 		return

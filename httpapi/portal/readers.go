@@ -42,14 +42,14 @@ func (req *request) readers() error {
 			if id, ok := domain.ParseFeedReaderID(text); ok {
 				after = &id
 			}
-			return req.portal.Readers.Page(req.http.Context(), req.member.OrgID, limit, after)
+			return req.Readers.Page(req.ctx, req.org, limit, after)
 		},
 		func(r domain.FeedReader) string { return r.FeedReaderID.String() },
 	)
 	if err != nil {
 		return err
 	}
-	retention := req.portal.Retention
+	retention := req.Retention
 	view := readersView{More: links, Retention: durationText(retention)}
 	for _, r := range readers {
 		view.Readers = append(view.Readers, readerRow{

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"context"
 	"crypto/subtle"
 	"errors"
 	"net/http"
@@ -15,17 +16,26 @@ const maxForm = 1 << 20
 
 // request is one HTTP request and its answer.
 type request struct {
-	portal *Portal
-	w      http.ResponseWriter
-	http   *http.Request
-	info   RequestInfo
+	*Portal
+	w    http.ResponseWriter
+	http *http.Request
+	// ctx is the context of http. It is a field, as in http.Request: the request lives as long.
+	ctx  context.Context
+	info RequestInfo
 	// token is the session's, from the cookie. It is empty until loadSession has been called.
 	token   string
 	session domain.PortalSession
-	// member is the user's membership in the organization of the path.
+	// member is the user's membership in the organization of the path, and org the organization's
+	// id. Both are zero on other pages.
 	member domain.MemberAccess
-	// hub is the hub of the path; "" if the path names none.
-	hub domain.HubID
+	org    string
+	// hub and device are the hub and the device of the path; zero if the path names none.
+	hub    domain.HubID
+	device int64
+}
+
+func (p *Portal) newRequest(w http.ResponseWriter, r *http.Request, info RequestInfo) *request {
+	return &request{Portal: p, w: w, http: r, ctx: r.Context(), info: info}
 }
 
 // handler answers a request. A returned error is shown as a page, or as JSON if a script asked.
@@ -34,7 +44,7 @@ type handler func(*request) error
 // public wraps a page that needs no session. A POST must come from a page of the portal.
 func (p *Portal) public(handle handler) routeHandler {
 	return func(w http.ResponseWriter, r *http.Request, info RequestInfo) {
-		req := &request{portal: p, w: w, http: r, info: info}
+		req := p.newRequest(w, r, info)
 		err := p.readForm(req)
 		if err == nil {
 			err = handle(req)
@@ -69,7 +79,7 @@ func (p *Portal) signedIn(handle handler) routeHandler {
 // rejectOldForm answers a form whose token is not the session's. A form of the browser's previous
 // session is kept, and the page links to the form's page.
 func (req *request) rejectOldForm() error {
-	err := req.portal.rejectForgedForm()
+	err := req.rejectForgedForm()
 	sameOrigin := req.http.Header.Get("Sec-Fetch-Site") == "same-origin"
 	page := portalPath("/portal/" + req.formPage())
 	if req.fromScript() || !sameOrigin || req.formValue("form_token") == "" || page == "" {
@@ -99,7 +109,7 @@ func (p *Portal) member(handle handler) routeHandler {
 		if !ok {
 			return domain.ErrOrgNotFound()
 		}
-		req.member = member
+		req.member, req.org = member, member.OrgID
 		return handle(req)
 	})
 }
@@ -157,18 +167,18 @@ func (req *request) loadOptionalSession() error {
 // loadSession sets token and session from the cookie. Without a valid session it returns
 // domain.ErrNotSignedIn.
 func (req *request) loadSession() (err error) {
-	cookie, err := req.http.Cookie(req.portal.cookies.session())
+	cookie, err := req.http.Cookie(req.cookies.session())
 	if err != nil {
 		return domain.ErrNotSignedIn()
 	}
 	// A replica that is cut off does not see sign-outs and removed members.
-	if fresh := req.portal.Freshness; fresh != nil && !fresh.Fresh() {
-		if err := fresh.Confirm(req.http.Context()); err != nil {
+	if fresh := req.Freshness; fresh != nil && !fresh.Fresh() {
+		if err := fresh.Confirm(req.ctx); err != nil {
 			return err
 		}
 	}
 	req.token = cookie.Value
-	req.session, err = req.portal.SignIn.Session(req.http.Context(), req.token, req.info.At)
+	req.session, err = req.SignIn.Session(req.ctx, req.token, req.info.At)
 	return err
 }
 
@@ -218,5 +228,5 @@ func (req *request) redirect(page, notice string) {
 
 // redirectInOrg is redirect for a page of the organization; "" is its dashboard.
 func (req *request) redirectInOrg(page, notice string) {
-	req.redirect(strings.TrimSuffix(req.member.OrgID+"/"+page, "/"), notice)
+	req.redirect(strings.TrimSuffix(req.org+"/"+page, "/"), notice)
 }

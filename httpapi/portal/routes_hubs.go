@@ -12,7 +12,7 @@ func (p *Portal) hubRoutes() []Route {
 	const device = hub + "/devices/{device}"
 	return []Route{
 		get("/portal/{org}", p.member((*request).dashboard)),
-		post("/portal/{org}/stream", p.member((*request).stream)).longLived(),
+		post("/portal/{org}/stream", p.member((*request).openStream)).longLived(),
 
 		get("/portal/{org}/attention", p.member((*request).attentionPart)),
 		post("/portal/{org}/attention/seen", p.operator((*request).seeCondition)),
@@ -20,7 +20,7 @@ func (p *Portal) hubRoutes() []Route {
 
 		get(hub, p.hub((*request).hubPage)).askingHub(),
 		get(hub+"/events", p.hub((*request).hubLog)).askingHub(),
-		get(hub+"/events.csv", p.hub((*request).exportLog)).longLived(),
+		get(hub+"/events.csv", p.hub((*request).writeExport)).longLived(),
 		post(hub+"/place", p.hubManager((*request).updateHub)),
 		get(hub+"/reset-link", p.hubManager((*request).confirmReset)),
 		post(hub+"/reset-link", p.hubManager((*request).resetLink)),
@@ -36,58 +36,55 @@ func (p *Portal) hubRoutes() []Route {
 		get(hub+"/removal", p.hub((*request).redirectToHub)),
 		get(hub+"/removal/close", p.hub((*request).redirectToHub)),
 
-		get(hub+"/names", p.hub((*request).deviceNames)).askingHub(),
+		get(hub+"/names", p.hub((*request).writeNames)).askingHub(),
 		get(hub+"/devices", p.hub((*request).devices)).askingHub(),
-		get(device, p.hub((*request).devicePage)).askingHub(),
-		get(device+"/card", p.hub((*request).deviceCard)).askingHub(),
-		post(device+"/commands", p.hubOperator((*request).command)).askingHub(),
-		post(device+"/label", p.hubManager((*request).labelDevice)).askingHub(),
-		post(device+"/forget", p.hubManager((*request).forgetDevice)).askingHub(),
+		get(device, p.device((*request).devicePage)).askingHub(),
+		get(device+"/card", p.device((*request).deviceCard)).askingHub(),
+		post(device+"/commands", p.operator(p.withDevice((*request).command))).askingHub(),
+		post(device+"/label", p.manager(p.withDevice((*request).labelDevice))).askingHub(),
+		post(device+"/forget", p.manager(p.withDevice((*request).forgetDevice))).askingHub(),
 		get(device+"/commands", p.hub((*request).redirectToHub)),
-		get(device+"/label", p.hub((*request).redirectToDevice)),
-		get(device+"/forget", p.hub((*request).redirectToDevice)),
+		get(device+"/label", p.device((*request).redirectToDevice)),
+		get(device+"/forget", p.device((*request).redirectToDevice)),
 	}
 }
 
-// hub wraps a page of one of the organization's hubs, for every member.
-func (p *Portal) hub(handle func(*request, domain.HubID) error) routeHandler {
-	return p.member(p.withHub(handle))
-}
+// hub and device wrap a page of one of the organization's hubs, or of one of its devices, for every
+// member.
+func (p *Portal) hub(handle handler) routeHandler    { return p.member(p.withHub(handle)) }
+func (p *Portal) device(handle handler) routeHandler { return p.member(p.withDevice(handle)) }
 
-// hubManager wraps an action on a hub or its devices, for owners and admins.
-func (p *Portal) hubManager(handle func(*request, domain.HubID) error) routeHandler {
-	return p.manager(p.withHub(handle))
-}
+// hubManager wraps an action on a hub, for owners and admins.
+func (p *Portal) hubManager(handle handler) routeHandler { return p.manager(p.withHub(handle)) }
 
 // withHub parses the hub of the path. A hub of another organization is not found.
-func (p *Portal) withHub(handle func(*request, domain.HubID) error) handler {
+func (p *Portal) withHub(handle handler) handler {
 	return func(req *request) error {
 		hub, ok := domain.ParseHubID(req.http.PathValue("hub"))
-		if ok {
-			var owner domain.HubAccess
-			owner, ok = p.Hubs.Hub(hub)
-			ok = ok && owner.OrgID == req.member.OrgID
-		}
-		if !ok {
+		if owner, owned := p.Hubs.Hub(hub); !ok || !owned || owner.OrgID != req.org {
 			return domain.ErrHubNotFound()
 		}
 		req.hub = hub
-		return handle(req, hub)
+		return handle(req)
 	}
+}
+
+// withDevice parses the hub and the device of the path.
+func (p *Portal) withDevice(handle handler) handler {
+	return p.withHub(func(req *request) (err error) {
+		if req.device, err = strconv.ParseInt(req.http.PathValue("device"), 10, 64); err != nil {
+			return domain.Errorf(domain.CodeNotFound, "no such device")
+		}
+		return handle(req)
+	})
 }
 
 // redirectToHub redirects to the page that a form about a hub is on, as redirectToForm does, and
-// keeps the query.
-func (req *request) redirectToHub(hub domain.HubID) error {
-	return req.redirectKeepingQuery(hubAddress(hub))
-}
+// keeps the query. redirectToDevice is the same for a device.
+func (req *request) redirectToHub() error { return req.redirectKeepingQuery(hubAddress(req.hub)) }
 
-func (req *request) redirectToDevice(hub domain.HubID) error {
-	device, err := req.deviceID()
-	if err != nil {
-		return err
-	}
-	return req.redirectKeepingQuery(deviceAddress(hub, device))
+func (req *request) redirectToDevice() error {
+	return req.redirectKeepingQuery(deviceAddress(req.hub, req.device))
 }
 
 func (req *request) redirectKeepingQuery(page string) error {
@@ -96,15 +93,6 @@ func (req *request) redirectKeepingQuery(page string) error {
 	}
 	req.redirectInOrg(page, "")
 	return nil
-}
-
-// deviceID returns the device id of the path.
-func (req *request) deviceID() (int64, error) {
-	id, err := strconv.ParseInt(req.http.PathValue("device"), 10, 64)
-	if err != nil {
-		return 0, domain.Errorf(domain.CodeNotFound, "no such device")
-	}
-	return id, nil
 }
 
 // hubAddress returns the address of a hub's page, relative to the organization's.

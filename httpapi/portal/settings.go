@@ -23,7 +23,7 @@ func (req *request) showSettings(status int, view settingsView) error {
 		view.Name = req.member.OrgName
 	}
 	if view.OwnProblem == "" {
-		org, err := req.portal.Directory.Org(req.http.Context(), req.member.OrgID)
+		org, err := req.Directory.Org(req.ctx, req.org)
 		if err != nil {
 			return err
 		}
@@ -38,31 +38,18 @@ func (req *request) showSettings(status int, view settingsView) error {
 // nameMember sets the name that pages show for the member.
 func (req *request) nameMember() error {
 	name := req.formValue("name")
-	err := req.portal.Directory.NameMember(
-		req.http.Context(), req.origin(), req.member.OrgID, name,
-	)
-	if problem, ok := rejectionText(err); ok {
-		return req.showSettings(rejectionStatus(err), settingsView{OwnName: name, OwnProblem: problem})
-	}
-	if err != nil {
-		return err
-	}
-	req.redirectInOrg("settings", "name-saved")
-	return nil
+	err := req.Directory.NameMember(req.ctx, req.origin(), req.org, name)
+	return req.finishForm(err, "settings", "name-saved", func(status int, problem string) error {
+		return req.showSettings(status, settingsView{OwnName: name, OwnProblem: problem})
+	})
 }
 
 // renameOrganization renames the organization.
 func (req *request) renameOrganization() error {
 	name := req.formValue("name")
-	err := req.portal.Directory.RenameOrg(
-		req.http.Context(), req.origin(), req.member.OrgID, name,
-	)
-	if problem, ok := rejectionText(err); ok {
-		return req.showSettings(rejectionStatus(err), settingsView{Name: name, Problem: problem})
+	err := req.Directory.RenameOrg(req.ctx, req.origin(), req.org, name)
+	again := func(status int, problem string) error {
+		return req.showSettings(status, settingsView{Name: name, Problem: problem})
 	}
-	if err != nil {
-		return err
-	}
-	req.redirectInOrg("settings", "organization-renamed")
-	return nil
+	return req.finishForm(err, "settings", "organization-renamed", again)
 }

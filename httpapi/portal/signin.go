@@ -41,7 +41,7 @@ func (req *request) home() error {
 		req.redirect("sign-in", "")
 		return nil
 	}
-	req.redirect(req.portal.landingPage(req.session.Email), "")
+	req.redirect(req.landingPage(req.session.Email), "")
 	return nil
 }
 
@@ -70,12 +70,12 @@ func (req *request) signInPage() error {
 	query := req.http.URL.Query()
 	view := signInView{
 		Layout:     req.layout("Sign in", ""),
-		OpenSignUp: req.portal.OpenSignUp,
+		OpenSignUp: req.OpenSignUp,
 		Address:    query.Get("email"),
 		Next:       portalPath(query.Get("next")),
 	}
 	view.Onward = strings.TrimPrefix(view.Next, "/portal/")
-	view.Plain = req.portal.cookies.secure && strings.HasPrefix(req.portal.PublicURL, "http://")
+	view.Plain = req.cookies.secure && strings.HasPrefix(req.PublicURL, "http://")
 	req.render(http.StatusOK, "sign-in.html", view)
 	return nil
 }
@@ -84,7 +84,7 @@ func (req *request) signInPage() error {
 // duration does not reveal whether an account exists: that is looked up when the mail is sent.
 func (req *request) requestLink() error {
 	view := signInView{
-		OpenSignUp: req.portal.OpenSignUp,
+		OpenSignUp: req.OpenSignUp,
 		Address:    req.formValue("email"),
 		Next:       portalPath(req.formValue("next")),
 	}
@@ -94,15 +94,15 @@ func (req *request) requestLink() error {
 		req.rejectLink(http.StatusBadRequest, view, problem)
 		return nil
 	}
-	if allowed := req.portal.networks.Take(req.info.Network, req.info.At); !allowed.Granted {
+	if allowed := req.networks.Take(req.info.Network, req.info.At); !allowed.Granted {
 		req.rejectForRate(
 			view, allowed.Next, "Too many links were requested from your network. Try again in {time}.",
 		)
 		return nil
 	}
-	wait, err := req.portal.SignIn.Allow(
-		req.http.Context(), "link "+domain.MailboxOf(email), (req.portal.LinksPerAddress+1)/2,
-		req.portal.LinksPerAddress, req.info.At,
+	wait, err := req.SignIn.Allow(
+		req.ctx, "link "+domain.MailboxOf(email), (req.LinksPerAddress+1)/2,
+		req.LinksPerAddress, req.info.At,
 	)
 	if err != nil {
 		return err
@@ -120,16 +120,16 @@ func (req *request) requestLink() error {
 		CreatedAt: req.info.At,
 		ExpiresAt: req.info.At.Add(linkLifetime),
 	}
-	token, err := req.portal.SignIn.NewLink(req.http.Context(), link)
+	token, err := req.SignIn.NewLink(req.ctx, link)
 	if err != nil {
 		return err
 	}
-	if err := req.portal.Mails.SendSignIn(
-		req.http.Context(), email, req.portal.linkAddress(token), link.ExpiresAt,
+	if err := req.Mails.SendSignIn(
+		req.ctx, email, req.linkAddress(token), link.ExpiresAt,
 	); err != nil {
 		return err
 	}
-	req.portal.metrics.requested.Inc()
+	req.metrics.requested.Inc()
 	view.Address, view.Sent = email, true
 	view.Layout = req.layout("Check your email", "")
 	req.render(http.StatusOK, "sign-in.html", view)
@@ -144,7 +144,7 @@ func (req *request) rejectLink(status int, view signInView, problem string) {
 
 // rejectForRate answers that too many links were requested. pattern has {time}, how long to wait.
 func (req *request) rejectForRate(view signInView, wait time.Duration, pattern string) {
-	req.portal.metrics.limited.Inc()
+	req.metrics.limited.Inc()
 	req.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 	req.rejectLink(
 		http.StatusTooManyRequests, view,
@@ -174,9 +174,7 @@ func (req *request) openLink() error {
 		req.w.WriteHeader(http.StatusServiceUnavailable)
 		return nil
 	}
-	link, err := req.portal.SignIn.Link(
-		req.http.Context(), req.http.PathValue("token"), req.info.At,
-	)
+	link, err := req.SignIn.Link(req.ctx, req.http.PathValue("token"), req.info.At)
 	if err != nil {
 		return req.writeLinkError(err)
 	}
@@ -195,13 +193,12 @@ func (req *request) openLink() error {
 
 // useLink signs in.
 func (req *request) useLink() error {
-	ctx := req.http.Context()
-	link, err := req.portal.SignIn.UseLink(ctx, req.http.PathValue("token"), req.info.At)
+	link, err := req.SignIn.UseLink(req.ctx, req.http.PathValue("token"), req.info.At)
 	if err != nil {
 		return req.writeLinkError(err)
 	}
-	account, err := req.portal.accountOf(
-		ctx,
+	account, err := req.accountOf(
+		req.ctx,
 		domain.Origin{
 			At:        req.info.At,
 			Actor:     domain.Actor{Kind: domain.ActorService},
@@ -213,8 +210,8 @@ func (req *request) useLink() error {
 		return req.writeLinkError(err)
 	}
 	// End the browser's previous session: an attacker may have planted its token.
-	if cookie, err := req.http.Cookie(req.portal.cookies.session()); err == nil {
-		if err := req.portal.SignIn.End(ctx, cookie.Value); err != nil {
+	if cookie, err := req.http.Cookie(req.cookies.session()); err == nil {
+		if err := req.SignIn.End(req.ctx, cookie.Value); err != nil {
 			return err
 		}
 	}
@@ -222,17 +219,15 @@ func (req *request) useLink() error {
 		AccountID: account.ID, Email: account.Email, CreatedAt: req.info.At,
 		ExpiresAt: req.info.At.Add(SessionLifetime), FormToken: rand.Text(),
 	}
-	token, err := req.portal.SignIn.Begin(ctx, req.session)
+	token, err := req.SignIn.Begin(req.ctx, req.session)
 	if err != nil {
 		return err
 	}
-	req.portal.metrics.signedIn.Inc()
-	http.SetCookie(
-		req.w, req.portal.cookies.make(req.portal.cookies.session(), token, SessionLifetime),
-	)
+	req.metrics.signedIn.Inc()
+	http.SetCookie(req.w, req.cookies.make(req.cookies.session(), token, SessionLifetime))
 	next := strings.TrimPrefix(portalPath(link.Next), "/portal/")
 	if next == "" {
-		next = req.portal.landingPage(account.Email)
+		next = req.landingPage(account.Email)
 	}
 	req.redirect(next, "")
 	return nil
@@ -243,7 +238,7 @@ func (req *request) writeLinkError(err error) error {
 	if !errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {
 		return err
 	}
-	req.portal.metrics.expired.Inc()
+	req.metrics.expired.Inc()
 	req.render(
 		http.StatusGone, "link-over.html",
 		struct{ Layout }{req.layout("This link no longer works", "")},
@@ -313,11 +308,11 @@ func (p *Portal) landingPage(email string) string {
 
 // signOut ends the session.
 func (req *request) signOut() error {
-	if err := req.portal.SignIn.End(req.http.Context(), req.token); err != nil {
+	if err := req.SignIn.End(req.ctx, req.token); err != nil {
 		return err
 	}
-	req.portal.metrics.signedOut.Inc()
-	http.SetCookie(req.w, req.portal.cookies.expire(req.portal.cookies.session()))
+	req.metrics.signedOut.Inc()
+	http.SetCookie(req.w, req.cookies.expire(req.cookies.session()))
 	req.redirect("sign-in", "signed-out")
 	return nil
 }

@@ -29,12 +29,11 @@ type sitePageView struct {
 
 // siteHubs returns the site of the path and its hubs, those in trouble first.
 func (req *request) siteHubs() (domain.Site, []hubState, error) {
-	ctx, org := req.http.Context(), req.member.OrgID
-	site, err := req.portal.ReadModels.Site(ctx, org, req.http.PathValue("site"))
+	site, err := req.ReadModels.Site(req.ctx, req.org, req.http.PathValue("site"))
 	if err != nil {
 		return domain.Site{}, nil, err
 	}
-	hubs, err := req.portal.siteStates(ctx, org, site.ID)
+	hubs, err := req.siteStates(req.ctx, req.org, site.ID)
 	if err != nil {
 		return domain.Site{}, nil, err
 	}
@@ -82,19 +81,11 @@ func (req *request) renameOnSitePage() error {
 	var view sitePageView
 	site := req.http.PathValue("site")
 	view.NewName.Name = req.formValue("name")
-	_, err := req.portal.Directory.RenameSite(
-		req.http.Context(), req.origin(), req.member.OrgID, site, view.NewName.Name,
-	)
-	problem, rejected := rejectionText(err)
-	switch {
-	case rejected && domain.CodeOf(err) != domain.CodeNotFound:
+	_, err := req.Directory.RenameSite(req.ctx, req.origin(), req.org, site, view.NewName.Name)
+	return req.finishForm(err, "sites/"+site, "site-renamed", func(status int, problem string) error {
 		view.NewName.Problem = problem
-		return req.showSite(rejectionStatus(err), view)
-	case err != nil:
-		return err
-	}
-	req.redirectInOrg("sites/"+site, "site-renamed")
-	return nil
+		return req.showSite(status, view)
+	})
 }
 
 // redirectToSite is redirectToForm for the forms of a site's page.

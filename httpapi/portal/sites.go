@@ -47,7 +47,6 @@ type hubRow struct {
 func (req *request) sites() error { return req.showSites(http.StatusOK, sitesView{}) }
 
 func (req *request) showSites(status int, view sitesView) error {
-	ctx := req.http.Context()
 	view.Find, view.Query = req.queryValue("find"), req.listQuery()
 	if err := req.loadSiteChoices(&view); err != nil {
 		return err
@@ -57,7 +56,7 @@ func (req *request) showSites(status int, view sitesView) error {
 		req, "sites", "sites",
 		func(limit int, after string) (domain.Page[domain.Site], error) {
 			if len(view.Choices) >= maxSites { // Choices may lack sites
-				return req.portal.ReadModels.Sites(ctx, req.member.OrgID, limit, after)
+				return req.ReadModels.Sites(req.ctx, req.org, limit, after)
 			}
 			return pageInOrder(view.Choices, limit, after, siteID, compareSites)
 		},
@@ -86,7 +85,7 @@ func (req *request) showSites(status int, view sitesView) error {
 		siteNames[site.ID] = site.Name
 	}
 	for _, hub := range hubs {
-		view.Hubs = append(view.Hubs, hubRow{req.portal.stateOf(hub), siteNames[hub.SiteID]})
+		view.Hubs = append(view.Hubs, hubRow{req.stateOf(hub), siteNames[hub.SiteID]})
 	}
 	view.Layout = req.layout("Sites and hubs", "sites")
 	req.render(status, "sites.html", view)
@@ -99,9 +98,7 @@ func hubID(hub domain.Hub) string    { return string(hub.ID) }
 // findHubs returns all hubs at a site whose name, id or serial contains find, as FindHubs does.
 func (req *request) findHubs(site, find string) (found []domain.Hub, err error) {
 	for after := ""; ; after = string(found[len(found)-1].ID) {
-		page, err := req.portal.ReadModels.FindHubs(
-			req.http.Context(), req.member.OrgID, site, find, findPage, after,
-		)
+		page, err := req.ReadModels.FindHubs(req.ctx, req.org, site, find, findPage, after)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +112,7 @@ func (req *request) findHubs(site, find string) (found []domain.Hub, err error) 
 // loadSiteChoices sets Choices and Chosen. Choices includes the chosen site even if the
 // organization has more sites than the page shows.
 func (req *request) loadSiteChoices(view *sitesView) error {
-	choices, err := req.portal.ReadModels.Sites(req.http.Context(), req.member.OrgID, maxSites, "")
+	choices, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
 	if err != nil {
 		return err
 	}
@@ -129,7 +126,7 @@ func (req *request) loadSiteChoices(view *sitesView) error {
 		view.Chosen = view.Choices[i]
 		return nil
 	}
-	view.Chosen, err = req.portal.ReadModels.Site(req.http.Context(), req.member.OrgID, id)
+	view.Chosen, err = req.ReadModels.Site(req.ctx, req.org, id)
 	switch {
 	case errors.Is(err, &domain.Error{Code: domain.CodeNotFound}):
 		return nil // the site no longer exists: show the hubs of all sites
@@ -145,42 +142,30 @@ func (req *request) createSite() error {
 	var view sitesView
 	view.NewSite.Name = req.formValue("name")
 	err := req.submitOnce(func() error {
-		_, err := req.portal.Directory.CreateSite(
-			req.http.Context(), req.origin(), req.member.OrgID, view.NewSite.Name,
-		)
+		_, err := req.Directory.CreateSite(req.ctx, req.origin(), req.org, view.NewSite.Name)
 		return err
 	})
 	if errors.Is(err, errAlreadySubmitted) {
-		req.redirectInOrg("sites"+req.listQuery(), "")
-		return nil
+		return req.finish(nil, "sites"+req.listQuery(), "")
 	}
-	if problem, ok := rejectionText(err); ok {
+	return req.finishForm(err, "sites", "site-created", func(status int, problem string) error {
 		view.NewSite.Problem = problem
-		return req.showSites(rejectionStatus(err), view)
-	}
-	if err != nil {
-		return err
-	}
-	req.redirectInOrg("sites", "site-created")
-	return nil
+		return req.showSites(status, view)
+	})
 }
 
 // renameSite renames a site.
 func (req *request) renameSite() error {
 	var view sitesView
 	view.NewName.Site, view.NewName.Name = req.http.PathValue("site"), req.formValue("name")
-	_, err := req.portal.Directory.RenameSite(
-		req.http.Context(), req.origin(), req.member.OrgID, view.NewName.Site, view.NewName.Name,
+	_, err := req.Directory.RenameSite(
+		req.ctx, req.origin(), req.org, view.NewName.Site, view.NewName.Name,
 	)
-	if problem, ok := rejectionText(err); ok {
+	again := func(status int, problem string) error {
 		view.NewName.Problem = problem
-		return req.showSites(rejectionStatus(err), view)
+		return req.showSites(status, view)
 	}
-	if err != nil {
-		return err
-	}
-	req.redirectInOrg("sites"+req.listQuery(), "site-renamed")
-	return nil
+	return req.finishForm(err, "sites"+req.listQuery(), "site-renamed", again)
 }
 
 // addHub adds a hub by the serial on its label, or moves it to another site.
@@ -195,24 +180,18 @@ func (req *request) addHub() error {
 			"like HUB-7K2M-Q4XD-93TA. Dashes, spaces and case do not matter."
 		return req.showSites(http.StatusBadRequest, view)
 	}
-	add := domain.AddHub{OrgID: req.member.OrgID, HubID: hub, SiteID: view.NewHub.Site}
+	add := domain.AddHub{OrgID: req.org, HubID: hub, SiteID: view.NewHub.Site}
 	if view.NewHub.Name != "" {
 		add.Name = &view.NewHub.Name
 	}
 	// The lookup fails for a hub that is new; AddHub reports other errors.
-	before, found := req.portal.ReadModels.Hub(req.http.Context(), req.member.OrgID, hub)
-	added, err := req.portal.Directory.AddHub(req.http.Context(), req.origin(), add)
-	switch problem, ok := rejectionText(err); {
-	case errors.Is(err, &domain.Error{Code: domain.CodeHubNotAddable}):
+	before, found := req.ReadModels.Hub(req.ctx, req.org, hub)
+	added, err := req.Directory.AddHub(req.ctx, req.origin(), add)
+	if errors.Is(err, &domain.Error{Code: domain.CodeHubNotAddable}) {
 		view.NewHub.Problem = "This hub cannot be added: no hub has that serial, or it has not come " +
 			"online yet, or another organization has it. Compare the serial with the label, connect " +
 			"the hub to power and network, and try again a minute later."
 		return req.showSites(http.StatusUnprocessableEntity, view)
-	case ok:
-		view.NewHub.Problem, view.NewHub.Field = problem, rejectedField(err)
-		return req.showSites(rejectionStatus(err), view)
-	case err != nil:
-		return err
 	}
 	notice := "hub-added"
 	if found == nil {
@@ -220,8 +199,11 @@ func (req *request) addHub() error {
 		renamed := add.Name != nil && (before.Name == nil || *before.Name != *add.Name)
 		notice = addedAgainNotice(moved, renamed)
 	}
-	req.redirectInOrg("sites"+req.listQuery(), notice+" "+string(hub))
-	return nil
+	again := func(status int, problem string) error {
+		view.NewHub.Problem, view.NewHub.Field = problem, rejectedField(err)
+		return req.showSites(status, view)
+	}
+	return req.finishForm(err, "sites"+req.listQuery(), notice+" "+string(hub), again)
 }
 
 // addedAgainNotice returns the notice for adding a hub that the organization had already.
