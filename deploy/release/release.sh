@@ -3,10 +3,11 @@
 #
 #   deploy/release/release.sh DIR linux/amd64 darwin/arm64 …
 #
-# DIR gets, for each platform, an archive with the static binary and an SBOM (CycloneDX); for Linux also a .deb and a .rpm; and SHA256SUMS.
+# DIR gets, for each platform, an archive with the static binary, the documents and examples, and an SBOM (CycloneDX); for Linux also a .deb and
+# a .rpm; and SHA256SUMS.
 #
 # FORMATS names what to make of tar.gz, deb and rpm; by default all. PREBUILT is a binary for all platforms to take in place of a build, and
-# COPYRIGHT a file with the licences of what it contains.
+# COPYRIGHT a file with the licences of what it contains. MAINTAINER is who answers for the packages, by default whoever committed last.
 set -eu
 FORMATS=${FORMATS:-tar.gz deb rpm}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,6 +23,7 @@ value() { echo "$stamp" | sed -n "s/^$1=//p"; }
 VERSION=$(value VERSION) COMMIT=$(value COMMIT) BUILD_DATE=$(value BUILD_DATE)
 DATE=$BUILD_DATE
 case $DATE in *T*) ;; *) DATE=1970-01-01T00:00:00Z ;; esac
+MAINTAINER=${MAINTAINER:-$(git log -1 --format='%cn <%ce>' 2>/dev/null || echo unknown)}
 # Packages need a number.
 case $VERSION in [0-9]*) ;; *) VERSION=0.0.0-unknown ;; esac
 SOURCE_DATE_EPOCH=$(date -u -d "$DATE" +%s)
@@ -32,6 +34,15 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 sbom=$work/sbom
 CGO_ENABLED=0 "$go" build -buildvcs=false -o "$sbom" ./deploy/release/sbom
+
+# What people read and start from, in the folders of the repository, so that its links work.
+documents=$work/documents
+mkdir "$documents"
+tar -cf - --exclude='*_test.go' --exclude=testdata --exclude=node_modules CHANGELOG.md LICENSE SECURITY.md \
+	deploy/README.md deploy/docs deploy/compose deploy/grafana deploy/haproxy deploy/image deploy/kubernetes deploy/prometheus deploy/systemd \
+	httpapi/openapi.yaml httpapi/docs httpapi/client hubbridge/protocol hubbridge/kit/hub | tar -xf - -C "$documents"
+chmod -R go=rX,u+rw "$documents"
+find "$documents" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
 
 for platform; do
 	os=${platform%/*} ARCH=${platform#*/}
@@ -50,7 +61,7 @@ for platform; do
 	else
 		GOOS=$os GOARCH=$ARCH "$here/licences.sh" "$STAGE/hubcloud" >"$STAGE/copyright"
 	fi
-	cp CHANGELOG.md LICENSE SECURITY.md "$STAGE/"
+	cp -Rp "$documents/." "$STAGE/"
 	chmod 0755 "$STAGE/hubcloud"
 	case " $FORMATS " in *" tar.gz "*)
 		tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw -C "$work" -cf - "$name" |
@@ -61,7 +72,7 @@ for platform; do
 	# The manual installation uses /usr/local/bin, packages /usr/bin.
 	sed -e '/^#   /d; s/ To install it:$//' -e 's|^ExecStart=/usr/local/bin/|ExecStart=/usr/bin/|' deploy/systemd/hubcloud.service >"$STAGE/hubcloud.service"
 	cp deploy/systemd/low-ports.conf deploy/systemd/hubcloud.env "$STAGE/"
-	sed -e "s|\${STAGE}|$STAGE|; s|\${ARCH}|$ARCH|; s|\${VERSION}|$VERSION|; s|\${DATE}|$DATE|g" "$here/nfpm.yaml" >"$STAGE/nfpm.yaml"
+	sed -e "s|\${STAGE}|$STAGE|; s|\${DOCUMENTS}|$documents|; s|\${ARCH}|$ARCH|; s|\${VERSION}|$VERSION|; s|\${DATE}|$DATE|g; s|\${MAINTAINER}|$MAINTAINER|" "$here/nfpm.yaml" >"$STAGE/nfpm.yaml"
 	for format in $FORMATS; do
 		[ "$format" != tar.gz ] || continue
 		"$nfpm" package --config "$STAGE/nfpm.yaml" --packager "$format" --target "$out/$name.$format" >&2

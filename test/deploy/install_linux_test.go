@@ -5,9 +5,11 @@ import (
 	"context"
 	"debug/buildinfo"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"testing"
 	"time"
@@ -51,6 +53,7 @@ func TestPackageIsInstalled(t *testing.T) {
 			packages, filepath.Join(dir, "hubcloud_"+version+"_linux_amd64.deb"),
 		)
 	}
+	checkDocuments(t, packages[0])
 	install := exec.CommandContext(
 		ctx, "unshare", "--mount", "--pid", "--fork", "--kill-child", "testdata/install.sh",
 		t.TempDir(), packages[0], packages[1],
@@ -66,6 +69,35 @@ func TestPackageIsInstalled(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatalf("install.sh: %v\n%s", err, out)
+	}
+}
+
+var relativeLink = regexp.MustCompile(`\]\(([^)\s#:]+)(?:#[^)]*)?\)`)
+
+// checkDocuments checks that the pages of a .deb link to files of the package.
+func checkDocuments(t *testing.T, path string) {
+	t.Helper()
+	root := t.TempDir()
+	if out, err := exec.Command("dpkg", "-x", path, root).CombinedOutput(); err != nil {
+		t.Fatalf("dpkg: %v: %s", err, out)
+	}
+	links := 0
+	if err := filepath.WalkDir(filepath.Join(root, "usr/share/doc/hubcloud"), func(
+		page string, _ fs.DirEntry, err error,
+	) error {
+		if err != nil || filepath.Ext(page) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(page)
+		for _, link := range relativeLink.FindAllSubmatch(text, -1) {
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), string(link[1]))); err != nil {
+				t.Errorf("%s links to %s: %v", filepath.Base(page), link[1], err)
+			}
+		}
+		return err
+	}); err != nil || links < 50 {
+		t.Errorf("pages of the package: %v, %d links", err, links)
 	}
 }
 
