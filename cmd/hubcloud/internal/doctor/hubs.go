@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -25,11 +26,10 @@ const (
 	flapsTimeout   = 2 * time.Second
 	concurrentLogs = 16
 	maxEvents      = 500
-	// factsTimeout bounds the read of the directory's last maxFacts events.
-	factsTimeout = time.Second
-	maxFacts     = 50_000
-	// certificatesTimeout bounds the read of the directory. A large directory is read only in part.
-	certificatesTimeout = 2500 * time.Millisecond
+	// factsTimeout bounds the read of the directory. The newest recentFacts events are read first: a
+	// large directory is read only in part.
+	factsTimeout = 2500 * time.Millisecond
+	recentFacts  = 50_000
 	// faultsTimeout bounds the questions to the replicas that serve hubs.
 	faultsTimeout = time.Second
 )
@@ -43,7 +43,7 @@ func checkHubs(ctx context.Context, v *visit, f *findings) {
 	} else {
 		checkFlaps(ctx, v, all, f)
 	}
-	checkHubLimits(ctx, v, f)
+	checkHubLimits(v, f)
 	checkHubFaults(ctx, v, f)
 }
 
@@ -133,41 +133,80 @@ func checkFlaps(ctx context.Context, v *visit, all []domain.Presence, f *finding
 	f.nameHubs(found, advice, "%d hubs flap: disconnected within the hour were", len(found))
 }
 
+// hubFacts is what the directory has of its hubs.
+type hubFacts struct {
+	// ends are the ends of the certificates in force.
+	ends map[domain.HubID]time.Time
+	// resets and issued count the resets of a hub, and the certificates issued to it, in hubWindow.
+	resets, issued map[domain.HubID]int
+	// read is how many of the events of the directory were read in time.
+	read, events uint64
+}
+
+// readHubFacts reads the directory, its newest events first.
+func readHubFacts(ctx context.Context, log *directory.Log) (facts hubFacts, err error) {
+	if facts.events, err = log.Head(ctx, 0); err != nil {
+		return facts, err
+	}
+	facts.resets, facts.issued = map[domain.HubID]int{}, map[domain.HubID]int{}
+	reading, cancel := context.WithTimeout(ctx, factsTimeout)
+	defer cancel()
+	since := time.Now().Add(-hubWindow)
+	begin := facts.events - min(facts.events, recentFacts)
+	// The zero time stands for a revoked certificate.
+	newer, older := map[domain.HubID]time.Time{}, map[domain.HubID]time.Time{}
+	read := func(after, last uint64, ends map[domain.HubID]time.Time) error {
+		return log.Replay(reading, after, last, func(batch []directory.Recorded) error {
+			for _, r := range batch {
+				recent := r.Event.At.After(since)
+				switch fact := r.Fact.(type) {
+				case domain.HubLogBegun:
+					if recent {
+						facts.resets[fact.HubID]++
+					}
+				case domain.HubCertificateIssued:
+					ends[fact.HubID] = fact.ExpiresAt
+					if recent {
+						facts.issued[fact.HubID]++
+					}
+				case domain.HubCertificateRevoked:
+					ends[fact.HubID] = time.Time{}
+				}
+			}
+			facts.read += uint64(len(batch))
+			return nil
+		})
+	}
+	if err = read(begin, facts.events, newer); err == nil {
+		err = read(0, begin, older)
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = nil // a partial result is good enough
+	}
+	maps.Copy(older, newer)
+	maps.DeleteFunc(older, func(_ domain.HubID, end time.Time) bool { return end.IsZero() })
+	facts.ends = older
+	return facts, err
+}
+
 // checkHubLimits reports hubs that are reset, or issued certificates, so often that the service
 // limits them.
-func checkHubLimits(ctx context.Context, v *visit, f *findings) {
-	since := time.Now().Add(-hubWindow)
-	resets, certificates := map[domain.HubID]int{}, map[domain.HubID]int{}
-	_, _, err := v.replay(ctx, maxFacts, factsTimeout, func(r directory.Recorded) {
-		switch fact := r.Fact.(type) {
-		case domain.HubLogBegun:
-			if r.Event.At.After(since) {
-				resets[fact.HubID]++
-			}
-		case domain.HubCertificateIssued:
-			if r.Event.At.After(since) {
-				certificates[fact.HubID]++
-			}
-		}
-	})
+func checkHubLimits(v *visit, f *findings) {
+	facts, err := v.hubFacts()
 	if err != nil {
 		f.unknown("which of them are limited is unknown: ", err)
 		return
 	}
+	most := maps.Clone(facts.issued)
+	for id, resets := range facts.resets {
+		most[id] = max(most[id], resets)
+	}
 	var busy []namedHub
-	add := func(id domain.HubID) {
-		if most := max(resets[id], certificates[id]); most >= v.limits.HubFacts {
-			busy = append(busy, namedHub{id, most, fmt.Sprintf(
-				"(%d resets, %d certificates)", resets[id], certificates[id],
+	for id, n := range most {
+		if n >= v.limits.HubFacts {
+			busy = append(busy, namedHub{id, n, fmt.Sprintf(
+				"(%d resets, %d certificates)", facts.resets[id], facts.issued[id],
 			)})
-		}
-	}
-	for id := range resets {
-		add(id)
-	}
-	for id := range certificates {
-		if resets[id] == 0 {
-			add(id)
 		}
 	}
 	if len(busy) == 0 {
@@ -178,31 +217,6 @@ func checkHubLimits(ctx context.Context, v *visit, f *findings) {
 			"hubcloud inventory block SERIAL",
 		"%d hubs are reset or enrol too often: within the hour", len(busy),
 	)
-}
-
-// replay calls each with the directory's last most events, as far as they can be read in time. read
-// is the sequence of the last event that was read, head the sequence of the last one.
-func (v *visit) replay(
-	ctx context.Context, most uint64, limit time.Duration, each func(directory.Recorded),
-) (read, head uint64, err error) {
-	if head, err = v.Directory.Head(ctx, 0); err != nil {
-		return 0, 0, err
-	}
-	reading, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	err = v.Directory.Replay(
-		reading, head-min(head, most), head, func(batch []directory.Recorded) error {
-			for _, r := range batch {
-				each(r)
-				read = r.Seq
-			}
-			return nil
-		},
-	)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = nil // a partial result is good enough
-	}
-	return read, head, err
 }
 
 // checkHubFaults reports hubs that break the hub protocol, as the replicas that serve them noticed.
@@ -232,27 +246,17 @@ func checkHubFaults(ctx context.Context, v *visit, f *findings) {
 }
 
 // checkHubCertificates reports hubs whose certificates have expired or expire soon.
-func checkHubCertificates(ctx context.Context, v *visit, f *findings) {
-	ends := map[domain.HubID]time.Time{}
-	read, head, err := v.replay(
-		ctx, ^uint64(0), certificatesTimeout, func(r directory.Recorded) {
-			switch fact := r.Fact.(type) {
-			case domain.HubCertificateIssued:
-				ends[fact.HubID] = fact.ExpiresAt
-			case domain.HubCertificateRevoked:
-				delete(ends, fact.HubID)
-			}
-		},
-	)
+func checkHubCertificates(_ context.Context, v *visit, f *findings) {
+	facts, err := v.hubFacts()
 	if err != nil {
 		f.unknown("the hubs' certificates are unknown: ", err)
 		return
 	}
-	if read < head {
-		f.note("only %d of the directory's %d events were read in time", read, head)
+	if facts.read < facts.events {
+		f.note("only %d of the directory's %d events were read in time", facts.read, facts.events)
 	}
 	var ended, soon []string
-	for hub, end := range ends {
+	for hub, end := range facts.ends {
 		switch left := time.Until(end); {
 		case left <= 0:
 			ended = append(ended, string(hub))
@@ -260,7 +264,7 @@ func checkHubCertificates(ctx context.Context, v *visit, f *findings) {
 			soon = append(soon, string(hub))
 		}
 	}
-	f.note("%d hubs have a certificate", len(ends))
+	f.note("%d hubs have a certificate", len(facts.ends))
 	const advice = "a hub renews its certificate in its last month: this hub is offline or " +
 		"cannot reach /link/v1/certificates. After the expiry it enrols again with its secret"
 	for _, group := range []struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,14 +44,18 @@ type Service struct {
 	) ([]feed.Disconnection, error)
 }
 
-// visit is one run of the checks in the service.
+// visit is one run of the checks in the service. Its functions fetch what several checks need; each
+// fetches once, at the first call, and returns the same result to all callers.
 type visit struct {
 	Service
 	survey
 	limits Limits
-	// components is what /readyz reports.
-	components []httpapi.Component
-	metrics    map[string]*dto.MetricFamily
+	// components returns what /readyz reports.
+	components func() []httpapi.Component
+	// metrics returns the service's metrics by name.
+	metrics func() map[string]*dto.MetricFamily
+	// hubFacts returns what the directory has of its hubs.
+	hubFacts func() (hubFacts, error)
 }
 
 // Handler returns the handler that answers a doctor with the findings of the service, as JSON: a
@@ -80,28 +85,40 @@ func Handler(s Service) http.Handler {
 	})
 }
 
+// visit returns a visit with these limits, whose reads end with ctx.
+func (s Service) visit(ctx context.Context, limits Limits) *visit {
+	return &visit{
+		Service: s, limits: limits,
+		survey: newSurvey(ctx, func() (*streams.Conns, error) { return s.Conns, nil }),
+		components: sync.OnceValue(func() []httpapi.Component {
+			return s.Components(ctx)
+		}),
+		metrics: sync.OnceValue(func() map[string]*dto.MetricFamily {
+			all := map[string]*dto.MetricFamily{}
+			families, _ := s.Metrics.Gather() // metrics that cannot be read are left out
+			for _, family := range families {
+				all[family.GetName()] = family
+			}
+			return all
+		}),
+		hubFacts: sync.OnceValues(func() (hubFacts, error) {
+			return readHubFacts(ctx, s.Directory)
+		}),
+	}
+}
+
 // check runs the checks in the service, and returns the findings by component.
 func (s Service) check(ctx context.Context, limits Limits) map[string]*findings {
-	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
-	v := &visit{
-		Service: s, limits: limits, components: s.Components(ctx),
-		survey:  newSurvey(ctx, func() (*streams.Conns, error) { return s.Conns, nil }),
-		metrics: map[string]*dto.MetricFamily{},
-	}
-	families, _ := s.Metrics.Gather() // those that cannot be read are left out
-	for _, family := range families {
-		v.metrics[family.GetName()] = family
-	}
+	v := s.visit(ctx, limits)
 	var inside []check
 	for _, c := range checks {
 		if c.there != nil {
 			inside = append(inside, c)
 		}
 	}
-	left := serviceTimeout + grace/2 - time.Since(began)
-	found := runAll(left, len(inside), func(i int, f *findings) {
+	found := runAll(serviceTimeout+grace/2, len(inside), func(i int, f *findings) {
 		inside[i].there(ctx, v, f)
 	})
 	all := make(map[string]*findings, len(inside))
@@ -114,7 +131,7 @@ func (s Service) check(ctx context.Context, limits Limits) map[string]*findings 
 // sum returns the sum of the values of a gauge or counter with a label's value; all values without
 // a label.
 func (v *visit) sum(name string, label ...string) (sum float64) {
-	for _, m := range v.metrics[name].GetMetric() {
+	for _, m := range v.metrics()[name].GetMetric() {
 		carries := len(label) == 0
 		for _, pair := range m.GetLabel() {
 			carries = carries || pair.GetName() == label[0] && pair.GetValue() == label[1]
@@ -128,7 +145,7 @@ func (v *visit) sum(name string, label ...string) (sum float64) {
 
 // component returns a component of /readyz; false if there is none.
 func (v *visit) component(name string) (httpapi.Component, bool) {
-	for _, c := range v.components {
+	for _, c := range v.components() {
 		if c.Name == name {
 			return c, true
 		}
@@ -138,7 +155,7 @@ func (v *visit) component(name string) (httpapi.Component, bool) {
 
 // checkReadiness reports the components of /readyz that are not healthy.
 func checkReadiness(_ context.Context, v *visit, f *findings) {
-	for _, c := range v.components {
+	for _, c := range v.components() {
 		switch {
 		case c.Degraded:
 			f.warn("it serves, but %s: %s", c.Name, c.Detail).todo(c.Action)
