@@ -98,7 +98,7 @@ func (p part) examples() (all []any) {
 // described returns openapi.yaml and openapi-root.yaml.
 func described(t testing.TB) (d documents) {
 	t.Helper()
-	for _, text := range []string{OpenAPI(), OpenAPIRoot()} {
+	for _, text := range []string{openAPI, openAPIRoot} {
 		var tree map[string]any
 		if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
 			t.Fatal(err)

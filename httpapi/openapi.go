@@ -7,20 +7,17 @@ import (
 	"hubcloud/httpapi/docpages"
 )
 
+// openAPI is the OpenAPI 3.1 document that describes the API. It is served at /v1/openapi.yaml.
+//
 //go:embed openapi.yaml
 var openAPI string
 
+// openAPIRoot is the OpenAPI 3.1 document of the routes outside /v1: the enrolment of hubs, and the
+// state of the service. Most generators of clients ignore servers of single paths, so these routes
+// have a document of their own. It is served at /v1/openapi-root.yaml.
+//
 //go:embed openapi-root.yaml
 var openAPIRoot string
-
-// OpenAPI returns the OpenAPI 3.1 document, in YAML, that describes the API. It is served at
-// /v1/openapi.yaml.
-func OpenAPI() string { return openAPI }
-
-// OpenAPIRoot returns the OpenAPI 3.1 document, in YAML, of the routes outside /v1: the enrolment
-// of hubs, and the state of the service. Most generators of clients ignore servers of single paths,
-// so these routes have a document of their own. It is served at /v1/openapi-root.yaml.
-func OpenAPIRoot() string { return openAPIRoot }
 
 // documentRoutes returns the routes of the OpenAPI documents, of the page that shows the first, and
 // of the description of the hub protocol. They need no key.

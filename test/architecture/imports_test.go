@@ -95,13 +95,13 @@ func TestViolationsAreFound(t *testing.T) {
 			goPackage{
 				ImportPath: "hubcloud/streams/outbox", Dir: dir, GoFiles: []string{"p.go"},
 			},
-			`streams/outbox/p.go:4 contains "$JS."`,
+			`streams/outbox/p.go:4 has "$JS."`,
 		},
 		"a call": {
 			goPackage{
 				ImportPath: "hubcloud/streams/outbox", Dir: dir, GoFiles: []string{"w.go"},
 			},
-			"streams/outbox/w.go:3 uses OpenWriter",
+			`streams/outbox/w.go:3 has "OpenWriter"`,
 		},
 		"nothing": {
 			goPackage{
@@ -126,27 +126,50 @@ func TestViolationsAreFound(t *testing.T) {
 	}
 }
 
-// TestPatternsMatch fails if a pattern of the tables matches no package, as after a move.
-func TestPatternsMatch(t *testing.T) {
+// TestPatternsAreUsed fails if a pattern of the tables allows what no package does, as after a move.
+func TestPatternsAreUsed(t *testing.T) {
 	t.Parallel()
-	var patterns []string
+	packages := productionPackages(t)
+	// imports reports whether a package that importer matches imports what the pattern matches.
+	imports := func(importer func(name string) bool, pattern string) bool {
+		return slices.ContainsFunc(packages, func(p goPackage) bool {
+			return importer(p.name()) && slices.ContainsFunc(p.Imports, func(path string) bool {
+				return matches(pattern, strings.TrimPrefix(path, module))
+			})
+		})
+	}
 	for _, r := range importRules {
-		patterns = append(append(patterns, r.packages), r.allowed...)
+		ruled := func(name string) bool {
+			rule, ok := importRuleFor(name)
+			return ok && rule.packages == r.packages
+		}
+		if !slices.ContainsFunc(packages, func(p goPackage) bool { return ruled(p.name()) }) {
+			t.Errorf("the rule for %s is for no package", r.packages)
+		}
+		for _, pattern := range slices.Concat(r.allowed, r.libraries) {
+			if !imports(ruled, pattern) {
+				t.Errorf("no package with the rule for %s imports %s", r.packages, pattern)
+			}
+		}
 	}
 	for _, r := range importerRules {
-		patterns = append(append(patterns, r.imported), r.by...)
+		for _, pattern := range r.by {
+			if !imports(func(name string) bool { return matches(pattern, name) }, r.imported) {
+				t.Errorf("no package %s imports %s", pattern, r.imported)
+			}
+		}
 	}
-	for _, r := range textRules {
-		patterns = append(patterns, r.in...)
+	users := map[string][]string{}
+	for _, p := range packages {
+		for _, u := range textUses(t, p) {
+			users[u.rule.text] = append(users[u.rule.text], p.name())
+		}
 	}
-	packages := productionPackages(t)
-	for _, pattern := range patterns {
-		if !slices.ContainsFunc(packages, func(p goPackage) bool {
-			return matches(pattern, p.name()) || slices.ContainsFunc(
-				p.Imports, func(imported string) bool { return matches(pattern, imported) },
-			)
-		}) {
-			t.Errorf("pattern %s matches no package", pattern)
+	for _, r := range slices.Concat(textRules, callRules) {
+		for _, name := range r.in {
+			if !slices.Contains(users[r.text], name) {
+				t.Errorf("package %s does not have %s", name, r.text)
+			}
 		}
 	}
 }
@@ -177,52 +200,60 @@ func violations(t *testing.T, packages []goPackage) []string {
 				}
 			}
 		}
-		for _, file := range p.GoFiles {
-			found = append(found, textViolations(t, p, file)...)
+		for _, u := range textUses(t, p) {
+			if !slices.Contains(u.rule.in, p.name()) {
+				found = append(found, fmt.Sprintf(
+					"%s has %q: only %q may: %s", u.where, u.rule.text, u.rule.in, u.rule.reason,
+				))
+			}
 		}
 	}
 	return found
 }
 
-// textViolations returns a line for every string literal and every call of a file that breaks a
-// rule.
-func textViolations(t *testing.T, p goPackage, name string) []string {
+// textUse is a string literal or a call that a rule is about.
+type textUse struct {
+	where string
+	rule  textRule
+}
+
+// textUses returns what a package has of textRules in string literals, and of callRules in calls.
+func textUses(t *testing.T, p goPackage) (found []textUse) {
 	t.Helper()
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	ast.Inspect(file, func(n ast.Node) bool {
-		if selector, ok := n.(*ast.SelectorExpr); ok {
-			for _, r := range callRules {
-				if selector.Sel.Name == r.name && !slices.Contains(r.in, p.name()) {
-					found = append(found, fmt.Sprintf(
-						"%s/%s:%d uses %s: only %q may: %s", p.name(), name,
-						files.Position(selector.Pos()).Line, r.name, r.in, r.reason,
-					))
-				}
-			}
-		}
-		literal, ok := n.(*ast.BasicLit)
-		if !ok || literal.Kind != token.STRING {
-			return true
-		}
-		text, err := strconv.Unquote(literal.Value)
+	for _, name := range p.GoFiles {
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range textRules {
-			if strings.Contains(text, r.text) && !slices.Contains(r.in, p.name()) {
-				found = append(found, fmt.Sprintf(
-					"%s/%s:%d contains %q: only %q may: %s",
-					p.name(), name, files.Position(literal.Pos()).Line, r.text, r.in, r.reason,
-				))
+		add := func(n ast.Node, rules []textRule, has func(text string) bool) {
+			for _, r := range rules {
+				if has(r.text) {
+					where := fmt.Sprintf(
+						"%s/%s:%d", p.name(), name, files.Position(n.Pos()).Line,
+					)
+					found = append(found, textUse{where, r})
+				}
 			}
 		}
-		return true
-	})
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				add(n, callRules, func(text string) bool { return text == n.Sel.Name })
+			case *ast.BasicLit:
+				if n.Kind == token.STRING {
+					literal, err := strconv.Unquote(n.Value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					add(n, textRules, func(text string) bool {
+						return strings.Contains(literal, text)
+					})
+				}
+			}
+			return true
+		})
+	}
 	return found
 }
 

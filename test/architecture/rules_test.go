@@ -148,7 +148,7 @@ var importRules = []importRule{
 	},
 	{
 		packages: "projections/readmodel",
-		allowed:  []string{"domain", "projections/internal/query", "projections/schema", "streams/directory"},
+		allowed:  []string{"domain", "projections/internal/query", "projections/schema"},
 		reason:   "queries read Postgres only",
 	},
 	{
@@ -305,13 +305,14 @@ var importerRules = []importerRule{
 	},
 }
 
-// textRule limits which packages may have a text in a string literal.
+// textRule limits which packages may have a text.
 type textRule struct {
 	text   string
 	in     []string
 	reason string
 }
 
+// textRules are about string literals that contain the text.
 var textRules = []textRule{
 	{"$JS.", []string{"streams/jsapi"}, "JetStream's API is spoken in one package"},
 	{"$KV.", []string{"streams/jsapi"}, "JetStream's API is spoken in one package"},
@@ -324,14 +325,8 @@ var textRules = []textRule{
 	{`"through":`, []string{"hubbridge/codec"}, "acks are encoded by one package"},
 }
 
-// callRule limits which packages may call a method or function, by its name.
-type callRule struct {
-	name   string
-	in     []string
-	reason string
-}
-
-var callRules = []callRule{
+// callRules are about methods and functions, of any package, that have the text as their name.
+var callRules = []textRule{
 	{
 		"OpenWriter", []string{"streams/journal"},
 		"a journal has one writer, that of the holder of its group's lease",

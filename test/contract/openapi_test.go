@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"hubcloud/httpapi"
 	"hubcloud/test/harness"
+	"hubcloud/test/openapi"
 )
 
 // description requests what openapi.yaml describes beyond the contract, and provokes on every route
@@ -20,9 +20,12 @@ func description(t *testing.T, c *harness.Target) {
 		// The design, section 6: "`openapi.yaml` (3.1, written first, served at `/v1/openapi.yaml`,
 		// with a page to read and try it)".
 		client := harness.NewClient(t, c.Base, "")
+		api, root, err := openapi.Texts()
+		if err != nil {
+			t.Fatal(err)
+		}
 		for path, text := range map[string]string{
-			"/openapi.yaml":      httpapi.OpenAPI(),
-			"/openapi-root.yaml": httpapi.OpenAPIRoot(),
+			"/openapi.yaml": api, "/openapi-root.yaml": root,
 		} {
 			got := client.Must(http.MethodGet, path, nil, http.StatusOK)
 			if string(got.Body) != text {

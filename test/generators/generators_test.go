@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"hubcloud/httpapi"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/test/harness"
 	"hubcloud/test/nodejs"
@@ -74,6 +73,9 @@ func expect(t *testing.T, printed string) {
 	}
 }
 
+// described is the document from which clients are generated.
+const described = "../../httpapi/openapi.yaml"
+
 // buildGo generates the Go client and builds the workflow with it. It returns the program's path.
 func buildGo(t *testing.T) string {
 	t.Helper()
@@ -83,7 +85,7 @@ func buildGo(t *testing.T) string {
 		copyFile(t, filepath.Join("go", name), filepath.Join(dir, name))
 	}
 	document := filepath.Join(dir, "openapi.yaml")
-	must(t, os.WriteFile(document, []byte(httpapi.OpenAPI()), 0o600))
+	copyFile(t, described, document)
 	inModule := func(args ...string) {
 		t.Helper()
 		cmd := nodejs.Command(t, dir, "go", args...)
@@ -123,9 +125,7 @@ func buildTypeScript(t *testing.T) string {
 	for _, source := range sources {
 		copyFile(t, source, filepath.Join(dir, filepath.Base(source)))
 	}
-	must(t, os.WriteFile(
-		filepath.Join(dir, "openapi.yaml"), []byte(httpapi.OpenAPI()), 0o600,
-	))
+	copyFile(t, described, filepath.Join(dir, "openapi.yaml"))
 	run := func(name string, args ...string) {
 		t.Helper()
 		nodejs.Run(t, nodejs.Program(t, installation, dir, name, args...))

@@ -9,16 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"hubcloud/httpapi"
 	"hubcloud/test/openapi"
 )
 
 // described parses openapi.yaml and openapi-root.yaml once per test run.
-var described = sync.OnceValues(
-	func() (*openapi.Document, error) {
-		return openapi.Parse(httpapi.OpenAPI(), httpapi.OpenAPIRoot())
-	},
-)
+var described = sync.OnceValues(openapi.Read)
 
 // seen has the names (see answerName) of the answers that this test run received.
 var seen sync.Map

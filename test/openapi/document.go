@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -51,6 +52,26 @@ func (e Example) Check() error { return e.schema(e.Value) }
 // schema validates a value: JSON decoded into maps, slices and json.Number. Its error has a line
 // for each violation.
 type schema func(value any) error
+
+// Texts returns openapi.yaml and openapi-root.yaml as they are in the tree. It must be called in a
+// test of a folder of test/.
+func Texts() (api, root string, err error) {
+	text, err := os.ReadFile("../../httpapi/openapi.yaml")
+	if err != nil {
+		return "", "", err
+	}
+	rootText, err := os.ReadFile("../../httpapi/openapi-root.yaml")
+	return string(text), string(rootText), err
+}
+
+// Read parses the documents of the tree, as Texts returns them.
+func Read() (*Document, error) {
+	api, root, err := Texts()
+	if err != nil {
+		return nil, err
+	}
+	return Parse(api, root)
+}
 
 // Parse parses the documents of a service, which describe it together, and compiles their schemas.
 // The first document describes the answers to requests that have no operation. The components that

@@ -5,13 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"hubcloud/httpapi"
 	"hubcloud/test/openapi"
 )
 
 func document(t testing.TB) *openapi.Document {
 	t.Helper()
-	d, err := openapi.Parse(httpapi.OpenAPI(), httpapi.OpenAPIRoot())
+	d, err := openapi.Read()
 	if err != nil {
 		t.Fatal(err)
 	}

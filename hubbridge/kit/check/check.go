@@ -47,9 +47,10 @@ type Config struct {
 	// and rather one with a switch or a light than one with a lock.
 	Device *int64
 	// Commands is how many commands fill the hub's queue of events. Each causes one event or more,
-	// so 2,001 or more fill the window of 2,000. 0 omits the step. See DefaultCommands.
+	// so 2,001 or more fill the window of 2,000. 0 omits the step. 50 are few enough for a
+	// real radio, which takes a second or so for each.
 	Commands int
-	// Timeout limits the whole check, from the start of Run. Defaults to DefaultTimeout and the
+	// Timeout limits the whole check, from the start of Run. Defaults to ten minutes and the
 	// time that Commands may take.
 	Timeout time.Duration
 	// ReadyWait is how long a hub that answers hub_unavailable is asked again. Defaults to 2 min.
@@ -66,12 +67,10 @@ type Config struct {
 }
 
 const (
-	// DefaultCommands is few enough for a real radio, which takes a second or so for each.
-	DefaultCommands = 50
 	// FillWindow is a little more than the window of 2,000 events.
 	FillWindow = 2100
-	// DefaultTimeout is several times what a check of a right hub takes.
-	DefaultTimeout = 10 * time.Minute
+	// defaultTimeout is several times what a check of a right hub takes.
+	defaultTimeout = 10 * time.Minute
 	// commandLimit is how long a command may take in the step that fills the queue.
 	commandLimit = time.Second
 	// defaultReadyWait is longer than a radio takes to start.
@@ -93,7 +92,7 @@ func (cfg Config) WithDefaults() Config {
 		cfg.Secret = domain.NewEnrolmentSecret(entropy)
 	}
 	cfg.Timeout = cmp.Or(
-		cfg.Timeout, DefaultTimeout+time.Duration(max(0, cfg.Commands))*commandLimit,
+		cfg.Timeout, defaultTimeout+time.Duration(max(0, cfg.Commands))*commandLimit,
 	)
 	cfg.ReadyWait = cmp.Or(cfg.ReadyWait, defaultReadyWait)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
