@@ -16,8 +16,8 @@
 //   - Losing the database loses nothing: mails wait until the read models are complete, and what was
 //     mailed before is not mailed again. Conditions that begin and end meanwhile are not mailed.
 //   - The first Notifier of an installation mails nothing about conditions that stand already.
-//   - A round reads all last reported states. It takes at most a twentieth of the time: the pause
-//     between two rounds is 2 s, or 19 times as long as a round.
+//   - A round reads what may need attention, a bounded number of channels of each organization,
+//     urgent ones first. The pause between two rounds is 2 s, or as long as a round.
 //   - An organization whose mails cannot be queued, for want of space in the outbox, delays no other.
 //
 // # Goroutines

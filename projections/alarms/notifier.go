@@ -10,12 +10,8 @@ import (
 	"hubcloud/projections/schema"
 )
 
-const (
-	// lockName names the lock. It must never change: replicas of several versions share it.
-	lockName = "alarm mails"
-	// idleShare is how many times longer than a round the pause after it is at least.
-	idleShare = 19
-)
+// lockName names the lock. It must never change: replicas of several versions share it.
+const lockName = "alarm mails"
 
 // Notifier mails members about conditions, or stands by while another process does.
 type Notifier struct {
@@ -78,6 +74,6 @@ func (n *Notifier) runRounds(ctx context.Context) error {
 		}
 		failing = err != nil
 		n.metrics.seconds.Observe(took.Seconds())
-		schema.Pause(ctx, max(n.cfg.Interval, idleShare*took))
+		schema.Pause(ctx, max(n.cfg.Interval, took))
 	}
 }

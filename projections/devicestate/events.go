@@ -27,10 +27,12 @@ const (
 )
 
 const (
-	// MaxDevices is the most devices of a hub that are kept, and MaxChannels the most channels of a
-	// device. A state that lacks some is in doubt.
-	MaxDevices  = 5000
-	MaxChannels = 256
+	// MaxDevices is the most devices of a hub that are kept, MaxChannels the most channels of a
+	// device, and MaxHubChannels the most channels of all devices of a hub together. A state that
+	// lacks some is in doubt.
+	MaxDevices     = 5000
+	MaxChannels    = 256
+	MaxHubChannels = 20_000
 	// maxValue is the most bytes of a value that is kept.
 	maxValue = 4 << 10
 	// maxForgotten bounds Hub.Forgotten.
@@ -166,7 +168,7 @@ func (h *Hub) foldChannel(
 	if d == nil {
 		return nil
 	}
-	c, added := d.channel(data.Key, data.Endpoint)
+	c, added := h.channel(d, data.Key, data.Endpoint)
 	if added {
 		d.Seq = h.Seq
 	}

@@ -339,6 +339,39 @@ func TestDevicesAreBounded(t *testing.T) {
 	}
 }
 
+// A hub that reported ever new channels, each of which is legal, filled memory and database. Its
+// state keeps as many as a large building has, and takes new ones once some are removed.
+func TestChannelsOfAHubAreBounded(t *testing.T) {
+	t.Parallel()
+	l := newLog().read(t, 0)
+	report := func(device, endpoint int) {
+		data := fmt.Sprintf(`{"key":"level","endpoint":%d,"value":1}`, endpoint)
+		l.event("channel.observed", int64(device), 0, data)
+	}
+	const devices = 100
+	for endpoint := range devicestate.MaxHubChannels/devices + 5 {
+		for device := range devices {
+			report(device, endpoint)
+		}
+	}
+	count := func(h *devicestate.Hub) (n int) {
+		for _, d := range h.Devices {
+			n += len(d.Channels)
+		}
+		return n
+	}
+	h := l.fold(t)
+	if n := count(h); n != devicestate.MaxHubChannels || h.Device(1).Certain() {
+		t.Errorf("got %d channels, device certain %t, want %d, false", n, h.Device(1).Certain(),
+			devicestate.MaxHubChannels)
+	}
+	l.event("device.forgotten", 1, 0, `{"name":"x"}`)
+	report(devices, 0)
+	if h = l.fold(t); h.Device(devices) == nil || len(h.Device(devices).Channels) != 1 {
+		t.Error("after a device was forgotten, a new channel is not kept")
+	}
+}
+
 // numbered adds an event with a number of the hub's own.
 func (l *log) numbered(number uint64, typ string, device int64, data string) *log {
 	l.event(typ, device, -time.Hour, data) // the hub's clock is wrong

@@ -184,7 +184,7 @@ func (h *Hub) foldReadChannel(
 	if !isKey(r.Key) {
 		return errors.New("key: must be 1 to 64 printable characters")
 	}
-	c, added := d.channel(r.Key, r.Endpoint)
+	c, added := h.channel(d, r.Key, r.Endpoint)
 	if c == nil || max(len(r.Value), len(r.Desired), len(r.Capabilities)) > maxValue {
 		d.Doubt = d.Doubt.and(Mark{Seq: h.Seq})
 		return nil

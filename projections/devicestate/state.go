@@ -57,6 +57,9 @@ type Hub struct {
 	// that a read that is older does not bring them back.
 	Forgotten []Forgotten `json:"forgotten,omitempty"`
 
+	// full reports that the hub had MaxHubChannels when the last removal was at fullAt.
+	full   bool
+	fullAt uint64
 	// logged is the time of the entry that is folded, as precise as the log.
 	logged time.Time
 	// parts collects the parts of a snapshot.
@@ -204,14 +207,14 @@ func (h *Hub) device(id int64) (d *Device, added bool) {
 	return d, true
 }
 
-// channel returns the channel with a key and an endpoint, and adds it if the device does not have
-// it. It returns nil if the device has too many channels.
-func (d *Device) channel(key string, endpoint int64) (c *Channel, added bool) {
+// channel returns the channel of a device with a key and an endpoint, and adds it if the device
+// does not have it. It returns nil if the device or the hub has too many channels.
+func (h *Hub) channel(d *Device, key string, endpoint int64) (c *Channel, added bool) {
 	i, found := d.find(key, endpoint)
 	if found {
 		return d.Channels[i], false
 	}
-	if len(d.Channels) >= MaxChannels {
+	if len(d.Channels) >= MaxChannels || h.isFull() {
 		return nil, false
 	}
 	c = &Channel{
@@ -220,6 +223,19 @@ func (d *Device) channel(key string, endpoint int64) (c *Channel, added bool) {
 	}
 	d.Channels = slices.Insert(d.Channels, i, c)
 	return c, true
+}
+
+// isFull reports whether the hub has MaxHubChannels. That stays so until something is removed.
+func (h *Hub) isFull() bool {
+	if h.full && h.fullAt == h.Reshaped {
+		return true
+	}
+	count := 0
+	for _, d := range h.Devices {
+		count += len(d.Channels)
+	}
+	h.full, h.fullAt = count >= MaxHubChannels, h.Reshaped
+	return h.full
 }
 
 // remove removes a device.

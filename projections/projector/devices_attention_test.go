@@ -99,6 +99,46 @@ func TestStatesNeedingAttention(t *testing.T) {
 	}
 }
 
+// One organization whose devices report alarms on end made every round of alarm mails read all of
+// them, and others' mails wait.
+func TestObservedHubsAreBounded(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.addHub(t, org, 1)
+	attacker := e.addHub(t, other, 2)
+	e.project(t, nil)
+	e.commit(
+		t, observed(1, 1, e.at, "smoke", "true"), observed(2, 1, e.at, "smoke", "true"),
+	)
+	observe := func() map[string]int {
+		hubs, err := e.store.ObserveHubs(t.Context(), nil)
+		if err != nil && domain.CodeOf(err) != domain.CodeServiceUnavailable {
+			t.Fatal(err)
+		}
+		states := map[string]int{}
+		for _, h := range hubs {
+			states[h.OrgID] += len(h.States)
+		}
+		return states
+	}
+	streamstest.Eventually(t, "both hubs report smoke", func() bool {
+		got := observe()
+		return got[org] == 1 && got[other] == 1
+	})
+	projectionstest.Execute(t, e.URL, fmt.Sprintf(`
+		SET search_path = %s;
+		INSERT INTO reported_devices SELECT (jsonb_populate_record(d, jsonb_build_object('device_id', n))).*
+			FROM reported_devices d, generate_series(2, 7000) n WHERE hub_id = '%s';
+		INSERT INTO reported_channels SELECT (jsonb_populate_record(c, jsonb_build_object(
+				'device_id', n, 'key', 'lock', 'status', 'failed'))).*
+			FROM reported_channels c, generate_series(2, 7000) n WHERE hub_id = '%s'`,
+		e.store.Schema(), attacker, attacker,
+	))
+	if got := observe(); got[org] != 1 || got[other] != 5000 {
+		t.Errorf("got %v states, want 1 of %s and 5000 of %s", got, org, other)
+	}
+}
+
 func brief(conditions []attention.Condition) (text string) {
 	for _, c := range conditions {
 		text += fmt.Sprintf("%s %s; ", c.ID, c.Value)

@@ -17,6 +17,10 @@ var (
 	observedHubs string
 )
 
+// maxSuspects is how many channels of an organization ObserveHubs selects because they may need
+// attention, urgent ones first. Of more conditions nobody is mailed (alarmmail.MaxConditions).
+const maxSuspects = 5000
+
 // ObservedHub is a hub of an organization with the states of the devices that may need attention.
 type ObservedHub struct {
 	OrgID string
@@ -35,8 +39,7 @@ type ObservedHub struct {
 
 // ObserveHubs returns the hubs of all organizations that are offline or have a device that may need
 // attention, and the hubs of watched with their devices in it. A hub that no organization has is
-// missing. It reads all channels, so it is for one caller at a time. It fails with
-// service_unavailable until the first build of these read models is complete.
+// missing. It fails with service_unavailable until the first build of these read models is complete.
 func (s *Store) ObserveHubs(
 	ctx context.Context, watched map[domain.HubID][]int64,
 ) ([]ObservedHub, error) {
@@ -48,7 +51,7 @@ func (s *Store) ObserveHubs(
 		}
 	}
 	ask := func(ctx context.Context, db *completeOnly) ([]ObservedHub, error) {
-		rows, err := db.Query(ctx, observedStates, hubIDs, deviceIDs)
+		rows, err := db.Query(ctx, observedStates, hubIDs, deviceIDs, maxSuspects)
 		if err != nil {
 			return nil, err
 		}

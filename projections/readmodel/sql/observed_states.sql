@@ -1,4 +1,4 @@
--- The channels of the devices of all organizations of which some channel may need attention, as in states_attention.sql, and of the devices
+-- The channels of the devices of which some channel may need attention, as in states_attention.sql, $3 channels of each organization, and of the devices
 -- $2 of the hubs $1. Rows as in states.sql, with the organization first and without what describes devices and channels.
 SELECT hub.org_id,
     hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presence.online, presence.since,
@@ -8,13 +8,21 @@ SELECT hub.org_id,
     channel.observed_logged, channel.changed_logged, channel.desired_logged,
     state.certain AND device.certain AND state.epoch = hub.epoch
 FROM (
-    SELECT suspect.hub_id, suspect.device_id
-    FROM reported_channels suspect
-    WHERE NOT suspect.available
-        OR suspect.status IN ('failed', 'diverged')
-        OR (suspect.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') AND suspect.value = 'true')
-        OR suspect.standing IS NOT NULL
-        OR (suspect.key = 'battery' AND suspect.value ~ '^-?([0-9]|1[0-9])([.eE]|$)')
+    SELECT ranked.hub_id, ranked.device_id
+    FROM (
+        SELECT suspect.hub_id, suspect.device_id, row_number() OVER (
+            PARTITION BY owned.org_id
+            ORDER BY (suspect.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') OR suspect.standing IS NOT NULL) DESC
+        ) AS place
+        FROM reported_channels suspect
+        JOIN hubs owned ON owned.id = suspect.hub_id
+        WHERE NOT suspect.available
+            OR suspect.status IN ('failed', 'diverged')
+            OR (suspect.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') AND suspect.value = 'true')
+            OR suspect.standing IS NOT NULL
+            OR (suspect.key = 'battery' AND suspect.value ~ '^-?([0-9]|1[0-9])([.eE]|$)')
+    ) ranked
+    WHERE ranked.place <= $3
     UNION
     SELECT * FROM unnest($1::text[], $2::bigint[])
 ) device_of
