@@ -4,6 +4,8 @@
 package build
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -78,18 +80,32 @@ func UserAgent() string { return "hubcloud/" + Current().Version }
 // HTTPClient returns a client whose requests carry UserAgent. Each request, including its answer,
 // takes at most the timeout; 0 means no limit.
 func HTTPClient(timeout time.Duration) *http.Client {
-	return &http.Client{Timeout: timeout, Transport: transport{UserAgent()}}
+	return &http.Client{Timeout: timeout, Transport: transport{UserAgent(), http.DefaultTransport}}
 }
 
-// transport is http.DefaultTransport with a User-Agent.
-type transport struct{ userAgent string }
+// TrustingHTTPClient is HTTPClient for servers whose certificates the roots have signed, or are
+// among the roots themselves.
+func TrustingHTTPClient(timeout time.Duration, roots *x509.CertPool) *http.Client {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return &http.Client{Timeout: timeout, Transport: transport{UserAgent(), base}}
+}
+
+// transport adds a User-Agent to requests.
+type transport struct {
+	userAgent string
+	http.RoundTripper
+}
 
 // RoundTrip sends a copy of the request with the User-Agent.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", t.userAgent)
-	return http.DefaultTransport.RoundTrip(r)
+	return t.RoundTripper.RoundTrip(r)
 }
 
-// CloseIdleConnections closes the idle connections of http.DefaultTransport.
-func (t transport) CloseIdleConnections() { http.DefaultClient.CloseIdleConnections() }
+// CloseIdleConnections closes the idle connections of the transport, which an http.Client finds by
+// this method.
+func (t transport) CloseIdleConnections() {
+	(&http.Client{Transport: t.RoundTripper}).CloseIdleConnections()
+}

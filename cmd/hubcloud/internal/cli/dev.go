@@ -24,7 +24,8 @@ func (c *devCommand) Run(ctx context.Context, out Output) error {
 		Run: func(ctx context.Context, s *server.Server) error {
 			cfg := demo.Config{
 				Dir: c.Dir(), Endpoints: s.Endpoints(), Directory: s.Directory(),
-				Presence: s.Presence(), SignIn: s.SignIn(), Logger: logger,
+				Presence: s.Presence(), SignIn: s.SignIn(),
+				TLSCert: c.TLSCert, Logger: logger,
 			}
 			return demo.Run(ctx, cfg, func(state demo.State, link string) {
 				printDemo(out, cfg, state, link)
@@ -35,7 +36,10 @@ func (c *devCommand) Run(ctx context.Context, out Output) error {
 
 // printDemo prints commands that work when pasted into a shell.
 func printDemo(out Output, cfg demo.Config, state demo.State, link string) {
-	api, hubs := cfg.Endpoints.PublicURL+"/v1", demo.HubIDs()
+	api, hubs, curl := cfg.Endpoints.PublicURL+"/v1", demo.HubIDs(), "curl"
+	if cfg.TLSCert != "" { // it may be signed by nobody whom curl knows
+		curl = "curl --cacert " + cfg.TLSCert
+	}
 	fmt.Fprintf(out.Out, `
 hubcloud is running, with three virtual hubs that send events.
 
@@ -51,17 +55,17 @@ Open the web portal, signed in as the demo's owner (the link works once; each st
 
 Follow a hub's events:
 
-  curl -N -H 'Authorization: Bearer %[2]s' %[1]s/hubs/%[3]s/events/stream
+  %[10]s -N -H 'Authorization: Bearer %[2]s' %[1]s/hubs/%[3]s/events/stream
 
 List the hubs, and read the oldest events of one, page by page:
 
-  curl -s -H 'Authorization: Bearer %[2]s' %[1]s/hubs
-  curl -s -H 'Authorization: Bearer %[2]s' '%[1]s/hubs/%[3]s/events?limit=5'
+  %[10]s -s -H 'Authorization: Bearer %[2]s' %[1]s/hubs
+  %[10]s -s -H 'Authorization: Bearer %[2]s' '%[1]s/hubs/%[3]s/events?limit=5'
 
 List the hub's devices, and unlock its front door while you follow its events:
 
-  curl -s -H 'Authorization: Bearer %[2]s' %[1]s/hubs/%[3]s/devices
-  curl -s -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -H 'Idempotency-Key: first' \
+  %[10]s -s -H 'Authorization: Bearer %[2]s' %[1]s/hubs/%[3]s/devices
+  %[10]s -s -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -H 'Idempotency-Key: first' \
     -d '{"key":"lock","value":false}' %[1]s/hubs/%[3]s/devices/1/commands
 
 Make something happen at a hub: trigger its smoke alarm, jam its lock, take it offline (sim --help lists everything):
@@ -72,10 +76,10 @@ Make something happen at a hub: trigger its smoke alarm, jam its lock, take it o
 
 Wait for the next event after a cursor (the next_cursor of a page):
 
-  curl -s -H 'Authorization: Bearer %[2]s' '%[1]s/hubs/%[3]s/events?wait=30&after=CURSOR'
+  %[10]s -s -H 'Authorization: Bearer %[2]s' '%[1]s/hubs/%[3]s/events?wait=30&after=CURSOR'
 
 Press Ctrl-C to stop. Everything is kept in %[7]s.
 
 `, api, state.Key, hubs[0], hubs[1], hubs[2], cfg.Endpoints.Admin, cfg.Dir, link,
-		os.Args[0])
+		os.Args[0], curl)
 }

@@ -5,11 +5,13 @@ package demo
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -32,6 +34,10 @@ const (
 	ownerEmail = "owner@example.com"
 	// linkTTL is how long the printed sign-in link is valid.
 	linkTTL = 12 * time.Hour
+	// enrolmentTimeout is how long an enrolment of a hub may take.
+	enrolmentTimeout = 30 * time.Second
+	// patience is how long ready waits for the hubs. The key and the link are of use without them.
+	patience = 30 * time.Second
 )
 
 // hubs are the demo's virtual hubs with their names.
@@ -44,7 +50,8 @@ var hubs = []struct {
 	{"hub-demo-0000-0003", "Garage"},
 }
 
-// Config is what a demo needs of the server that it runs on. All fields but Logger are required.
+// Config is what a demo needs of the server that it runs on. All fields but TLSCert and Logger are
+// required.
 type Config struct {
 	// Dir is the server's data directory. The demo keeps dev.json and its hubs there.
 	Dir installation.Dir
@@ -56,6 +63,9 @@ type Config struct {
 	Presence *presence.View
 	// SignIn creates the link to the portal.
 	SignIn *signin.Store
+	// TLSCert is the file of the API's certificate, if the server has one. The hubs trust what is in
+	// it besides the system's authorities, so that a certificate may sign itself.
+	TLSCert string
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -121,8 +131,8 @@ func (s State) save(dir installation.Dir) error {
 }
 
 // Run creates the demo, or continues a former one, and runs its hubs until ctx ends. Once the hubs
-// are online and added to the demo's site, Run calls ready with the demo's state and a link that
-// signs in to the portal.
+// are online and added to the demo's site, or have not come online in 30 s, Run calls ready with the
+// demo's state and a link that signs in to the portal.
 func Run(ctx context.Context, cfg Config, ready func(state State, link string)) error {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -147,11 +157,23 @@ func Run(ctx context.Context, cfg Config, ready func(state State, link string)) 
 		}
 		return nil
 	})
+	added := make(chan struct{})
 	group.Go(func() error {
+		defer close(added)
 		for _, h := range hubs {
 			if err := addHub(ctx, cfg, state, h.id, h.name); err != nil {
 				return err
 			}
+		}
+		return nil
+	})
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-added:
+		case <-time.After(patience):
+			cfg.Logger.Warn("virtual hubs not online yet", "enroll_url", cfg.Endpoints.PublicURL)
 		}
 		link, err := signInLink(ctx, cfg)
 		if err != nil {
@@ -165,12 +187,16 @@ func Run(ctx context.Context, cfg Config, ready func(state State, link string)) 
 
 // newHubs makes the demo's virtual hubs. If it returns an error, it has closed them.
 func newHubs(cfg Config, state State) (running []virtualhub.Served, err error) {
+	client, err := enrolmentClient(cfg.TLSCert)
+	if err != nil {
+		return nil, err
+	}
 	for _, h := range hubs {
 		hub, err := virtualhub.New(virtualhub.Config{
 			EnrollURL: cfg.Endpoints.PublicURL, Serial: h.id.Serial(), Secret: state.Secrets[h.id],
 			Dir:        cfg.Dir.Path("virtualhubs", string(h.id)),
 			Installer:  5 * time.Second,
-			BackoffMax: 2 * time.Second, HTTPClient: build.HTTPClient(30 * time.Second),
+			BackoffMax: 2 * time.Second, HTTPClient: client,
 			Logger: cfg.Logger.With("component", "virtualhub"),
 		})
 		if err != nil {
@@ -183,6 +209,24 @@ func newHubs(cfg Config, state State) (running []virtualhub.Served, err error) {
 		running = append(running, virtualhub.Served{Hub: hub, Name: h.name})
 	}
 	return running, nil
+}
+
+// enrolmentClient returns the client that hubs enrol with. It trusts the certificates in a file, if
+// the path is not empty.
+func enrolmentClient(certificate string) (*http.Client, error) {
+	if certificate == "" {
+		return build.HTTPClient(enrolmentTimeout), nil
+	}
+	text, err := os.ReadFile(certificate)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	roots.AppendCertsFromPEM(text)
+	return build.TrustingHTTPClient(enrolmentTimeout, roots), nil
 }
 
 // runHub runs a virtual hub until ctx ends.
