@@ -1,0 +1,91 @@
+package https
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hubcloud/streams/streamstest"
+	"hubcloud/test/harness"
+)
+
+// TestDemo runs `hubcloud dev` with a certificate that signs itself. Regression: the virtual hubs
+// did not trust it, and the commands to try were never printed.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	certificate, key := selfSigned(t)
+	address := streamstest.FreeAddress(t)
+	demo := exec.CommandContext(
+		t.Context(), harness.Binary(t), "dev", "--data-dir", t.TempDir(), "--http", address,
+		"--tls-cert", certificate, "--tls-key", key, "--public-url", "https://"+address,
+		"--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+	)
+	demo.Cancel = func() error { return demo.Process.Signal(syscall.SIGTERM) }
+	demo.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	demo.Stderr = t.Output()
+	out, err := demo.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := demo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if text := strings.TrimSpace(lines.Text()); strings.HasPrefix(text, "curl --cacert ") &&
+			strings.HasSuffix(text, "/v1/hubs") {
+			answer, err := exec.Command("sh", "-c", text).CombinedOutput()
+			if online := strings.Count(string(answer), `"online"`); err != nil || online != 3 {
+				t.Errorf("%s: %v, %d hubs online\n%s", text, err, online, answer)
+			}
+			return // the end of the test stops the demo
+		}
+	}
+	t.Errorf("no command was printed: %v, %v", lines.Err(), demo.Wait())
+}
+
+// selfSigned writes a certificate for 127.0.0.1 that signs itself, and returns the files of it and of
+// its key.
+func selfSigned(t *testing.T) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, // as of openssl req -x509
+	}
+	signed, err := x509.CreateCertificate(
+		rand.Reader, template, template, private.Public(), private,
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bytes, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, bytes []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes})
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	return write("cert.pem", "CERTIFICATE", signed), write("key.pem", "PRIVATE KEY", bytes)
+}
