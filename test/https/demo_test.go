@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -27,12 +28,11 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	certificate, key := selfSigned(t)
 	address := streamstest.FreeAddress(t)
-	demo := exec.CommandContext(
-		t.Context(), harness.Binary(t), "dev", "--data-dir", t.TempDir(), "--http", address,
+	demo := exec.Command(
+		harness.Binary(t), "dev", "--data-dir", t.TempDir(), "--http", address,
 		"--tls-cert", certificate, "--tls-key", key, "--public-url", "https://"+address,
 		"--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0", "--admin", "127.0.0.1:0",
 	)
-	demo.Cancel = func() error { return demo.Process.Signal(syscall.SIGTERM) }
 	demo.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	demo.Stderr = t.Output()
 	out, err := demo.StdoutPipe()
@@ -42,6 +42,12 @@ func TestDemo(t *testing.T) {
 	if err := demo.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		_ = demo.Process.Signal(syscall.SIGTERM)
+		if err := demo.Wait(); err != nil {
+			t.Errorf("dev ended with %v", err)
+		}
+	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if text := strings.TrimSpace(lines.Text()); strings.HasPrefix(text, "curl --cacert ") &&
@@ -50,10 +56,10 @@ func TestDemo(t *testing.T) {
 			if online := strings.Count(string(answer), `"online"`); err != nil || online != 3 {
 				t.Errorf("%s: %v, %d hubs online\n%s", text, err, online, answer)
 			}
-			return // the end of the test stops the demo
+			return
 		}
 	}
-	t.Errorf("no command was printed: %v, %v", lines.Err(), demo.Wait())
+	t.Errorf("no command was printed: %v", lines.Err())
 }
 
 // selfSigned writes a certificate for 127.0.0.1 that signs itself, and returns the files of it and of
@@ -65,7 +71,7 @@ func selfSigned(t *testing.T) (certificate, key string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "demo"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true, // as of openssl req -x509
 	}
