@@ -25,6 +25,7 @@ func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	const level40, level80 = `{"key":"level","endpoint":0,"value":40}`,
 		`{"key":"level","endpoint":0,"value":80}`
+	r := newTestLive(t, Config{})
 	const warm21, warm2111 = `{"key":"heating_setpoint","endpoint":0,"value":21}`,
 		`{"key":"heating_setpoint","endpoint":0,"value":21.11}`
 	for name, tt := range map[string]struct {
@@ -47,14 +48,9 @@ func TestOutcomes(t *testing.T) {
 		"report of the next":   {locked, []string{unlocked, "desired", locked}, outcomeNotDone, "false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			now := time.Now
-			if tt.want == outcomeNone {
-				now = func() time.Time { return time.Now().Add(time.Hour) }
-			}
-			r := newTestLive(t, Config{Now: now})
-			r.append(hubA, "channel.observed", 1, tt.desired) // before the command
-			position, err := r.logs.EndCursor(t.Context(), hubA)
+			hub := r.newHub()
+			r.append(hub, "channel.observed", 1, tt.desired) // before the command
+			position, err := r.logs.EndCursor(t.Context(), hub)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,21 +62,25 @@ func TestOutcomes(t *testing.T) {
 				t.Fatal(err)
 			}
 			command := domain.CommandRecord{
-				HubID: hubA, DeviceID: 1, Key: asked.Key, Value: asked.Value, Outcome: "accepted",
+				ID: name, HubID: hub, DeviceID: 1, Key: asked.Key, Value: asked.Value,
+				Outcome: "accepted", Position: position,
 				// The clock of the replica that sent the command is ahead of the broker's.
-				Position: position, At: time.Now().Add(20 * time.Second),
+				At: time.Now().Add(20 * time.Second),
+			}
+			if tt.want == outcomeNone {
+				command.At = time.Now().Add(-time.Hour)
 			}
 			// What an earlier command asked for, and what the device reported to it.
-			r.append(hubA, "channel.desired", 1, unlocked)
-			r.append(hubA, "channel.observed", 1, tt.desired)
-			r.append(hubA, "channel.desired", 1, tt.desired)
-			r.append(hubA, "channel.observed", 2, tt.desired) // another device
+			r.append(hub, "channel.desired", 1, unlocked)
+			r.append(hub, "channel.observed", 1, tt.desired)
+			r.append(hub, "channel.desired", 1, tt.desired)
+			r.append(hub, "channel.observed", 2, tt.desired) // another device
 			for _, report := range tt.reports {
 				if report == "desired" {
-					r.append(hubA, "channel.desired", 1, unlocked)
+					r.append(hub, "channel.desired", 1, unlocked)
 					continue
 				}
-				r.append(hubA, "channel.observed", 1, report)
+				r.append(hub, "channel.observed", 1, report)
 			}
 			rejected := command
 			rejected.Outcome = "hub_offline"
@@ -159,6 +159,7 @@ func (s sentCommands) History(
 // hub, whose clock may be wrong: a door that had jammed was "changed" after the clock was set.
 func TestDivergedByTheLog(t *testing.T) {
 	t.Parallel()
+	r := newTestLive(t, Config{})
 	at := func(after time.Duration) *string { return new(domain.FormatTime(day.Add(after))) }
 	for name, tt := range map[string]struct {
 		reports  []string
@@ -174,19 +175,19 @@ func TestDivergedByTheLog(t *testing.T) {
 		"asked in the building":      {[]string{unlocked}, time.Second, true, "Different:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newTestLive(t, Config{})
-			position, err := r.logs.EndCursor(t.Context(), hubA)
+			hub := r.newHub()
+			position, err := r.logs.EndCursor(t.Context(), hub)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.append(hubA, "channel.desired", 1, locked)
+			r.append(hub, "channel.desired", 1, locked)
 			for _, report := range tt.reports {
-				r.append(hubA, "channel.observed", 1, report)
+				r.append(hub, "channel.observed", 1, report)
 			}
+			r.live.History = sentCommands{}
 			if !tt.unknown {
 				r.live.History = sentCommands{{
-					OrgID: "org", HubID: hubA, DeviceID: 1, Key: "lock", Value: json.RawMessage("true"),
+					ID: name, OrgID: "org", HubID: hub, DeviceID: 1, Key: "lock", Value: json.RawMessage("true"),
 					Position: position, At: time.Now(),
 				}}
 			}
@@ -194,7 +195,7 @@ func TestDivergedByTheLog(t *testing.T) {
 				Key: "lock", Value: json.RawMessage("false"), Desired: json.RawMessage("true"),
 				Status: domain.ChannelDiverged, DesiredAt: at(0), ObservedAt: at(tt.observed),
 			}}}}
-			device, err := r.live.getDevice(t.Context(), "org", hubA, 1)
+			device, err := r.live.getDevice(t.Context(), "org", hub, 1)
 			if err != nil || device.Channels[0].StatusTag != tt.want {
 				t.Errorf("got %+v, %v, want the tag %q", device, err, tt.want)
 			}
@@ -212,6 +213,7 @@ func TestOutcomeOfNearestNumber(t *testing.T) {
 			Capabilities: json.RawMessage(capabilities), Status: status,
 		}
 	}
+	r := newTestLive(t, Config{})
 	const fahrenheit = `{"resolution":0.5556}`
 	for name, tt := range map[string]struct {
 		channel  domain.Channel
@@ -236,24 +238,24 @@ func TestOutcomeOfNearestNumber(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			other := channel(`{"resolution":9}`, `21.11`, domain.ChannelSynchronized)
-			r := newTestLive(t, Config{Reported: reported{
+			hub := r.newHub()
+			r.live.Reported = reported{
 				{DeviceID: 0, Channel: other, Certain: true},
 				{DeviceID: 1, Channel: tt.channel, Certain: tt.certain},
-			}})
-			position, err := r.logs.EndCursor(t.Context(), hubA)
+			}
+			position, err := r.logs.EndCursor(t.Context(), hub)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.append(hubA, "channel.desired", 1, `{"key":"heating_setpoint","endpoint":0,"value":21}`)
+			r.append(hub, "channel.desired", 1, `{"key":"heating_setpoint","endpoint":0,"value":21}`)
 			r.append(
-				hubA, "channel.observed", 1,
+				hub, "channel.observed", 1,
 				`{"key":"heating_setpoint","endpoint":0,"value":`+tt.reported+`}`,
 			)
 			got, _ := r.live.outcomesOf(t.Context(), []domain.CommandRecord{{
-				HubID: hubA, DeviceID: 1, Key: "heating_setpoint", Value: json.RawMessage(`21`),
-				Outcome: "accepted", Position: position, At: time.Now(),
+				ID: name, HubID: hub, DeviceID: 1, Key: "heating_setpoint",
+				Value: json.RawMessage(`21`), Outcome: "accepted", Position: position, At: time.Now(),
 			}})
 			if got[0] != tt.want {
 				t.Errorf("got outcome %q, want %q", got[0], tt.want)

@@ -11,7 +11,8 @@ import (
 
 // door is a hub with one lock, device 1, that had reported that it is locked.
 type door struct {
-	r *testLive
+	r   *testLive
+	hub domain.HubID
 	// channel is the lock after the command, before the device reports. then is what the hub's
 	// answers show later, nil for no change, and events are the reports in its log.
 	then   *domain.Channel
@@ -46,7 +47,7 @@ func (d *door) Send(context.Context, domain.Origin, domain.Command) (domain.Chan
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.channel = answer
-	d.r.append(hubA, "channel.desired", 1, locked)
+	d.r.append(d.hub, "channel.desired", 1, locked)
 	if d.early {
 		d.report()
 	}
@@ -56,7 +57,7 @@ func (d *door) Send(context.Context, domain.Origin, domain.Command) (domain.Chan
 // report stores what the device reports. The caller must hold d.mu.
 func (d *door) report() {
 	for _, event := range d.events {
-		d.r.append(hubA, "channel.observed", 1, event)
+		d.r.append(d.hub, "channel.observed", 1, event)
 	}
 	if d.then != nil {
 		d.channel = *d.then
@@ -78,6 +79,7 @@ func (d *door) get() (domain.Device, error) {
 // from before was compared with the one that was asked for. Only a report after the command counts.
 func TestLockAll(t *testing.T) {
 	t.Parallel()
+	r := newTestLive(t, Config{})
 	synchronized, diverged := domain.ChannelSynchronized, domain.ChannelDiverged
 	for name, tt := range map[string]struct {
 		door  *door
@@ -121,14 +123,14 @@ func TestLockAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newTestLive(t, Config{})
 			d := tt.door
-			d.r, r.get = r, d.get
-			r.append(hubA, "channel.observed", 1, locked) // before the command
+			d.r, d.hub = r, r.newHub()
+			r.answer(d.hub, d.get)
+			r.append(d.hub, "channel.observed", 1, locked) // before the command
 			results := r.live.sendAll(t.Context(), d, domain.Origin{}, []groupSend{{
-				Target: target{Hub: hubA, DeviceID: 1},
+				Target: target{Hub: d.hub, DeviceID: 1},
 				Command: domain.Command{
-					HubID: hubA, DeviceID: 1, Key: "lock", Value: json.RawMessage("true"),
+					HubID: d.hub, DeviceID: 1, Key: "lock", Value: json.RawMessage("true"),
 				},
 			}})
 			if got := results[0]; got.Err != nil || got.Outcome != tt.want || got.Value != tt.value {

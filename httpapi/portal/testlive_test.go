@@ -48,12 +48,15 @@ type testLive struct {
 	epochs  map[domain.HubID]domain.Epoch
 	changed chan struct{} // closed at the next change of epochs
 	last    map[domain.HubID]uint64
-	devices []domain.Device
-	labels  map[int64]domain.DeviceLabel
-	errs    map[int64]error // the results of Get by device, and of List by 0
-	gets    atomic.Int64    // calls of Get
-	// get replaces the answers of Get unless it is nil.
-	get func() (domain.Device, error)
+	// appending serializes append.
+	appending sync.Mutex
+	devices   []domain.Device
+	labels    map[int64]domain.DeviceLabel
+	errs      map[int64]error // the results of Get by device, and of List by 0
+	gets      atomic.Int64    // calls of Get
+	more      atomic.Int64    // calls of newHub
+	// answers replaces the answers of Get of some hubs.
+	answers map[domain.HubID]func() (domain.Device, error)
 	// slow blocks Get, and with slowList also List, until it is closed. nil does not block.
 	slow     chan struct{}
 	slowList bool
@@ -66,6 +69,7 @@ func newTestLive(t testing.TB, cfg Config) *testLive {
 		t: t, ended: make(chan struct{}), signedOut: make(chan struct{}),
 		hubs: map[domain.HubID]domain.Hub{}, epochs: map[domain.HubID]domain.Epoch{},
 		last: map[domain.HubID]uint64{}, errs: map[int64]error{}, changed: make(chan struct{}),
+		answers: map[domain.HubID]func() (domain.Device, error){},
 	}
 	cfg.Retention = cmp.Or(cfg.Retention, time.Hour)
 	r.add(hubA)
@@ -184,6 +188,13 @@ func (r *testLive) add(hub domain.HubID) {
 	r.setEpoch(hub, domain.Epoch{ID: domain.NewEpochID(uint32(len(r.hubs)))})
 }
 
+// newHub adds another online hub, so that the cases of a test share the broker.
+func (r *testLive) newHub() domain.HubID {
+	hub := domain.HubID(fmt.Sprintf("hub-cccc-cccc-%04d", r.more.Add(1)))
+	r.add(hub)
+	return hub
+}
+
 // setEpoch sets the epoch of a hub, and the hub of the organization. The caller must hold r.mu.
 func (r *testLive) setEpoch(hub domain.HubID, epoch domain.Epoch) {
 	r.epochs[hub] = epoch
@@ -224,6 +235,8 @@ func (r *testLive) change(hub domain.HubID, update func(*domain.Hub)) {
 func (r *testLive) append(hub domain.HubID, eventType string, device int64, data ...string) {
 	r.t.Helper()
 	epoch, _ := r.epoch(hub)
+	r.appending.Lock()
+	defer r.appending.Unlock()
 	var records []journal.Record
 	for i, d := range data {
 		n := uint64(i) + r.last[hub] + 1
@@ -298,13 +311,23 @@ func (r *testLive) List(ctx context.Context, _ domain.HubID) ([]domain.Device, e
 	return r.devices, r.errs[0]
 }
 
-func (r *testLive) Get(ctx context.Context, _ domain.HubID, id int64) (domain.Device, error) {
+// answer replaces the answers of Get of a hub.
+func (r *testLive) answer(hub domain.HubID, get func() (domain.Device, error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers[hub] = get
+}
+
+func (r *testLive) Get(ctx context.Context, hub domain.HubID, id int64) (domain.Device, error) {
 	r.gets.Add(1)
 	if err := r.wait(ctx, true); err != nil {
 		return domain.Device{}, err
 	}
-	if r.get != nil {
-		return r.get()
+	r.mu.Lock()
+	get := r.answers[hub]
+	r.mu.Unlock()
+	if get != nil {
+		return get()
 	}
 	i := slices.IndexFunc(r.devices, func(d domain.Device) bool { return d.ID == id })
 	if i < 0 || r.errs[id] != nil {
