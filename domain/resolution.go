@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"reflect"
 	"strconv"
 )
 
@@ -37,4 +38,24 @@ func JSONNumber(value json.RawMessage) (float64, bool) {
 	}
 	n, err := strconv.ParseFloat(string(value), 64)
 	return n, err == nil
+}
+
+// SameValue reports whether a reported value is what a command asked for. Members of an object that
+// the command does not have may have any value.
+func SameValue(reported, wanted json.RawMessage) bool {
+	var is, want any
+	if json.Unmarshal(reported, &is) != nil || json.Unmarshal(wanted, &want) != nil {
+		return false
+	}
+	members, ok := want.(map[string]any)
+	of, both := is.(map[string]any)
+	if !ok || !both {
+		return reflect.DeepEqual(is, want)
+	}
+	for name, value := range members {
+		if !reflect.DeepEqual(of[name], value) {
+			return false
+		}
+	}
+	return true
 }

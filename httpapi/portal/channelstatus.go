@@ -89,7 +89,7 @@ func (p *Portal) explainDiverged(
 			return command.OrgID == org && command.DeviceID == c.DeviceID && command.Key == c.Key &&
 				command.Endpoint == c.Endpoint
 		})
-		if i >= 0 && sameValue(json.RawMessage(c.Desired), sent[i].Value) {
+		if i >= 0 && domain.SameValue(json.RawMessage(c.Desired), sent[i].Value) {
 			command := sent[i]
 			command.Outcome = "accepted" // the hub has it, though the record may not say so yet
 			channels, commands = append(channels, c), append(commands, command)

@@ -86,8 +86,8 @@ func (p *Portal) judge(
 	}
 	state := p.lastState(ctx, command)
 	step := domain.Resolution(command.Key, state.Channel.Capabilities)
-	isLast := state.Certain && sameValue(state.Channel.Desired, command.Value) &&
-		sameValue(state.Channel.Value, reported)
+	isLast := state.Certain && domain.SameValue(state.Channel.Desired, command.Value) &&
+		domain.SameValue(state.Channel.Value, reported)
 	switch {
 	case step > 0 && domain.IsNearest(asked, got, step),
 		isLast && state.Channel.Status == domain.ChannelSynchronized:

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
 
 	"hubcloud/domain"
 	"hubcloud/domain/attention"
@@ -79,7 +78,7 @@ func (s *outcomeSearch) desired(value json.RawMessage) {
 	case s.asked:
 		s.final = true
 	default:
-		s.asked = sameValue(value, s.wanted)
+		s.asked = domain.SameValue(value, s.wanted)
 	}
 }
 
@@ -96,29 +95,9 @@ func (s *outcomeSearch) observed(value json.RawMessage) {
 	switch {
 	case s.outcome != outcomePending && isBool(value):
 		s.final = true
-	case sameValue(value, s.wanted):
+	case domain.SameValue(value, s.wanted):
 		s.outcome, s.reported, s.final = outcomeDone, value, true
 	default:
 		s.outcome, s.reported = outcomeNotDone, value
 	}
-}
-
-// sameValue reports whether a reported value is what a command asked for. Fields of an object that
-// the command does not have may have any value.
-func sameValue(reported, wanted json.RawMessage) bool {
-	var a, b any
-	if json.Unmarshal(reported, &a) != nil || json.Unmarshal(wanted, &b) != nil {
-		return false
-	}
-	fields, ok := b.(map[string]any)
-	of, both := a.(map[string]any)
-	if !ok || !both {
-		return reflect.DeepEqual(a, b)
-	}
-	for name, value := range fields {
-		if !reflect.DeepEqual(of[name], value) {
-			return false
-		}
-	}
-	return true
 }

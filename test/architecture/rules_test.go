@@ -117,8 +117,11 @@ var importRules = []importRule{
 	},
 	{
 		packages: "hubbridge/kit/hub/...",
-		allowed:  []string{"domain", "hubbridge/protocol", "hubbridge/kit/hub/...", "streams/filelock"},
-		reason:   "hubs of others are built on it: it shares only the messages with the cloud",
+		allowed: []string{
+			"domain", "hubbridge/protocol", "hubbridge/kit/hub/...", "streams/filelock",
+			"streams/durablefile",
+		},
+		reason: "hubs of others are built on it: it shares only the messages with the cloud",
 	},
 	{
 		packages: "hubbridge/kit/...",

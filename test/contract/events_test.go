@@ -222,7 +222,7 @@ func events(t *testing.T, c *harness.Target) {
 		after := client.Head(hub.ID())
 		go func() {
 			for i := range many / 50 {
-				if _, err := hub.Flood(50); err != nil {
+				if _, err := hub.Emit(harness.Readings(50)...); err != nil {
 					t.Error(err)
 					return
 				}

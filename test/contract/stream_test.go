@@ -124,7 +124,7 @@ func stream(t *testing.T, c *harness.Target) {
 		for range readers {
 			open = append(open, client.Stream("/hubs/"+hub.ID()+"/events/stream", ""))
 		}
-		if _, err := hub.Flood(many); err != nil {
+		if _, err := hub.Emit(harness.Readings(many)...); err != nil {
 			t.Fatal(err)
 		}
 		harness.Stored(t, hub)

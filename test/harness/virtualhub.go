@@ -3,11 +3,18 @@ package harness
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 )
+
+// Readings returns events of an electricity meter, device 1.
+func Readings(n int) []virtualhub.Event {
+	return slices.Repeat([]virtualhub.Event{hub.Observed(1, "power", 0, 420.5)}, n)
+}
 
 // VirtualHub runs a virtual hub that belongs to the tenant until the test ends, and waits until it
 // is connected. The hub reports nothing by itself and reconnects quickly. Its messages, and those

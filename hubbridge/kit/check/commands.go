@@ -118,7 +118,7 @@ func checkAccepted(command commandParams, result []byte) error {
 		)
 	case channel.Status != domain.ChannelPending:
 		return fmt.Errorf("status is %q, want %q", channel.Status, domain.ChannelPending)
-	case !sameValue(channel.Desired, command.Value):
+	case !domain.SameValue(channel.Desired, command.Value):
 		return fmt.Errorf(
 			"desired is %s, want the value of the command, %s", channel.Desired, command.Value,
 		)
@@ -126,26 +126,6 @@ func checkAccepted(command commandParams, result []byte) error {
 		return errors.New("desired_at is null, want the time of the command")
 	}
 	return hasMembers(raw.Channel, append([]string{"unit"}, valueMembers...))
-}
-
-// sameValue reports whether a has the value b, apart from members that b does not have: a hub may
-// complete a color with warm_white.
-func sameValue(a, b json.RawMessage) bool {
-	var left, right any
-	if json.Unmarshal(a, &left) != nil || json.Unmarshal(b, &right) != nil {
-		return false
-	}
-	object, ok1 := left.(map[string]any)
-	wanted, ok2 := right.(map[string]any)
-	if !ok1 || !ok2 {
-		return reflect.DeepEqual(left, right)
-	}
-	for name, value := range wanted {
-		if !reflect.DeepEqual(object[name], value) {
-			return false
-		}
-	}
-	return true
 }
 
 // mark returns the number of the next event.
@@ -163,7 +143,7 @@ func (s *script) find(from uint64, kind string, value json.RawMessage) (found []
 		if ok && e.kind == kind && e.device == s.target.device && e.data != nil &&
 			e.data.Key == s.target.key &&
 			e.data.Endpoint == s.target.endpoint &&
-			sameValue(e.data.Value, value) {
+			domain.SameValue(e.data.Value, value) {
 			found = append(found, seq)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/durablefile"
 )
 
 const identityFile = "identity.json"
@@ -105,32 +106,12 @@ func (i *identity) write(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	if err := i.replaceFile(dir); err != nil {
+	raw, err := json.Marshal(i)
+	if err == nil {
+		err = durablefile.Write(filepath.Join(dir, identityFile), raw, 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("write identity: %w", err)
 	}
 	return nil
-}
-
-func (i *identity) replaceFile(dir string) error {
-	raw, err := json.Marshal(i)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(dir, identityFile)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }

@@ -36,7 +36,7 @@ func newTestHub(t testing.TB, dir string) *testHub {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = virtual.Close() })
-	h := &testHub{controller: virtual.controller, hub: virtual.hub, time: noon}
+	h := &testHub{controller: virtual.controller, hub: virtual.Hub, time: noon}
 	h.now = func() time.Time { return h.time }
 	return h
 }

@@ -103,7 +103,7 @@ func (h *Hub) Command(ctx context.Context, deviceID int64, ref ChannelRef, value
 	if err != nil {
 		return fmt.Errorf("value of %s: %w", ref, err)
 	}
-	response := h.hub.Engine().HandleRequest(ctx, h.controller, protocol.Request{
+	response := h.Engine().HandleRequest(ctx, h.controller, protocol.Request{
 		ID: "local", Method: protocol.MethodChannelsCommand, Params: params,
 	}, time.Now())
 	if response.Error != nil {
@@ -131,19 +131,12 @@ func (h *Hub) Press(deviceID int64) error { return h.controller.Press(deviceID, 
 // CutConnection closes the TCP connection without a TLS or MQTT goodbye. The hub connects again.
 func (h *Hub) CutConnection() { h.network.cut() }
 
-// HalfOpen makes the connection half-open: nothing passes in either direction, and neither end is
-// notified. The hub notices by its keep-alive and connects again.
-func (h *Hub) HalfOpen() { h.network.freeze() }
-
-// Offline disconnects the hub properly and keeps it disconnected while on.
-func (h *Hub) Offline(on bool) { h.hub.Offline(on) }
-
 // Restart simulates a power cycle: the connection is cut, windows close, and running requests get
 // no response. Events, devices and command ids survive, even without a directory.
 func (h *Hub) Restart() {
 	h.controller.Restart(time.Now())
 	h.network.cut()
-	h.hub.Restart()
+	h.Hub.Restart()
 }
 
 // FactoryReset resets everything but the certificate: a new log, the configured devices, no command
@@ -159,27 +152,7 @@ func (h *Hub) FactoryReset() error {
 // LoseEvents uses n numbers without events and drops every unacknowledged event before them. The
 // hub then says hello. It returns the first and last number that are lost.
 func (h *Hub) LoseEvents(n uint64) (from, to uint64, err error) {
-	return h.hub.Engine().LoseEvents(n)
-}
-
-// Flood emits n events at once and returns the number of the last. The hub keeps the newest ones,
-// up to its capacity.
-func (h *Hub) Flood(n int) (last uint64, err error) {
-	for n > 0 {
-		events := make([]Event, min(n, protocol.MaxMessageEvents))
-		for i := range events {
-			events[i] = Event{
-				Type:     hub.EventObserved,
-				DeviceID: 1,
-				Data:     device.Observation{Ref: ChannelRef{Key: "power"}, Value: float64(n - i)},
-			}
-		}
-		if last, err = h.Emit(events...); err != nil {
-			return last, err
-		}
-		n -= len(events)
-	}
-	return last, nil
+	return h.Engine().LoseEvents(n)
 }
 
 // EmitMalformed emits the events of MalformedEvents and returns the number of the last.

@@ -13,13 +13,11 @@ import (
 	"hubcloud/hubbridge/kit/hub"
 )
 
-// ErrRunning is returned by a second Run.
-var ErrRunning = hub.ErrRunning
-
-// Hub is one hub. Make it with New. The end of Run closes it; Close closes a hub that never ran.
+// Hub is one hub: a hub of the library, with simulated devices and faults. Make it with New. The end
+// of Run closes it; Close closes a hub that never ran.
 type Hub struct {
+	*hub.Hub
 	cfg        Config
-	hub        *hub.Hub
 	controller *controller
 	network    faultyNetwork
 	deviceWake chan struct{} // wakes runDevices; has a capacity of one
@@ -34,7 +32,7 @@ func New(cfg Config) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.hub = library
+	h.Hub = library
 	h.cfg.Logger = h.cfg.Logger.With("hub_id", library.ID())
 	h.controller, err = newController(
 		h.cfg, domain.HubID(library.ID()), library.Engine(), h.wakeDevices,
@@ -47,25 +45,18 @@ func New(cfg Config) (*Hub, error) {
 }
 
 // Run runs the hub until ctx ends, and then returns nil. It may be called once; a second call
-// returns ErrRunning.
+// returns hub.ErrRunning.
 func (h *Hub) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	hubCtx, stopHub := context.WithCancel(context.WithoutCancel(ctx))
-	group.Go(func() error { return h.hub.Run(hubCtx) })
+	group.Go(func() error { return h.Hub.Run(hubCtx) })
 	var faults sync.WaitGroup
 	h.startFaults(ctx, &faults)
 	h.runDevices(ctx)
 	faults.Wait()
 	stopHub() // after the devices: a closed hub cannot store their changes
-	err := group.Wait()
-	if !errors.Is(err, ErrRunning) {
-		h.network.release()
-	}
-	return err
+	return group.Wait()
 }
-
-// Close closes a hub that never ran or whose Run has returned.
-func (h *Hub) Close() error { return h.hub.Close() }
 
 // runDevices advances devices and windows.
 func (h *Hub) runDevices(ctx context.Context) {
@@ -121,28 +112,11 @@ func (h *Hub) startFaults(ctx context.Context, running *sync.WaitGroup) {
 	every(h.cfg.Faults.ResetEvery, h.FactoryReset)
 }
 
-// ID returns the hub's id.
-func (h *Hub) ID() string { return h.hub.ID() }
-
-// Status returns the hub's position in its log.
-func (h *Hub) Status() Status { return h.hub.Status() }
-
 // Acked returns the highest number of the present log that the cloud has acknowledged.
 func (h *Hub) Acked() uint64 { return h.Status().Acked }
 
 // Connected reports whether there is a connection on which the cloud has acknowledged the hello.
 func (h *Hub) Connected() bool { return h.Status().Connected }
-
-// WaitConnected waits until Connected returns true. Its error is the cause of ctx.
-func (h *Hub) WaitConnected(ctx context.Context) error { return h.hub.WaitConnected(ctx) }
-
-// WaitAcked waits until the cloud has acknowledged the event with number seq. Its error is the
-// cause of ctx.
-func (h *Hub) WaitAcked(ctx context.Context, seq uint64) error { return h.hub.WaitAcked(ctx, seq) }
-
-// Emit numbers and stores all of events, or none if it returns an error, and sends them until they
-// are acknowledged. It returns the number of the last event.
-func (h *Hub) Emit(events ...Event) (last uint64, err error) { return h.hub.Emit(events...) }
 
 // Device returns a device with all its channels; false if the hub has no device with the id.
 func (h *Hub) Device(id int64) (hub.Device, bool) { return h.controller.View(id) }

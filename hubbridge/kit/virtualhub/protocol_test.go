@@ -1,6 +1,7 @@
 package virtualhub_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
@@ -71,7 +73,7 @@ func TestProtocol(t *testing.T) {
 		h := c.hub(t, "hub-link-0000-0002", nil)
 		h.Offline(true)
 		streamstest.Eventually(t, "offline", func() bool { return !h.Connected() })
-		_, err := h.Flood(6000)
+		_, err := h.Emit(readings(6000)...)
 		must(t, err)
 		padded := virtualhub.Event{Type: "test.event", Data: strings.Repeat("x", 15<<10)}
 		last, err := h.Emit(slices.Repeat([]virtualhub.Event{padded}, 100)...)
@@ -90,7 +92,7 @@ func TestProtocol(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0013", nil)
 		c.with(h, func(r *remote) { r.silent = true })
-		last, err := h.Flood(2700)
+		last, err := h.Emit(readings(2700)...)
 		must(t, err)
 		streamstest.Eventually(t, "sends", func() bool { return len(c.of(h)) >= 2000 })
 		// An event beyond the limit would follow at once. The repetition after 5 s shows that none
@@ -144,7 +146,7 @@ func TestProtocol(t *testing.T) {
 		h := c.hub(t, "hub-link-0000-0014", nil)
 		h.IgnoreWindow(true)
 		c.with(h, func(r *remote) { r.silent = true })
-		_, err := h.Flood(4000)
+		_, err := h.Emit(readings(4000)...)
 		must(t, err)
 		streamstest.Eventually(t, "sends", func() bool { return len(c.of(h)) == 4000 })
 	})
@@ -237,16 +239,26 @@ func TestProtocol(t *testing.T) {
 
 	t.Run("a half-open connection is noticed by its keep-alive", func(t *testing.T) {
 		t.Parallel()
-		h := c.hub(
-			t, "hub-link-0000-0010", func(cfg *virtualhub.Config) { cfg.KeepAlive = time.Second },
-		)
-		h.HalfOpen()
-		last := emit(t, h, 3)
-		if !h.Connected() {
+		credentials, network := c.register(t, "hub-link-0000-0010"), &freezing{}
+		h, err := hub.New(hub.Config{
+			EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret,
+			Handler: struct{ hub.Handler }{}, KeepAlive: time.Second, Dial: network.dial,
+			BackoffMin: 20 * time.Millisecond, Logger: streamstest.Logger(),
+		})
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		must(t, h.WaitConnected(ctx))
+		defer network.freeze()() // closed at the end: the broker must not notice
+		last, err := h.Emit(readings(3)...)
+		must(t, err)
+		if !h.Status().Connected {
 			t.Error("the hub noticed at once, want it to notice by its keep-alive")
 		}
-		c.acked(t, h, last)
-		inOrder(t, c, h, 1, last)
+		must(t, h.WaitAcked(ctx, last))
+		cancel()
+		must(t, <-ended)
 	})
 
 	t.Run("factory reset", func(t *testing.T) {
