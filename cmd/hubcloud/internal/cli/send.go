@@ -81,11 +81,12 @@ func (c *sendCommand) Run(ctx context.Context, out Output) error {
 }
 
 // valueOf returns text as JSON if it is valid JSON, and as a string otherwise.
-func valueOf(text string) any {
+func valueOf(text string) json.RawMessage {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
 	}
-	return text
+	quoted, _ := json.Marshal(text) // a string has no error
+	return quoted
 }
 
 func (c *sendCommand) showSent(out Output, result sentResult) error {

@@ -18,13 +18,13 @@ import (
 type simCommand struct {
 	List simListCommand `cmd:"" help:"List the running virtual hubs, or the devices of one."`
 
-	Offline simVerb        `cmd:"" help:"Disconnect: hub.disconnected."`
-	Online  simVerb        `cmd:"" help:"Connect again: hub.connected."`
-	Cut     simVerb        `cmd:"" help:"Lose the connection without a goodbye, and connect again."`
-	Restart simVerb        `cmd:"" help:"Restart, as after a power cut."`
-	Reset   simVerb        `cmd:"" help:"Reset to factory state: a new log with hub.log_reset, older cursors are expired (410 cursor_expired)."`
+	Offline simHub         `cmd:"" help:"Disconnect: hub.disconnected."`
+	Online  simHub         `cmd:"" help:"Connect again: hub.connected."`
+	Cut     simHub         `cmd:"" help:"Lose the connection without a goodbye, and connect again."`
+	Restart simHub         `cmd:"" help:"Restart, as after a power cut."`
+	Reset   simHub         `cmd:"" help:"Reset to factory state: a new log with hub.log_reset, older cursors are expired (410 cursor_expired)."`
 	Drop    simDropCommand `cmd:"" help:"Lose events: hub.events_skipped."`
-	Malform simVerb        `cmd:"" help:"Send malformed events: hub.events_skipped for each."`
+	Malform simHub         `cmd:"" help:"Send malformed events: hub.events_skipped for each."`
 
 	Late    simLateCommand   `cmd:"" help:"Answer each request late; from 10s on, 504 hub_timeout."`
 	Reject  simSwitchCommand `cmd:"" help:"Reject every command: 422 command_refused."`

@@ -8,7 +8,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/hubbridge/kit/virtualhub"
 )
 
@@ -18,11 +17,14 @@ type simHub struct {
 	Hub string `arg:"" help:"Id or name of the hub, or a part of it."`
 }
 
-// act runs the action of the selected command. Some commands end the fault of another.
-func (c *simHub) act(
-	ctx context.Context, out Output, selected *kong.Context, a virtualhub.Action,
-) error {
-	switch a.Verb = selected.Selected().Name; a.Verb {
+// simAction is a command that adds its own arguments to the action.
+type simAction interface{ complete(a *virtualhub.Action) }
+
+// Run runs the action that the selected command is named after. Some commands end the fault of
+// another.
+func (c *simHub) Run(ctx context.Context, out Output, selected *kong.Context) error {
+	a := virtualhub.Action{Verb: selected.Selected().Name}
+	switch a.Verb {
 	case "online":
 		a.Verb, a.Off = "offline", true
 	case "unjam":
@@ -30,15 +32,10 @@ func (c *simHub) act(
 	case "reachable":
 		a.Verb, a.Off = "unreachable", true
 	}
+	if command, ok := selected.Selected().Target.Addr().Interface().(simAction); ok {
+		command.complete(&a)
+	}
 	return c.do(ctx, out, c.Hub, a)
-}
-
-// simVerb is an action that needs a hub only.
-type simVerb struct{ simHub }
-
-// Run runs the action.
-func (c *simVerb) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, virtualhub.Action{})
 }
 
 // simDeviceVerb is an action on a device.
@@ -47,9 +44,8 @@ type simDeviceVerb struct {
 	Device string `arg:"" optional:"" help:"Id or name of the device. Defaults to the first lock."`
 }
 
-// Run runs the action.
-func (c *simDeviceVerb) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, virtualhub.Action{Device: c.Device})
+func (c *simDeviceVerb) complete(a *virtualhub.Action) {
+	a.Device = c.Device
 }
 
 // simSwitchCommand begins or ends a fault of a hub.
@@ -58,9 +54,8 @@ type simSwitchCommand struct {
 	Off bool `help:"End it." env:"-" aliases:"clear"`
 }
 
-// Run runs the action.
-func (c *simSwitchCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, virtualhub.Action{Off: c.Off})
+func (c *simSwitchCommand) complete(a *virtualhub.Action) {
+	a.Off = c.Off
 }
 
 // simDropCommand loses events.
@@ -77,9 +72,8 @@ func (c *simDropCommand) Validate() error {
 	return nil
 }
 
-// Run runs the action.
-func (c *simDropCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, virtualhub.Action{Count: c.Count})
+func (c *simDropCommand) complete(a *virtualhub.Action) {
+	a.Count = c.Count
 }
 
 // simLateCommand delays answers.
@@ -88,9 +82,8 @@ type simLateCommand struct {
 	Delay time.Duration `arg:"" help:"How late, such as 3s; 0s to answer at once again."`
 }
 
-// Run runs the action.
-func (c *simLateCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, virtualhub.Action{Delay: c.Delay})
+func (c *simLateCommand) complete(a *virtualhub.Action) {
+	a.Delay = c.Delay
 }
 
 // simSensorCommand triggers a boolean sensor, whose channel has the name of the command.
@@ -100,15 +93,9 @@ type simSensorCommand struct {
 	Clear  bool   `help:"End it." env:"-" aliases:"off"`
 }
 
-// Run runs the action.
-func (c *simSensorCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	value := json.RawMessage("true")
-	if c.Clear {
-		value = json.RawMessage("false")
-	}
-	return c.do(ctx, out, c.Hub, virtualhub.Action{
-		Verb: "report", Device: c.Device, Channel: selected.Selected().Name, Value: value,
-	})
+func (c *simSensorCommand) complete(a *virtualhub.Action) {
+	a.Verb, a.Channel, a.Device = "report", a.Verb, c.Device
+	a.Value = fmt.Appendf(nil, "%t", !c.Clear)
 }
 
 // simBattery reports the charge of a battery.
@@ -126,12 +113,9 @@ func (c *simBattery) Validate() error {
 	return nil
 }
 
-// Run runs the action.
-func (c *simBattery) Run(ctx context.Context, out Output) error {
-	return c.do(ctx, out, c.Hub, virtualhub.Action{
-		Verb: "report", Device: c.Device, Channel: "battery",
-		Value: fmt.Appendf(nil, "%g", c.Percent),
-	})
+func (c *simBattery) complete(a *virtualhub.Action) {
+	a.Verb, a.Channel, a.Device = "report", a.Verb, c.Device
+	a.Value = fmt.Appendf(nil, "%g", c.Percent)
 }
 
 // simReportCommand reports or commands a value of a channel.
@@ -143,15 +127,8 @@ type simReportCommand struct {
 	Endpoint int    `help:"Endpoint of the channel, when the device has several channels with the key." default:"0" env:"-"`
 }
 
-// Run runs the action.
-func (c *simReportCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	value, err := json.Marshal(valueOf(c.Value))
-	if err != nil {
-		return installation.AsUsage(err)
-	}
-	return c.act(ctx, out, selected, virtualhub.Action{
-		Device: c.Device, Channel: c.Channel, Endpoint: c.Endpoint, Value: value,
-	})
+func (c *simReportCommand) complete(a *virtualhub.Action) {
+	a.Device, a.Channel, a.Endpoint, a.Value = c.Device, c.Channel, c.Endpoint, valueOf(c.Value)
 }
 
 // simRenameCommand renames a device.
@@ -162,11 +139,8 @@ type simRenameCommand struct {
 	Remove string `help:"Key of a channel that the device no longer has." placeholder:"KEY" env:"-"`
 }
 
-// Run runs the action.
-func (c *simRenameCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, virtualhub.Action{
-		Device: c.Device, Name: c.Name, Channel: c.Remove,
-	})
+func (c *simRenameCommand) complete(a *virtualhub.Action) {
+	a.Device, a.Name, a.Channel = c.Device, c.Name, c.Remove
 }
 
 // simJoinCommand lets a device join.
@@ -179,11 +153,8 @@ type simJoinCommand struct {
 	WakesEvery time.Duration `help:"Let the device sleep, and wake at this interval; commands wait until then." placeholder:"DURATION" env:"-"`
 }
 
-// Run runs the action.
-func (c *simJoinCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, virtualhub.Action{
-		Kind: c.Kind, Name: c.Name, Interview: c.Interview, WakesEvery: c.WakesEvery,
-	})
+func (c *simJoinCommand) complete(a *virtualhub.Action) {
+	a.Kind, a.Name, a.Interview, a.WakesEvery = c.Kind, c.Name, c.Interview, c.WakesEvery
 }
 
 // simEmitCommand emits an event of any type.
@@ -206,9 +177,6 @@ func (c *simEmitCommand) Validate() error {
 	return nil
 }
 
-// Run runs the action.
-func (c *simEmitCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, virtualhub.Action{
-		Type: c.Type, Device: c.Device, Data: json.RawMessage(c.Data),
-	})
+func (c *simEmitCommand) complete(a *virtualhub.Action) {
+	a.Type, a.Device, a.Data = c.Type, c.Device, json.RawMessage(c.Data)
 }

@@ -3,7 +3,6 @@
 package demo
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -50,8 +49,7 @@ var hubs = []struct {
 	{"hub-demo-0000-0003", "Garage"},
 }
 
-// Config is what a demo needs of the server that it runs on. All fields but TLSCert and Logger are
-// required.
+// Config is what a demo needs of the server that it runs on. All fields but TLSCert are required.
 type Config struct {
 	// Dir is the server's data directory. The demo keeps dev.json and its hubs there.
 	Dir installation.Dir
@@ -66,31 +64,7 @@ type Config struct {
 	// TLSCert is the file of the API's certificate, if the server has one. The hubs trust what is in
 	// it besides the system's authorities, so that a certificate may sign itself.
 	TLSCert string
-	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-}
-
-// WithDefaults returns a copy with defaults in place of zero values.
-func (c Config) WithDefaults() Config {
-	c.Logger = cmp.Or(c.Logger, slog.Default())
-	return c
-}
-
-// Validate returns an error that names the first invalid field.
-func (c Config) Validate() error {
-	switch {
-	case c.Dir == "":
-		return errors.New("demo: Dir: must be set")
-	case c.Endpoints.PublicURL == "":
-		return errors.New("demo: Endpoints: must have a PublicURL")
-	case c.Directory == nil:
-		return errors.New("demo: Directory: must be set")
-	case c.Presence == nil:
-		return errors.New("demo: Presence: must be set")
-	case c.SignIn == nil:
-		return errors.New("demo: SignIn: must be set")
-	}
-	return nil
 }
 
 // State is the content of dev.json. A later run continues with the same organization, key and
@@ -134,10 +108,6 @@ func (s State) save(dir installation.Dir) error {
 // are online and added to the demo's site, or have not come online in 30 s, Run calls ready with the
 // demo's state and a link that signs in to the portal.
 func Run(ctx context.Context, cfg Config, ready func(state State, link string)) error {
-	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
-		return err
-	}
 	state, err := create(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("create the demo: %w", err)

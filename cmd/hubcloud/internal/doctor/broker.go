@@ -106,19 +106,12 @@ func judgeStorage(limits Limits, s serverInfo, f *findings) {
 		return
 	}
 	part := 100 * float64(used) / float64(limit)
-	found := fmt.Sprintf(
+	f.grade(
+		verdictOf(part >= limits.StorageUsed, part >= 0.8*limits.StorageUsed),
+		"beyond the limit, hub events and changes are rejected: enlarge the broker's disk and "+
+			"start the broker again, or shorten --event-retention",
 		"%s stores %s of the %s allowed (%.0f %%)", s.Name, size(used), size(limit), part,
 	)
-	const advice = "beyond the limit, hub events and changes are rejected: enlarge the broker's " +
-		"disk and start the broker again, or shorten --event-retention"
-	switch {
-	case part >= limits.StorageUsed:
-		f.wrong("%s", found).todo(advice)
-	case part >= 0.8*limits.StorageUsed:
-		f.warn("%s", found).todo(advice)
-	default:
-		f.note("%s", found)
-	}
 }
 
 // checkCluster checks a cluster for missing servers, its leader, and incomplete copies.

@@ -81,6 +81,29 @@ func (f *findings) todo(advice string) {
 	}
 }
 
+// grade adds a finding with its verdict and, unless that is OK, what to do about it.
+func (f *findings) grade(v Verdict, advice, format string, args ...any) {
+	if f.add(v, format, args...); v != OK {
+		f.todo(advice)
+	}
+}
+
+// verdictIf returns a verdict if what is bad is so, and OK otherwise.
+func verdictIf(bad bool, v Verdict) Verdict {
+	if bad {
+		return v
+	}
+	return OK
+}
+
+// verdictOf returns Wrong, Warning or OK for what may be wrong or near to it.
+func verdictOf(wrong, near bool) Verdict {
+	if wrong {
+		return Wrong
+	}
+	return verdictIf(near, Warning)
+}
+
 // unknown adds a failed request to the broker.
 func (f *findings) unknown(what string, err error) {
 	advice := "try again; the broker's log may show why it does not answer"

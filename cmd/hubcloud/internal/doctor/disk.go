@@ -88,15 +88,10 @@ func judgeVolume(limits Limits, v volume, f *findings) {
 
 // judgeFree compares the free part, in percent, with the limit.
 func judgeFree(limits Limits, f *findings, part float64, found string) {
-	found = fmt.Sprintf("%s (%.0f %%)", found, part)
-	const advice = "free space, or stop the service and move the data directory to a larger " +
-		"disk: on a full disk neither broker nor database can store"
-	switch {
-	case part < limits.DiskFree:
-		f.wrong("%s", found).todo(advice)
-	case part < 2*limits.DiskFree:
-		f.warn("%s", found).todo(advice)
-	default:
-		f.note("%s", found)
-	}
+	f.grade(
+		verdictOf(part < limits.DiskFree, part < 2*limits.DiskFree),
+		"free space, or stop the service and move the data directory to a larger disk: on a full "+
+			"disk neither broker nor database can store",
+		"%s (%.0f %%)", found, part,
+	)
 }

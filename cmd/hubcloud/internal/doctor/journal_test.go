@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
@@ -20,10 +22,8 @@ func checkJournals(t *testing.T, conns *streams.Conns) Component {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	v := &visit{
-		Service: Service{Conns: conns, Journals: 1}, limits: limits(),
-		survey: newSurvey(ctx, func() (*streams.Conns, error) { return conns, nil }),
-	}
+	service := Service{Conns: conns, Journals: 1, Metrics: prometheus.NewRegistry()}
+	v := service.visit(ctx, limits())
 	f := newFindings()
 	checkJournal(ctx, v, f)
 	return f.component("journal")

@@ -169,16 +169,14 @@ func judge(limits Limits, f *findings, what, unit string, used, limit int64) {
 		return
 	}
 	part := 100 * float64(used) / float64(limit)
-	verdict := Warning
-	switch {
-	case part >= limits.StorageUsed:
-		verdict = Wrong
-	case part < 0.8*limits.StorageUsed:
+	verdict := verdictOf(part >= limits.StorageUsed, part >= 0.8*limits.StorageUsed)
+	if verdict == OK {
 		return
 	}
-	f.add(verdict, "%s has %d of at most %d %s (%.0f %%)", what, used, limit, unit, part).todo(
-		"beyond the limit, writes are rejected: raise the limit of " + what + ", or find out what " +
-			"fills it",
+	f.grade(
+		verdict, "beyond the limit, writes are rejected: raise the limit of "+what+", or find out "+
+			"what fills it",
+		"%s has %d of at most %d %s (%.0f %%)", what, used, limit, unit, part,
 	)
 }
 

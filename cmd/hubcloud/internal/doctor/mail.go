@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -79,18 +78,13 @@ func checkFolder(t *target, f *findings) {
 			written++
 		}
 	}
-	found := fmt.Sprintf(
+	f.grade(
+		verdictIf(t.live(), Warning),
+		"start the service with --smtp-url: otherwise nobody receives invitations and sign-in "+
+			"links",
 		"there is no mail server: mails are only written to %s, which has %d", t.path("outbox"),
 		written,
 	)
-	if t.live() {
-		f.warn("%s", found).todo(
-			"start the service with --smtp-url: otherwise nobody receives invitations and " +
-				"sign-in links",
-		)
-		return
-	}
-	f.note("%s", found)
 }
 
 // checkQueue reports mails that wait, and those that failed since the service started.
@@ -122,13 +116,9 @@ func judgeWaiting(limits Limits, s streamInfo, f *findings) {
 		return
 	}
 	age := time.Since(s.Oldest)
-	found := fmt.Sprintf("%d mails wait, the oldest for %s", s.Messages, ago(age))
-	if age > limits.MailAge {
-		f.wrong("%s", found).todo(
-			"see the service's log (\"mail\"): the mail server may be down, or defer or greylist " +
-				"mails",
-		)
-		return
-	}
-	f.note("%s", found)
+	f.grade(
+		verdictIf(age > limits.MailAge, Wrong),
+		"see the service's log (\"mail\"): the mail server may be down, or defer or greylist mails",
+		"%d mails wait, the oldest for %s", s.Messages, ago(age),
+	)
 }

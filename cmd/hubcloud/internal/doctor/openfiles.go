@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"syscall"
 
 	"hubcloud/streams/broker"
@@ -73,16 +72,12 @@ func checkOwnLimit(_ context.Context, t *target, err error, f *findings) {
 
 // judgeFiles compares a limit of open files with the need.
 func judgeFiles(who string, limit, need uint64, f *findings) {
-	found := fmt.Sprintf("%s may open %d files and needs %d", who, limit, need)
-	if limit < need {
-		f.wrong("%s", found).todo(
-			"raise the limit (LimitNOFILE of the unit, ulimit -n, the container's ulimits) and " +
-				"start the service again: otherwise hubs cannot connect and their logs cannot be " +
-				"written",
-		)
-	} else {
-		f.note("%s", found)
-	}
+	f.grade(
+		verdictIf(limit < need, Wrong),
+		"raise the limit (LimitNOFILE of the unit, ulimit -n, the container's ulimits) and start "+
+			"the service again: otherwise hubs cannot connect and their logs cannot be written",
+		"%s may open %d files and needs %d", who, limit, need,
+	)
 	f.putLastFirst()
 }
 

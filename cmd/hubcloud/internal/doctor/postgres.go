@@ -103,15 +103,12 @@ func checkPostgres(_ context.Context, t *target, f *findings) {
 		)
 	}
 	left := facts.limit - facts.used
-	found := fmt.Sprintf("%d of %d connections are free", left, facts.limit)
-	if left < t.Limits.Connections {
-		f.wrong("%s", found).todo(
-			"raise max_connections, or find out who uses them: SELECT application_name, count(*) " +
-				"FROM pg_stat_activity GROUP BY 1",
-		)
-	} else {
-		f.note("%s", found)
-	}
+	f.grade(
+		verdictIf(left < t.Limits.Connections, Wrong),
+		"raise max_connections, or find out who uses them: SELECT application_name, count(*) "+
+			"FROM pg_stat_activity GROUP BY 1",
+		"%d of %d connections are free", left, facts.limit,
+	)
 }
 
 // databaseAway reports a database that cannot be reached.

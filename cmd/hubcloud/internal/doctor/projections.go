@@ -87,13 +87,10 @@ func judgeProjection(limits Limits, s schema.Status, f *findings) {
 			"wait until it is complete; `hubcloud projections status` shows its progress",
 		)
 	default:
-		if s.Behind > limits.Lag {
-			f.wrong("%s is too far behind", at).todo(
-				"see the service's log and the load of the database: lists do not show recent " +
-					"changes",
-			)
-			return
-		}
-		f.note("%s", at)
+		f.grade(
+			verdictIf(s.Behind > limits.Lag, Wrong),
+			"see the service's log and the load of the database: lists do not show recent changes",
+			"%s", at,
+		)
 	}
 }

@@ -143,16 +143,6 @@ func (v *visit) sum(name string, label ...string) (sum float64) {
 	return sum
 }
 
-// component returns a component of /readyz; false if there is none.
-func (v *visit) component(name string) (httpapi.Component, bool) {
-	for _, c := range v.components() {
-		if c.Name == name {
-			return c, true
-		}
-	}
-	return httpapi.Component{}, false
-}
-
 // checkReadiness reports the components of /readyz that are not healthy.
 func checkReadiness(_ context.Context, v *visit, f *findings) {
 	for _, c := range v.components() {
@@ -170,11 +160,9 @@ func checkReadiness(_ context.Context, v *visit, f *findings) {
 
 // checkReserve checks whether the broker can write to its disk, and has its reserve.
 func checkReserve(_ context.Context, v *visit, f *findings) {
-	switch c, ok := v.component("disk"); {
-	case !ok: // an external broker's
-	case c.OK:
-		f.note("%s", c.Detail)
-	default:
-		f.wrong("%s", c.Detail).todo(c.Action)
+	for _, c := range v.components() {
+		if c.Name == "disk" { // there is none with an external broker
+			f.grade(verdictIf(!c.OK, Wrong), c.Action, "%s", c.Detail)
+		}
 	}
 }

@@ -8,7 +8,7 @@
 //   - Order: for each hub there is one request under way at a time, and an event is first posted
 //     after all earlier events of its hub were delivered or skipped. Hubs are independent: one
 //     whose events the receiver does not take stops no other hub.
-//   - Bounded memory: at most Config.MaxEvents events, and maxBytes bytes, wait for delivery. When
+//   - Bounded memory: at most 10,000 events, and maxBytes bytes, wait for delivery. When
 //     that many wait, the feed is not read further until some are delivered, for any hub.
 //
 // # Position
@@ -20,6 +20,6 @@
 //
 // Forwarder.Run owns all goroutines: one reads the feed, one writes checkpoints, one logs the
 // progress, and one for each hub with undelivered events posts them. Run waits for them. When ctx
-// ends, requests under way have Config.Grace to finish, and the last checkpoint is written after
+// ends, requests under way have some seconds to finish, and the last checkpoint is written after
 // them.
 package forward

@@ -53,21 +53,18 @@ type hub struct {
 	last     error
 }
 
-// New returns a forwarder. Its Run must be called once.
+// New returns a forwarder. Its Run must be called once. The error is about Config.To.
 func New(cfg Config) (*Forwarder, error) {
-	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
+	cfg = cfg.withDefaults()
 	receiver, err := webhook.NewReceiver(webhook.Config{
 		URL: cfg.To, Secrets: cfg.Secrets, UserAgent: cfg.UserAgent, Timeout: cfg.Timeout,
-		Transport: cfg.Transport,
+		Transport: cfg.transport,
 	})
 	if err != nil {
 		return nil, err
 	}
 	f := &Forwarder{
-		cfg: cfg, receiver: receiver, slots: make(chan struct{}, cfg.MaxRequests),
+		cfg: cfg, receiver: receiver, slots: make(chan struct{}, cfg.maxRequests),
 		skip: map[string]bool{}, window: window{position: cfg.Position}, hubs: map[string]*hub{},
 		room: make(chan struct{}, 1),
 	}
@@ -87,7 +84,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	g, running := errgroup.WithContext(ctx)
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	stop := context.AfterFunc(running, func() { time.AfterFunc(f.cfg.Grace, cancel) })
+	stop := context.AfterFunc(running, func() { time.AfterFunc(grace, cancel) })
 	defer stop()
 	g.Go(func() error { return f.read(running, sending, g) })
 	g.Go(func() error { return f.saveRegularly(running) })
@@ -162,7 +159,7 @@ func (f *Forwarder) waitForRoom(ctx context.Context) error {
 	paused := false
 	for {
 		f.mu.Lock()
-		full := f.window.events >= f.cfg.MaxEvents ||
+		full := f.window.events >= f.cfg.maxEvents ||
 			f.window.events > 0 && f.window.bytes >= maxBytes
 		if full && !paused {
 			f.reportPause()
@@ -281,7 +278,7 @@ func (f *Forwarder) save() error {
 	f.mu.Lock()
 	position := f.window.position
 	f.mu.Unlock()
-	if position == "" || position == f.saved {
+	if f.cfg.Save == nil || position == "" || position == f.saved {
 		return nil
 	}
 	if err := f.cfg.Save(position); err != nil {
@@ -292,7 +289,7 @@ func (f *Forwarder) save() error {
 }
 
 func (f *Forwarder) saveRegularly(ctx context.Context) error {
-	for streams.Sleep(ctx, f.cfg.SaveEvery) {
+	for streams.Sleep(ctx, saveEvery) {
 		if err := f.save(); err != nil {
 			return err
 		}

@@ -129,7 +129,7 @@ func begin(
 	started := &trial{end: make(chan error, 1)}
 	cfg := Config{
 		Feed: feedOf(events...), Position: "0", To: "http://receiver.test/events",
-		Transport: receiverFunc(receive), Save: started.file.save,
+		Timeout: 30 * time.Second, transport: receiverFunc(receive), Save: started.file.save,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {

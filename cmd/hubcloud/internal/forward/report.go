@@ -29,7 +29,7 @@ type stats struct {
 func (f *Forwarder) failed(h *hub, events []*entry, err error) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	wait := f.backoff(h.failures)
+	wait := backoff(h.failures)
 	if answer, ok := errors.AsType[*webhook.Rejection](err); ok {
 		wait = max(wait, answer.RetryAfter)
 	}
@@ -45,12 +45,11 @@ func (f *Forwarder) failed(h *hub, events []*entry, err error) time.Duration {
 	return wait
 }
 
-// backoff returns the wait after a number of failures: it doubles up to MaxBackoff and is
-// randomized over its upper half.
-func (f *Forwarder) backoff(failures int) time.Duration {
-	full := f.cfg.MaxBackoff
-	if failures < 30 && f.cfg.MinBackoff < full>>failures {
-		full = f.cfg.MinBackoff << failures
+// backoff returns the wait after a number of failures.
+func backoff(failures int) time.Duration {
+	full := maxBackoff
+	if failures < 30 && minBackoff < full>>failures {
+		full = minBackoff << failures
 	}
 	return full - rand.N(full/2+1)
 }
