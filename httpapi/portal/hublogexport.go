@@ -23,6 +23,11 @@ const (
 // writeExport answers with the selected events of a hub's log as CSV, newest first. A failure after
 // the first event breaks the connection off, so that the browser reports it.
 func (req *request) writeExport() error {
+	release, err := req.exports.Take(req.spender(), 1)
+	if err != nil {
+		return err
+	}
+	defer release()
 	q, filter := req.logQuery()
 	infos, err := req.logDevices()
 	if err != nil {

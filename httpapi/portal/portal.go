@@ -125,6 +125,8 @@ type Portal struct {
 	origins  *http.CrossOriginProtection
 	cookies  cookies
 	networks *shares.Rate[netip.Prefix]
+	// exports bounds the exports under way.
+	exports  *shares.Pool
 	open     *shares.Pool // the members' streams
 	metrics  *metrics
 	outcomes outcomeCache
@@ -140,6 +142,10 @@ func New(cfg Config) *Portal {
 			Name: "portal_streams", What: "pages are open", Of: "member", Limits: shares.Limits{
 				Total: maxStreams, PerID: int64(cfg.StreamsPerMember),
 			},
+		}),
+		exports: shares.NewPool(cfg.Shares, shares.PoolConfig{
+			Name: "exports", What: "exports are under way", Of: "member",
+			Limits: shares.Limits{Total: 16, PerOrg: 4, PerID: 1},
 		}),
 		metrics: newMetrics(cfg.Metrics),
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hubcloud/domain"
+	"hubcloud/streams/shares"
 )
 
 // maxForm is the largest form in bytes. The form of a page's stream is the largest: it has the
@@ -180,6 +181,11 @@ func (req *request) loadSession() (err error) {
 	req.token = cookie.Value
 	req.session, err = req.SignIn.Session(req.ctx, req.token, req.info.At)
 	return err
+}
+
+// spender returns the member whose shares the request uses.
+func (req *request) spender() shares.Spender {
+	return shares.Spender{Org: req.member.OrgID, ID: req.member.MemberID}
 }
 
 // origin returns the origin of changes by this request: the member, at the time of the request.

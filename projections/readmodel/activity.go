@@ -27,7 +27,7 @@ func (s *Store) Activity(
 	}
 	return read(
 		ctx,
-		s,
+		s, org,
 		"activity",
 		func(ctx context.Context) (domain.Page[domain.Activity], error) {
 			rows, err := s.queries.Activity(ctx, params)

@@ -31,5 +31,5 @@ func (s *Store) StatesNeedingAttention(
 		}
 		return collectStates(rows)
 	}
-	return readStates(ctx, s, "states that need attention", ask)
+	return readStates(ctx, s, org, "states that need attention", ask)
 }

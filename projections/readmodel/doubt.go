@@ -23,5 +23,5 @@ func (s *Store) HubsInDoubt(ctx context.Context) ([]domain.HubID, error) {
 		}
 		return pgx.CollectRows(rows, pgx.RowTo[domain.HubID])
 	}
-	return readStates(ctx, s, "hubs in doubt", ask)
+	return readStates(ctx, s, noOrg, "hubs in doubt", ask)
 }

@@ -18,7 +18,7 @@ import (
 func (s *Store) Hubs(
 	ctx context.Context, org string, site *string, limit int, startingAfter string,
 ) (domain.Page[domain.Hub], error) {
-	return read(ctx, s, "hubs", func(ctx context.Context) (domain.Page[domain.Hub], error) {
+	return read(ctx, s, org, "hubs", func(ctx context.Context) (domain.Page[domain.Hub], error) {
 		after, rowLimit := schema.StorableText(startingAfter), int32(limit)+1
 		if err := s.checkHubStart(ctx, org, after); err != nil {
 			return domain.Page[domain.Hub]{}, err
@@ -44,7 +44,7 @@ func (s *Store) Hubs(
 func (s *Store) FindHubs(
 	ctx context.Context, org, site, text string, limit int, startingAfter string,
 ) (domain.Page[domain.Hub], error) {
-	return read(ctx, s, "hubs", func(ctx context.Context) (domain.Page[domain.Hub], error) {
+	return read(ctx, s, org, "hubs", func(ctx context.Context) (domain.Page[domain.Hub], error) {
 		after := schema.StorableText(startingAfter)
 		if err := s.checkHubStart(ctx, org, after); err != nil {
 			return domain.Page[domain.Hub]{}, err
@@ -73,7 +73,7 @@ func (s *Store) checkHubStart(ctx context.Context, org, startingAfter string) er
 
 // Hub returns a hub of the organization with all fields, or not_found.
 func (s *Store) Hub(ctx context.Context, org string, id domain.HubID) (domain.Hub, error) {
-	return read(ctx, s, "hub", func(ctx context.Context) (domain.Hub, error) {
+	return read(ctx, s, org, "hub", func(ctx context.Context) (domain.Hub, error) {
 		row, err := s.queries.Hub(
 			ctx, query.HubParams{OrgID: org, ID: schema.StorableText(string(id))},
 		)

@@ -17,7 +17,7 @@ import (
 func (s *Store) Invitations(
 	ctx context.Context, org string, limit int, startingAfter string, now time.Time,
 ) (domain.Page[domain.Invitation], error) {
-	return read(ctx, s, "invitations", func(
+	return read(ctx, s, org, "invitations", func(
 		ctx context.Context,
 	) (domain.Page[domain.Invitation], error) {
 		params := query.PendingInvitationsParams{

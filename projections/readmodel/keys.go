@@ -18,7 +18,7 @@ var afterAllKeys = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 func (s *Store) Keys(
 	ctx context.Context, org string, limit int, startingAfter string,
 ) (domain.Page[domain.KeyView], error) {
-	return read(ctx, s, "keys", func(ctx context.Context) (domain.Page[domain.KeyView], error) {
+	return read(ctx, s, org, "keys", func(ctx context.Context) (domain.Page[domain.KeyView], error) {
 		params := query.KeysOfOrgParams{
 			OrgID:         schema.StorableText(org),
 			RowLimit:      int32(limit) + 1,
@@ -41,7 +41,7 @@ func (s *Store) Keys(
 
 // Key returns an API key of the organization, revoked or not, or not_found.
 func (s *Store) Key(ctx context.Context, org, id string) (domain.KeyView, error) {
-	return read(ctx, s, "key", func(ctx context.Context) (domain.KeyView, error) {
+	return read(ctx, s, org, "key", func(ctx context.Context) (domain.KeyView, error) {
 		key, err := s.key(ctx, org, id)
 		return key, ifNoRow(err, domain.ErrKeyNotFound())
 	})

@@ -22,5 +22,5 @@ func (s *Store) DeviceLabels(
 		}
 		return labels, err
 	}
-	return read(ctx, s, "names and rooms", ask)
+	return read(ctx, s, org, "names and rooms", ask)
 }

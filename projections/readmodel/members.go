@@ -22,7 +22,7 @@ func (s *Store) Members(
 func (s *Store) FindMembers(
 	ctx context.Context, org, text string, limit int, startingAfter string,
 ) (domain.Page[domain.Member], error) {
-	return read(ctx, s, "members", func(ctx context.Context) (domain.Page[domain.Member], error) {
+	return read(ctx, s, org, "members", func(ctx context.Context) (domain.Page[domain.Member], error) {
 		params := query.MembersParams{
 			OrgID:    org,
 			Text:     schema.StorableText(text),
@@ -46,7 +46,7 @@ func (s *Store) FindMembers(
 
 // Member returns a member of the organization, or not_found.
 func (s *Store) Member(ctx context.Context, org, id string) (domain.Member, error) {
-	return read(ctx, s, "member", func(ctx context.Context) (domain.Member, error) {
+	return read(ctx, s, org, "member", func(ctx context.Context) (domain.Member, error) {
 		row, err := s.queries.Member(
 			ctx, query.MemberParams{OrgID: org, ID: schema.StorableText(id)},
 		)

@@ -69,7 +69,7 @@ func (s *Store) ObserveHubs(
 		}
 		return observed(ctx, db, hubIDs, states, orgs)
 	}
-	return readStates(ctx, s, "hubs that need attention", ask)
+	return readStates(ctx, s, noOrg, "hubs that need attention", ask)
 }
 
 // observed adds the hubs to the states of their channels. orgs are the organizations that the

@@ -10,22 +10,46 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/projections/schema"
+	"hubcloud/streams/shares"
 )
 
 // firstReread and lastReread are the first and the longest pause between two tries.
 const firstReread, lastReread = 20 * time.Millisecond, 500 * time.Millisecond
 
+// noOrg is the organization of what the service reads for itself, which has no share.
+const noOrg = ""
+
+// takeShare waits for one of the connections that an organization may use at the same time.
+func (s *Store) takeShare(ctx context.Context, org string) (release func(), err error) {
+	if org == noOrg {
+		return func() {}, nil
+	}
+	return s.shares.Wait(ctx, shares.Spender{Org: org})
+}
+
+// errTooLong is the error of a query of an organization that took longer than queryTimeout.
+var errTooLong = domain.RateLimited(
+	queryTimeout, "the request takes too much time of the database; ask for less, such as for one "+
+		"site or one hub",
+)
+
 // read calls ask until the database answers. After an error that may pass, such as a lost
 // connection or a restart, it calls ask again until the database has been away for patience; then
 // it returns service_unavailable. A database that has been away for longer is asked once. Other
-// errors that are no *domain.Error are wrapped with what, the name of the read.
+// errors that are no *domain.Error are wrapped with what, the name of the read. It waits for the share of
+// an organization that others' reads hold, and returns rate_limited if ask takes too long.
 func read[T any](
-	ctx context.Context, s *Store, what string, ask func(ctx context.Context) (T, error),
-) (T, error) {
+	ctx context.Context, s *Store, org, what string, ask func(ctx context.Context) (T, error),
+) (answer T, err error) {
 	for wait := firstReread; ; wait = min(2*wait, lastReread) {
+		release, err := s.takeShare(ctx, org)
+		if err != nil {
+			return answer, err
+		}
 		began := time.Now()
 		asking, cancel := context.WithTimeout(ctx, s.outage.limit())
-		answer, err := ask(asking)
+		answer, err = ask(asking)
+		release()
 		err = wrapRead(what, err)
 		timedOut := asking.Err() != nil
 		cancel()
@@ -34,6 +58,9 @@ func read[T any](
 		case err == nil:
 			s.answered()
 			return answer, nil
+		case org != noOrg && schema.HasCode(err, schema.CodeQueryCanceled):
+			s.answered()
+			return answer, errTooLong
 		case errors.Is(err, schema.ErrBuilding):
 			return answer, domain.UnavailableBecause(
 				err,

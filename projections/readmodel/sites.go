@@ -14,7 +14,7 @@ import (
 func (s *Store) Sites(
 	ctx context.Context, org string, limit int, startingAfter string,
 ) (domain.Page[domain.Site], error) {
-	return read(ctx, s, "sites", func(ctx context.Context) (domain.Page[domain.Site], error) {
+	return read(ctx, s, org, "sites", func(ctx context.Context) (domain.Page[domain.Site], error) {
 		params := query.SitesParams{OrgID: org, RowLimit: int32(limit) + 1}
 		if startingAfter != "" {
 			after, err := s.queries.SiteSequence(
@@ -34,7 +34,7 @@ func (s *Store) Sites(
 
 // Site returns a site of the organization, or not_found.
 func (s *Store) Site(ctx context.Context, org, id string) (domain.Site, error) {
-	return read(ctx, s, "site", func(ctx context.Context) (domain.Site, error) {
+	return read(ctx, s, org, "site", func(ctx context.Context) (domain.Site, error) {
 		row, err := s.queries.Site(ctx, query.SiteParams{OrgID: org, ID: schema.StorableText(id)})
 		return siteOf(row), ifNoRow(err, domain.ErrSiteNotFound())
 	})

@@ -39,7 +39,7 @@ func (s *Store) States(
 			return s
 		}), err
 	}
-	return readStates(ctx, s, "last reported states", ask)
+	return readStates(ctx, s, org, "last reported states", ask)
 }
 
 // collectStates returns the states in the rows of a query.
@@ -55,10 +55,10 @@ func collectStates(rows pgx.Rows) (states []domain.ReportedState, err error) {
 // readStates is read of the last reported states. They are built after the other read models, so it
 // fails with service_unavailable until their own first build is complete.
 func readStates[T any](
-	ctx context.Context, s *Store, what string,
+	ctx context.Context, s *Store, org, what string,
 	ask func(ctx context.Context, db *completeOnly) (T, error),
 ) (T, error) {
-	return read(ctx, s, what, func(ctx context.Context) (answer T, err error) {
+	return read(ctx, s, org, what, func(ctx context.Context) (answer T, err error) {
 		const query = "SELECT coalesce(bool_and(built), false) FROM checkpoints " +
 			"WHERE projection LIKE 'devices/%'"
 		db, built := s.whenComplete(), false
@@ -87,7 +87,7 @@ func (s *Store) StatesReached(ctx context.Context) ([]int64, error) {
 			return schema.CommitTime(id), err
 		})
 	}
-	return readStates(ctx, s, "progress of last reported states", ask)
+	return readStates(ctx, s, noOrg, "progress of last reported states", ask)
 }
 
 // stateRow is a row of the query.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,15 @@ import (
 
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
+	"hubcloud/streams/shares"
+)
+
+const (
+	// queryTimeout bounds a query: less than schema.AnswerTimeout, so that a query that takes long
+	// is no database that is away.
+	queryTimeout = 4 * time.Second
+	// maxWaiting is how many reads of an organization wait for its share of the connections.
+	maxWaiting = 1000
 )
 
 // Config configures a Store.
@@ -27,6 +37,8 @@ type Config struct {
 	// MaxConns is the most connections that queries use. The store and a projector use up to five
 	// more. Defaults to 16.
 	MaxConns int32
+	// Shares reports the shares of organizations in the connections; nil reports nothing.
+	Shares *shares.Registry
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 	// Metrics registers the metrics of the connections; nil means none.
@@ -60,6 +72,8 @@ type Store struct {
 	installation string
 	dial         *pgx.ConnConfig
 	pool         *pgxpool.Pool
+	// shares bounds how many connections each organization uses.
+	shares *shares.Pool
 	// queries fail with ErrBuilding until the first build is complete.
 	queries *query.Queries
 	// unchecked are the same queries, which answer also before.
@@ -110,6 +124,19 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		pooling.ConnConfig.RuntimeParams["application_name"] = "hubcloud"
 	}
 	s.dial = pooling.ConnConfig.Copy()
+	pooling.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(
+			ctx, fmt.Sprintf("SET statement_timeout = %d", queryTimeout.Milliseconds()),
+		)
+		return err
+	}
+	s.shares = shares.NewPool(cfg.Shares, shares.PoolConfig{
+		Name: "database_connections", What: "requests wait for the database",
+		Limits: shares.Limits{
+			Total: int64(cfg.MaxConns), Waiting: maxWaiting,
+			PerOrg: int64(max(2, min(int(cfg.MaxConns)/4, runtime.GOMAXPROCS(0)))),
+		},
+	})
 	if err := s.claimInTime(ctx); err != nil {
 		return nil, fmt.Errorf("read models: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 const (
 	CodeLockNotAvailable = "55P03"
 	CodeUndefinedTable   = "42P01"
+	CodeQueryCanceled    = "57014"
 	CodeInvalidSchema    = "3F000"
 	codeInvalidRole      = "28000"
 	codeInvalidPassword  = "28P01"

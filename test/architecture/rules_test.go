@@ -151,7 +151,7 @@ var importRules = []importRule{
 	},
 	{
 		packages: "projections/readmodel",
-		allowed:  []string{"domain", "projections/internal/query", "projections/schema"},
+		allowed:  []string{"domain", "projections/internal/query", "projections/schema", "streams/shares"},
 		reason:   "queries read Postgres only",
 	},
 	{

@@ -95,7 +95,8 @@ func (s *readModels) openReadModels(ctx context.Context) error {
 		return err
 	}
 	s.store, err = readmodel.Open(ctx, readmodel.Config{
-		URL: s.postgresURL, InstallationID: s.settings.ID, Logger: s.logger, Metrics: s.registry,
+		URL: s.postgresURL, InstallationID: s.settings.ID, Shares: s.shares, Logger: s.logger,
+		Metrics: s.registry,
 	})
 	return err
 }

@@ -1,0 +1,40 @@
+package httpapi
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// endlessFeed has events on end, none of which the filter selects.
+type endlessFeed struct {
+	OrgEvents
+	parts atomic.Int64
+}
+
+func (f *endlessFeed) Part(
+	context.Context, string, domain.EventFilter, string, int, int, time.Duration,
+) (domain.EventPage, error) {
+	f.parts.Add(1)
+	return domain.EventPage{Next: "c7", HasMore: true}, nil
+}
+
+// A request whose filter selects nothing read the organization's events to their end, for seconds
+// of CPU. Now its page ends early, and the client goes on within its rate.
+func TestFilterThatSelectsNothing(t *testing.T) {
+	t.Parallel()
+	events := &endlessFeed{}
+	s := start(t, func(c *Config) { c.OrgEvents = events })
+	a := s.do("GET", "/v1/events?type=nomatch.*", "")
+	if want := `"next_cursor":"c7","has_more":true`; a.StatusCode != 200 ||
+		!strings.Contains(a.body, want) {
+		t.Errorf("got %d %s, want 200 with %s", a.StatusCode, a.body, want)
+	}
+	if n := events.parts.Load(); n != maxEmptyParts {
+		t.Errorf("got %d parts searched, want %d", n, maxEmptyParts)
+	}
+}

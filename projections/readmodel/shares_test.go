@@ -1,0 +1,61 @@
+package readmodel_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"hubcloud/domain"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/schema"
+	"hubcloud/streams/streamstest"
+)
+
+// One organization's slow queries took all connections: others' lists took seconds, and then were
+// answered 503. Now its reads wait for its share, and others' do not.
+func TestReadsOfOneOrganizationLeaveConnections(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	projectionstest.Await(t, s, w.AddSite(t, org, 1))
+	asking, end := make(chan bool, 100), make(chan bool)
+	for range 50 {
+		projectionstest.Background(t, "a slow read", func(ctx context.Context) error {
+			return s.Read(ctx, func(context.Context) (int, error) {
+				asking <- true
+				<-end
+				return 0, nil
+			})
+		})
+	}
+	streamstest.Eventually(t, "a slow read asks", func() bool { return len(asking) > 0 })
+	for range 10 {
+		if sites, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(sites.Data) != 1 {
+			t.Fatalf("another organization's read: got %v, %v, want its site", sites, err)
+		}
+	}
+	if n := len(asking); n > 4 {
+		t.Errorf("got %d reads of one organization at the same time, want at most 4", n)
+	}
+	close(end)
+	streamstest.Eventually(t, "all slow reads are served", func() bool { return len(asking) == 50 })
+}
+
+// A query that takes long counted as a database that is away: all connections were closed, and
+// everybody's reads failed.
+func TestSlowQueryIsNoOutage(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	if limit, err := s.StatementTimeout(t.Context()); err != nil || limit != "4s" {
+		t.Errorf("got statement_timeout %s, %v, want 4s", limit, err)
+	}
+	err := s.Read(t.Context(), func(context.Context) (int, error) {
+		return 0, &pgconn.PgError{Code: schema.CodeQueryCanceled}
+	})
+	if domain.CodeOf(err) != domain.CodeRateLimited || s.Away() {
+		t.Errorf("got %v, away %t, want rate_limited, false", err, s.Away())
+	}
+}
