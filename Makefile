@@ -90,7 +90,8 @@ vuln: ## Check the dependencies for known vulnerabilities, where the database ca
 	@test/tools/vuln.sh $(call TOOL,govulncheck)
 
 .PHONY: release
-release: ## Build the release for PLATFORMS (all) into dist: archives, packages, checksums, SBOM
+release: export SIGNING_KEY := $(SIGNING_KEY)
+release: ## Build the release for PLATFORMS (all) into dist: archives, packages, SBOMs, checksums; SIGNING_KEY signs them
 	deploy/release/release.sh dist $(PLATFORMS)
 
 .PHONY: release-check

@@ -3,8 +3,9 @@
 #
 #   deploy/release/release.sh DIR linux/amd64 darwin/arm64 …
 #
-# DIR gets, for each platform, an archive with the static binary, the documents and examples, and an SBOM (CycloneDX); for Linux also a .deb and
-# a .rpm; and SHA256SUMS.
+# DIR gets, for each platform, an archive with the static binary, the documents and examples, and SBOMs (CycloneDX, SPDX); for Linux also a .deb
+# and a .rpm. provenance.json says how they were built (in-toto, SLSA), and SHA256SUMS has the checksums of all. With SIGNING_KEY, the file of a
+# minisign key, SHA256SUMS.minisig is its signature.
 #
 # FORMATS names what to make of tar.gz, deb and rpm; by default all. PREBUILT is a binary for all platforms to take in place of a build, and
 # COPYRIGHT a file with the licences of what it contains. MAINTAINER is who answers for the packages, by default whoever committed last.
@@ -16,7 +17,7 @@ out=$(cd "$1" && pwd)
 shift
 cd "$here/../.."
 go=${GO:-go}
-rm -f "$out"/hubcloud_* "$out"/SHA256SUMS
+rm -f "$out"/hubcloud_* "$out"/SHA256SUMS* "$out"/provenance.json
 
 stamp=$("$here/stamp.sh")
 value() { echo "$stamp" | sed -n "s/^$1=//p"; }
@@ -32,8 +33,8 @@ ldflags=$("$here/ldflags.sh")
 nfpm=$("$go" tool -modfile=test/tools/go.mod -n nfpm)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-sbom=$work/sbom
-CGO_ENABLED=0 "$go" build -buildvcs=false -o "$sbom" ./deploy/release/sbom
+describe=$work/describe
+CGO_ENABLED=0 "$go" build -buildvcs=false -o "$describe" ./deploy/release/describe
 
 # What people read and start from, in the folders of the repository, so that its links work.
 documents=$work/documents
@@ -55,7 +56,8 @@ for platform; do
 	else
 		CGO_ENABLED=0 GOOS=$os GOARCH=$ARCH "$go" build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$STAGE/hubcloud" ./cmd/hubcloud
 	fi
-	"$sbom" "$STAGE/hubcloud" "$VERSION" "$DATE" >"$out/$name.cdx.json"
+	"$describe" cyclonedx "$STAGE/hubcloud" "$VERSION" "$DATE" >"$out/$name.cdx.json"
+	"$describe" spdx "$STAGE/hubcloud" "$VERSION" "$DATE" >"$out/$name.spdx.json"
 	if [ -n "${COPYRIGHT:-}" ]; then
 		cp "$COPYRIGHT" "$STAGE/copyright"
 	else
@@ -79,3 +81,8 @@ for platform; do
 	done
 done
 (cd "$out" && sha256sum hubcloud_* >SHA256SUMS)
+"$describe" provenance "$out/SHA256SUMS" "$VERSION" "$DATE" "$COMMIT" >"$out/provenance.json"
+(cd "$out" && sha256sum provenance.json >>SHA256SUMS)
+if [ -n "${SIGNING_KEY:-}" ]; then
+	"$("$go" tool -modfile=test/tools/go.mod -n minisign)" -S -s "$SIGNING_KEY" -t "hubcloud $VERSION" -m "$out/SHA256SUMS" >&2
+fi

@@ -38,16 +38,26 @@ func TestPackageIsInstalled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	licences := copyright(ctx, t)
+	public, secret := signingKey(t)
 	var packages []string
 	for _, version := range []string{"9.0.0", "9.0.1"} {
 		dir := t.TempDir()
 		release := exec.CommandContext(ctx, "../../deploy/release/release.sh", dir, "linux/amd64")
 		release.Env = append(
 			os.Environ(), "VERSION="+version, "FORMATS=deb", "PREBUILT="+harness.Binary(t), "COPYRIGHT="+licences,
+			"SIGNING_KEY="+secret,
 		)
 		release.WaitDelay = time.Second
 		if out, err := release.CombinedOutput(); err != nil {
 			t.Fatalf("release.sh: %v: %s", err, out)
+		}
+		verify := exec.CommandContext(
+			ctx, "sh", "-c", minisign+` -V -p "$1" -m "$2/SHA256SUMS" && cd "$2" && sha256sum -c SHA256SUMS`,
+			"sh", public, dir,
+		)
+		if out, err := verify.CombinedOutput(); err != nil ||
+			!bytes.Contains(out, []byte("provenance.json: OK")) {
+			t.Errorf("checksums and signature: %v: %s", err, out)
 		}
 		packages = append(
 			packages, filepath.Join(dir, "hubcloud_"+version+"_linux_amd64.deb"),
@@ -73,6 +83,21 @@ func TestPackageIsInstalled(t *testing.T) {
 }
 
 var relativeLink = regexp.MustCompile(`\]\(([^)\s#:]+)(?:#[^)]*)?\)`)
+
+// minisign runs the pinned tool.
+const minisign = `"$(GOWORK=off go tool -modfile=../../test/tools/go.mod -n minisign)"`
+
+// signingKey returns the files of a new pair of keys.
+func signingKey(t *testing.T) (public, secret string) {
+	t.Helper()
+	public, secret = filepath.Join(t.TempDir(), "public"), filepath.Join(t.TempDir(), "secret")
+	if out, err := exec.Command(
+		"sh", "-c", minisign+` -G -W -p "$1" -s "$2"`, "sh", public, secret,
+	).CombinedOutput(); err != nil {
+		t.Fatalf("minisign: %v: %s", err, out)
+	}
+	return public, secret
+}
 
 // checkDocuments checks that the pages of a .deb link to files of the package.
 func checkDocuments(t *testing.T, path string) {

@@ -3,6 +3,7 @@ module hubcloud/test/tools
 go 1.26.0
 
 tool (
+	aead.dev/minisign/cmd/minisign
 	github.com/google/go-licenses/v2
 	github.com/goreleaser/nfpm/v2/cmd/nfpm
 	github.com/sqlc-dev/sqlc/cmd/sqlc
@@ -14,6 +15,7 @@ tool (
 )
 
 require (
+	aead.dev/minisign v0.3.0 // indirect
 	cel.dev/expr v0.25.1 // indirect
 	dario.cat/mergo v1.0.2 // indirect
 	filippo.io/edwards25519 v1.1.1 // indirect

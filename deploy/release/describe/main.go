@@ -1,0 +1,51 @@
+// Command describe prints what a release is made of, as JSON in the formats that tools read:
+//
+//	describe cyclonedx BINARY VERSION TIME              a bill of materials, CycloneDX 1.6
+//	describe spdx BINARY VERSION TIME                   the same, SPDX 2.3
+//	describe provenance SHA256SUMS VERSION TIME COMMIT  how the files were built, in-toto with SLSA 1
+//
+// The modules are those that the binary itself records. TIME is in RFC 3339.
+package main
+
+import (
+	"debug/buildinfo"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+func main() {
+	document, err := describe(os.Args[1:])
+	if err == nil {
+		encoder := json.NewEncoder(os.Stdout)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(document)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "describe:", err)
+		os.Exit(1)
+	}
+}
+
+// describe returns the document that the arguments ask for.
+func describe(args []string) (any, error) {
+	switch {
+	case len(args) == 5 && args[0] == "provenance":
+		sums, err := os.ReadFile(args[1])
+		if err != nil {
+			return nil, err
+		}
+		return provenance(string(sums), args[2], args[3], args[4], runtime.Version())
+	case len(args) == 4 && (args[0] == "cyclonedx" || args[0] == "spdx"):
+		info, err := buildinfo.ReadFile(args[1])
+		if err != nil {
+			return nil, err
+		}
+		if args[0] == "spdx" {
+			return spdx(info, args[2], args[3]), nil
+		}
+		return cycloneDX(info, args[2], args[3]), nil
+	}
+	return nil, fmt.Errorf("unknown arguments %q; see the top of main.go", args)
+}
