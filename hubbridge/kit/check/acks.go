@@ -319,7 +319,7 @@ func (s *script) checkFull() {
 		s.hint(
 			"send-window",
 			"%d commands were accepted, which do not fill the window of %d events; --commands %d does",
-			accepted, protocol.MaxUnacknowledged, FillWindow,
+			accepted, protocol.MaxUnacknowledged, fillWindow,
 		)
 	}
 	// Every accepted command has an event; some arrive only once there are acks.

@@ -67,8 +67,8 @@ type Config struct {
 }
 
 const (
-	// FillWindow is a little more than the window of 2,000 events.
-	FillWindow = 2100
+	// fillWindow is a little more than the window of 2,000 events.
+	fillWindow = 2100
 	// defaultTimeout is several times what a check of a right hub takes.
 	defaultTimeout = 10 * time.Minute
 	// commandLimit is how long a command may take in the step that fills the queue.

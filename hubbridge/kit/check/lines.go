@@ -41,7 +41,8 @@ const (
 )
 
 // table is the list: for each line its ID, its kind and what a right hub does, then its rules and
-// the steps of the script that it needs. `hub check --list` prints it.
+// the steps of the script that it needs. `hub check` prints it with --list and --help, and the page of
+// the protocol has it.
 var table = []struct {
 	id           string
 	kind         kind

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 func TestRightHub(t *testing.T) {
 	t.Parallel()
 	report := checkHub(t, check.Config{
-		Commands: check.FillWindow, Timeout: 4 * time.Minute,
+		Commands: 2100, Timeout: 4 * time.Minute,
 	}, faults{})
 	for _, r := range report {
 		want := check.Passed
@@ -66,7 +66,7 @@ func TestWrongHubs(t *testing.T) {
 				Timeout: 2 * time.Minute,
 			}
 			if wrong.line == "send-window" || wrong.line == "survives-full-queue" {
-				config.Commands = check.FillWindow
+				config.Commands = 2100
 			}
 			if wrong.line == "command-after-unavailable" {
 				config.ReadyWait = time.Second

@@ -43,6 +43,10 @@ type hubCheckCommand struct {
 
 // Help returns the long help text.
 func (*hubCheckCommand) Help() string {
+	var lines strings.Builder
+	for _, l := range check.Lines() {
+		fmt.Fprintf(&lines, "\n  %-25s  %s", l.ID, l.Title)
+	}
 	return `Plays the service for one hub: it starts an enrolment and a broker for one hub, and prints their addresses, a serial and a secret.
 Give these to the hub in place of a real service's; nothing else runs or needs to be set up. The hub enrols, connects, and is then asked
 for its devices, sent commands and driven with faults: acks are withheld, requests repeated, connections cut and rejected. Line by line, what
@@ -59,7 +63,10 @@ With --state a hub can be checked again and again: without it each check has an 
 does not trust. Restart the hub after the check has begun, so that it enrols.
 
 The exit code is 0 if every line has passed, apart from warnings (what the protocol only recommends) and optional lines that were not seen,
-and otherwise 1.`
+and otherwise 1.
+
+The lines, by the names that --only takes:
+` + lines.String()
 }
 
 // Run checks the hub.
