@@ -64,7 +64,7 @@ type Config struct {
 	// TLSCert is the file of the API's certificate, if the server has one. The hubs trust what is in
 	// it besides the system's authorities, so that a certificate may sign itself.
 	TLSCert string
-	Logger *slog.Logger
+	Logger  *slog.Logger
 }
 
 // State is the content of dev.json. A later run continues with the same organization, key and
