@@ -2,11 +2,16 @@ package domain
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 )
+
+// ErrEventsClosed is the error of a reader of events once the process has stopped reading event
+// logs. No event is lost.
+var ErrEventsClosed = errors.New("the event logs are closed")
 
 // FeedLag is how far a position is behind the end of a hub's log or of an organization's feed.
 type FeedLag struct {

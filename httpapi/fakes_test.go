@@ -308,7 +308,7 @@ func (r *worldReader) Next(_ context.Context, limit int) ([]domain.EncodedEvent,
 		return nil, domain.Errorf(domain.CodeCursorExpired, "the log was reset")
 	}
 	if r.closed {
-		return nil, fmt.Errorf("next: %w", ErrEventsClosed)
+		return nil, fmt.Errorf("next: %w", domain.ErrEventsClosed)
 	}
 	to := r.at
 	for size := 0; to < min(len(r.log), r.at+limit); to++ {

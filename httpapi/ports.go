@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"hubcloud/domain"
@@ -204,17 +203,13 @@ type OrgEvents interface {
 	StatesPosition(ctx context.Context, org string) (string, error)
 }
 
-// ErrEventsClosed is the error of an EventReader once the service has stopped reading event logs.
-// No event is lost.
-var ErrEventsClosed = errors.New("the event logs are closed")
-
 // EventReader follows one hub's event log, or the feed of an organization. It is used by one
 // goroutine.
 type EventReader interface {
 	// Next returns the next events in order: at most limit, and not much more than sse.BatchBytes
 	// of them, possibly fewer than there are; none if there are none yet. The caller must not keep
 	// the slice. Next returns cursor_expired if the log was reset or events expired before they
-	// were read, and ErrEventsClosed once the logs are closed; both are final.
+	// were read, and domain.ErrEventsClosed once the logs are closed; both are final.
 	Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error)
 	// Ready returns a channel that is closed once Next has more events, which may be already. The
 	// channel is good for one wait.

@@ -197,7 +197,7 @@ func (s *stream) readerEnded(err error) (ended string, cause error) {
 		return endedByRelease, nil
 	case domain.CodeOf(err) == domain.CodeServiceUnavailable:
 		return endedByBroker, nil
-	case errors.Is(err, ErrEventsClosed):
+	case errors.Is(err, domain.ErrEventsClosed):
 		return endedByDraining, nil
 	default:
 		return endedByFault, err

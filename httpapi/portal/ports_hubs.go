@@ -2,14 +2,10 @@ package portal
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"hubcloud/domain"
 )
-
-// ErrEventsClosed is returned by EventReader.Next after the service stopped reading event logs.
-var ErrEventsClosed = errors.New("the event logs are closed")
 
 // Devices sends requests about devices to hubs. Nothing is cached. Errors are domain.Errors:
 // hub_offline at once if the hub is not connected, hub_unavailable, hub_timeout and hub_error.
@@ -116,7 +112,7 @@ type Feed interface {
 // of the feed, and feed.gap stands for events of a hub that are gone.
 type EventReader interface {
 	// Next returns up to limit new events. It returns no events if there are none, and also after
-	// many that the filter does not choose; then Ready is closed. After ErrEventsClosed and
+	// many that the filter does not choose; then Ready is closed. After domain.ErrEventsClosed and
 	// cursor_expired the reader returns no more events.
 	Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error)
 	// Ready returns a channel that is closed when Next may have events. It is good for one wait.

@@ -236,7 +236,7 @@ func (s *stream) collectEvents(ctx context.Context) (more bool, err error) {
 // the service is unavailable, if the stream's only hub was released, and if the reader was so slow
 // that its next events have expired. The page reconnects.
 func (s *stream) failure(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, ErrEventsClosed) {
+	if ctx.Err() != nil || errors.Is(err, domain.ErrEventsClosed) {
 		return nil
 	}
 	switch codeOf(err) {

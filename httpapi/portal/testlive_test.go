@@ -3,7 +3,6 @@ package portal
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -123,30 +122,13 @@ type testFeed struct{ *orgfeed.Feed }
 func (f testFeed) Follow(
 	ctx context.Context, org string, filter domain.EventFilter, after string,
 ) (EventReader, error) {
-	return newTestReader(f.Feed.Follow(ctx, org, filter, after))
+	return testReader(f.Feed.Follow(ctx, org, filter, after))
 }
 
 func (f testFeed) FollowSince(
 	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
 ) (EventReader, error) {
-	return newTestReader(f.Feed.FollowSince(ctx, org, filter, since))
-}
-
-type testReader struct{ *orgfeed.Reader }
-
-func newTestReader(reader *orgfeed.Reader, err error) (EventReader, error) {
-	if err != nil {
-		return nil, err
-	}
-	return testReader{reader}, nil
-}
-
-func (r testReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
-	events, err := r.Reader.Next(ctx, limit)
-	if errors.Is(err, feed.ErrClosed) {
-		err = ErrEventsClosed
-	}
-	return events, err
+	return testReader(f.Feed.FollowSince(ctx, org, filter, since))
 }
 
 // testHubs is the hubs in memory: those with an epoch.
@@ -336,4 +318,12 @@ func (r *testLive) Get(ctx context.Context, hub domain.HubID, id int64) (domain.
 		)
 	}
 	return r.devices[i], nil
+}
+
+// testReader returns a reader as an interface, which is nil after an error.
+func testReader(reader *orgfeed.Reader, err error) (EventReader, error) {
+	if err != nil {
+		return nil, err
+	}
+	return reader, nil
 }

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -29,8 +28,6 @@ var (
 		"this server is cut off from the hub's event log: " +
 			"continue from the last cursor at another server",
 	)
-	// ErrClosed is returned after Close.
-	ErrClosed = errors.New("hub logs are closed")
 )
 
 // Logs are the event logs of all hubs. All methods may be called at any time, from any goroutine.
@@ -89,8 +86,8 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 	return l, nil
 }
 
-// Close ends every reader with ErrClosed and waits for all background work. It must not be called
-// twice at the same time.
+// Close ends every reader with domain.ErrEventsClosed and waits for all background work. It must not
+// be called twice at the same time.
 func (l *Logs) Close() {
 	l.workMu.Lock()
 	l.cancel()

@@ -95,7 +95,7 @@ const nextBytes = 32 << 10
 // the slice are shared with other readers and must not be changed.
 //
 // Errors: ErrEpochEnded when a new epoch has begun, cursor_expired when the next event has expired,
-// ErrLost, ErrClosed, and those that do not end the reader: ctx's and service_unavailable.
+// ErrLost, domain.ErrEventsClosed, and, which do not end the reader, ctx's and service_unavailable.
 func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
 	wanted := space{events: limit, bytes: nextBytes}
 	for {

@@ -421,12 +421,12 @@ func TestCloseEndsReaders(t *testing.T) {
 	}
 	logs.Close()
 	<-r.Ready()
-	if _, err := r.Next(t.Context(), 1); err != ErrClosed {
-		t.Errorf("Next after Close: %v, want ErrClosed", err)
+	if _, err := r.Next(t.Context(), 1); err != domain.ErrEventsClosed {
+		t.Errorf("Next after Close: %v, want domain.ErrEventsClosed", err)
 	}
 	r.Close()
-	if _, err := logs.Page(t.Context(), hubA, "", 1); err != ErrClosed {
-		t.Errorf("Page after Close: %v, want ErrClosed", err)
+	if _, err := logs.Page(t.Context(), hubA, "", 1); err != domain.ErrEventsClosed {
+		t.Errorf("Page after Close: %v, want domain.ErrEventsClosed", err)
 	}
 	if n := conns.Shards[streams.ShardOf(hubA, len(conns.Shards))].NumSubscriptions(); n > 1 {
 		t.Errorf("%d subscriptions after Close, want at most 1", n)

@@ -71,7 +71,7 @@ func (s *shard) acquire(hub domain.HubID) (*tail, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return nil, ErrClosed
+		return nil, domain.ErrEventsClosed
 	}
 	former := s.tails[hub]
 	if former != nil && former.epoch.ID == epoch.ID {
@@ -117,7 +117,7 @@ func (s *shard) removeIdle(t *tail, before time.Time) {
 	}
 	s.mu.Unlock()
 	if idle {
-		s.stop(t, ErrClosed)
+		s.stop(t, domain.ErrEventsClosed)
 	}
 }
 
@@ -134,7 +134,7 @@ func (s *shard) close() {
 	s.tails = nil
 	s.mu.Unlock()
 	for _, t := range all {
-		s.stop(t, ErrClosed)
+		s.stop(t, domain.ErrEventsClosed)
 	}
 	s.reads.Close()
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams/feed"
 )
 
 const (
@@ -99,7 +98,7 @@ func (p *catchUp) closeIdle(before time.Time) bool {
 	if idle {
 		p.Lock()
 		defer p.Unlock()
-		p.End(feed.ErrClosed)
+		p.End(domain.ErrEventsClosed)
 	}
 	return idle
 }

@@ -50,7 +50,7 @@
 // # Failure
 //
 // Errors are those of package feed: service_unavailable while a journal has no leader, after
-// which a reader may go on, cursor_expired, and ErrClosed.
+// which a reader may go on, cursor_expired, and domain.ErrEventsClosed.
 //
 // # Memory
 //

@@ -128,14 +128,14 @@ func New(cfg Config) (*Feed, error) {
 	return f, nil
 }
 
-// Close ends every reader with feed.ErrClosed.
+// Close ends every reader with domain.ErrEventsClosed.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	all := f.rings
 	f.rings, f.closed = map[string]*ring{}, true
 	f.mu.Unlock()
 	for _, r := range all {
-		r.end(feed.ErrClosed)
+		r.end(domain.ErrEventsClosed)
 	}
 	f.merges.drop(time.Now().Add(time.Hour))
 	f.dropCatchUps(time.Now().Add(time.Hour))
@@ -202,7 +202,7 @@ func (f *Feed) acquire(ctx context.Context, org string) (*ring, error) {
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
-		return nil, feed.ErrClosed
+		return nil, domain.ErrEventsClosed
 	}
 	r := f.rings[org]
 	opens := r == nil
@@ -262,7 +262,7 @@ func (f *Feed) removeIdle(r *ring, before time.Time) {
 	}
 	f.mu.Unlock()
 	if idle {
-		r.end(feed.ErrClosed)
+		r.end(domain.ErrEventsClosed)
 	}
 }
 

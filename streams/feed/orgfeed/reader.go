@@ -128,8 +128,8 @@ const (
 // Ready fires at once. The events and the slice are shared with other readers and must not be
 // changed.
 //
-// Errors: cursor_expired when the next events have expired, feed.ErrClosed, and those that do not
-// end the reader: ctx's and service_unavailable.
+// Errors: cursor_expired when the next events have expired, domain.ErrEventsClosed, and, which do not
+// end the reader, ctx's and service_unavailable.
 func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
 	return r.next(ctx, limit, nextBytes, true)
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 
 	"github.com/nats-io/nats.go"
 
@@ -23,9 +22,9 @@ func (e apiEvents) Follow(
 ) (httpapi.EventReader, error) {
 	reader, err := e.Logs.Follow(ctx, hub, after)
 	if err != nil {
-		return nil, err
+		return nil, err // not a nil pointer in an interface
 	}
-	return apiReader{reader}, nil
+	return reader, nil
 }
 
 // apiOrgEvents adapts the feeds of organizations to the API's interface.
@@ -47,19 +46,7 @@ func (e apiOrgEvents) Follow(
 	if err != nil {
 		return nil, err
 	}
-	return apiReader{reader}, nil
-}
-
-// apiReader returns httpapi.ErrEventsClosed in place of feed.ErrClosed.
-type apiReader struct{ httpapi.EventReader }
-
-// Next returns up to limit new events.
-func (r apiReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
-	events, err := r.EventReader.Next(ctx, limit)
-	if errors.Is(err, feed.ErrClosed) {
-		err = httpapi.ErrEventsClosed
-	}
-	return events, err
+	return reader, nil
 }
 
 // grantsBus exchanges messages on rate limits with the other replicas, over the broker.

@@ -2,13 +2,11 @@ package server
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/hubfaults"
-	"hubcloud/streams/feed"
 	"hubcloud/streams/feed/orgfeed"
 )
 
@@ -88,31 +86,20 @@ type portalFeed struct{ *orgfeed.Feed }
 func (f portalFeed) Follow(
 	ctx context.Context, org string, filter domain.EventFilter, after string,
 ) (portal.EventReader, error) {
-	return newPortalReader(f.Feed.Follow(ctx, org, filter, after))
+	return portalReader(f.Feed.Follow(ctx, org, filter, after))
 }
 
 // FollowSince returns a reader of the events that were stored at a time or later.
 func (f portalFeed) FollowSince(
 	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
 ) (portal.EventReader, error) {
-	return newPortalReader(f.Feed.FollowSince(ctx, org, filter, since))
+	return portalReader(f.Feed.FollowSince(ctx, org, filter, since))
 }
 
-// portalReader returns portal.ErrEventsClosed in place of feed.ErrClosed.
-type portalReader struct{ *orgfeed.Reader }
-
-func newPortalReader(reader *orgfeed.Reader, err error) (portal.EventReader, error) {
+// portalReader returns a reader as an interface, which is nil after an error.
+func portalReader(reader *orgfeed.Reader, err error) (portal.EventReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return portalReader{reader}, nil
-}
-
-// Next returns up to limit new events.
-func (r portalReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
-	events, err := r.Reader.Next(ctx, limit)
-	if errors.Is(err, feed.ErrClosed) {
-		err = portal.ErrEventsClosed
-	}
-	return events, err
+	return reader, nil
 }
