@@ -2,7 +2,7 @@ package domain
 
 import "fmt"
 
-// ReleasedLog is a hub's event log at its release from an organization. The fields are those of
+// ReleasedLog is a hub's event log at its release from an organization. The fields are as in
 // HubState.
 type ReleasedLog struct {
 	OrgID         string
@@ -22,7 +22,7 @@ type BeginEpoch struct {
 }
 
 // DecideBeginEpoch begins the epoch id of the event log of a hub that was reset. It returns no
-// event if the current epoch is that of c.OwnLog, so a bridge may repeat the command. It returns
+// event if the current epoch is c.OwnLog's, so a bridge may repeat the command. It returns
 // not_found for a hub that no organization has, and rate_limited for a hub over the limit.
 func DecideBeginEpoch(
 	s HubState, o Origin, c BeginEpoch, id EpochID, limit HubLimit,

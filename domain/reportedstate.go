@@ -52,8 +52,8 @@ type StandingAlarm struct {
 // from record to record of the log: unlike the times of hubs' clocks they are in the order in which
 // things were reported. They are zero for what is not known.
 type LoggedTimes struct {
-	// Observed is that of the last report of the value, Changed that of the first report of the
-	// present value, and Desired that of the last command.
+	// Observed is when the value was last reported, Changed when a report first had the
+	// present value, and Desired when the last command was sent.
 	Observed time.Time `json:"observed,omitzero"`
 	Changed  time.Time `json:"changed,omitzero"`
 	Desired  time.Time `json:"desired,omitzero"`

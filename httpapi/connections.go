@@ -105,8 +105,8 @@ func (cs *connections) admit(c *conn) (victim *conn, err error) {
 }
 
 // findVictim returns the connection that has waited for its client longest: the first idle one, or
-// else the one that has stalled longest, among those of block, or of all if block is the zero
-// value. It returns nil if there is none.
+// else the one that has stalled longest, among the connections of block, or of all if block is the
+// zero value. It returns nil if there is none.
 func (cs *connections) findVictim(
 	idle *list.List, block netip.Prefix, searched *time.Time,
 ) (victim *conn) {

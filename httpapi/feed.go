@@ -12,7 +12,7 @@ import (
 
 // feed is what pages and streams of events read: one hub's log, or an organization's feed.
 type feed interface {
-	// Part and Follow are as those of Events.
+	// Part and Follow are as in Events.
 	Part(
 		ctx context.Context, after string, limit, bytes int, wait time.Duration,
 	) (domain.EventPage, error)

@@ -150,7 +150,7 @@ type Commands interface {
 	// Send sends a command to its hub and returns the channel, in the status pending, once the hub
 	// has accepted the command. Commands with the same IdempotencyKey of an organization run once,
 	// however often and on whichever replica they are sent; a different command with the key is
-	// idempotency_conflict. Other errors are those of Devices, and command_refused and
+	// idempotency_conflict. Other errors are as in Devices, and command_refused and
 	// invalid_request from the hub. A command continues after its caller has gone.
 	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error)
 }
@@ -185,7 +185,7 @@ type Events interface {
 	EndCursor(ctx context.Context, hub domain.HubID) (string, error)
 }
 
-// OrgEvents reads the feeds of organizations: the events of all their hubs. Errors are those of
+// OrgEvents reads the feeds of organizations: the events of all their hubs. Errors are as in
 // Events.
 type OrgEvents interface {
 	// Part returns the events that the filter chooses, as Events.Part does. A page without events
@@ -199,7 +199,7 @@ type OrgEvents interface {
 		ctx context.Context, org string, filter domain.EventFilter, after string,
 	) (EventReader, error)
 	// StatesPosition returns a position from before ReadModels.States: every event that a later
-	// call of States lacks is after it. Errors also are those of States.
+	// call of States lacks is after it. It also fails like States.
 	StatesPosition(ctx context.Context, org string) (string, error)
 }
 

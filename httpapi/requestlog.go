@@ -67,7 +67,7 @@ func (req *request) logLevel() slog.Level {
 }
 
 // endSpan completes and ends the request's span. The span has the route and never the path or
-// query: those of the portal's links contain secrets.
+// query: the portal's links contain secrets.
 func (req *request) endSpan() {
 	if req.span.On() {
 		req.span.Name(req.http.Method + " " + req.route.pattern)

@@ -21,7 +21,7 @@ const (
 // TLSListener is Listener for HTTPS. The bounds of connections apply from the moment a connection
 // is accepted, before its handshake. Handshakes take at most ten seconds and run concurrently.
 // config must have a certificate; it offers HTTP/2 and HTTP/1.1 unless config names others. A
-// connection on which another protocol was chosen, such as that of an ACME challenge, is closed
+// connection on which another protocol was chosen, such as for an ACME challenge, is closed
 // after its handshake.
 //
 // Close ends the handshakes under way. The server must not use TLS itself.

@@ -118,7 +118,7 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 			Description: "what became of commands with an idempotency key",
 			TTL:         DefaultIdempotencyWindow,
 		}},
-		// Each entry has a TTL of its own, at most that of a session.
+		// Each entry has a TTL of its own, at most a session's.
 		{into: &b.SignIn, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: "sign-in", Description: "who is signed in to the portal, and links to sign in",
 			TTL: SignInTTL, LimitMarkerTTL: markerTTL,

@@ -85,7 +85,7 @@ func ConnectInProcess(
 }
 
 // connectAll connects to every account. hubs are the options of connections to the servers that
-// hubs connect to, cloud those of connections to the server with the account CLOUD.
+// hubs connect to, cloud for connections to the server with the account CLOUD.
 func connectAll(
 	ctx context.Context, c Credentials, hubs, cloud []nats.Option,
 ) (*Conns, error) {

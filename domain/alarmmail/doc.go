@@ -12,10 +12,10 @@
 //   - A condition is mailed once it has stood for a while (StartHold): smoke, leaks and the like at
 //     once, a hub that is offline after five minutes.
 //   - It has ended once it has not stood for a while (EndHold): 10 s, and three times longer for
-//     each further time in an hour, up to 15 minutes. A condition that comes back before that is the
-//     same cause: nothing is mailed. So a contact that flaps costs a few mails an hour.
-//   - What is unknown has not ended. Only a certain state, or a later report, ends a condition. So a
-//     rebuild of the read models, a restore and a hub in doubt end nothing.
+//     each further time in an hour, up to 15 minutes. A condition that comes back before that is
+//     the same cause: nothing is mailed. So a contact that flaps costs a few mails an hour.
+//   - What is unknown has not ended. Only a certain state, or a later report, ends a condition. So
+//     a rebuild of the read models, a restore and a hub in doubt end nothing.
 //   - Only members who got the first mail get the mail about the end. A condition that a member has
 //     marked as seen before the first mail is mailed to nobody.
 //   - Holds are measured by the caller's observations in a row. After an interruption (Interrupt)
@@ -32,8 +32,8 @@
 // notices wait, new ones join them, so that an end is never mailed before its beginning.
 //
 // Urgent notices, which are begins of alarms of devices, do not count there and never wait for
-// others. Beyond MailsPerHour of them those of all groups are one mail: at once, and then at most
-// one every GroupPause.
+// others. Beyond MailsPerHour of them the notices of all groups are one mail: at once, and then at
+// most one every GroupPause.
 //
 // # Bounds
 //

@@ -20,8 +20,8 @@ type Change struct {
 }
 
 // Observe observes the organization's hubs, and returns what is to be mailed now. hubs has the hubs
-// with conditions, and those of Hubs that the organization still has: conditions of other hubs are
-// forgotten. A change is returned again until Apply.
+// with conditions, and the ones in Hubs that the organization still has: conditions of other hubs
+// are forgotten. A change is returned again until Apply.
 func (r *Record) Observe(at time.Time, hubs map[domain.HubID]Hub) []Change {
 	var changes []Change
 	standing := map[key]bool{}

@@ -115,7 +115,7 @@ type Mail struct {
 	// Urgent reports that the mail must not wait for others.
 	Urgent bool
 	// Standing is how many conditions of the kind and site of the notices stand and were mailed to
-	// the member, with those of this mail; 0 for a digest.
+	// the member, this mail's included; 0 for a digest.
 	Standing int
 }
 

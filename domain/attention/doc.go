@@ -3,7 +3,7 @@
 // hubs that cannot be reached, and low batteries.
 //
 // It is pure: the same state has the same conditions, wherever they are derived. The state may be
-// that of a hub that is offline: its conditions stand until the hub reports otherwise.
+// from a hub that is offline: its conditions stand until the hub reports otherwise.
 //
 // # Conditions
 //

@@ -38,8 +38,8 @@
 //	case errors.Is(err, client.ErrHubOffline): // nothing was done; WaitOnline waits for the hub
 //	}
 //
-// ErrProtocol means that the answer did not come from the API. All other errors are those of the
-// network or of the context.
+// ErrProtocol means that the answer did not come from the API. All other errors come from the
+// network or the context.
 //
 // Calls are retried as the contract's table of errors says: after 429 once Retry-After has passed;
 // after 500, 502, 503 and 504 with exponential backoff and jitter; and after a failed connection.

@@ -83,8 +83,8 @@ type Snapshot struct {
 
 // Resync asks the hub for its devices and returns them with the cursor to follow them from, without
 // missing a change. It is the contract's answer to 410 and ErrResync, and the start of a program
-// that keeps a hub's state. Lists have no channel values: Client.Device returns those of a device,
-// and the events after Cursor their changes. Scopes hubs:read and events:read. Returns
+// that keeps a hub's state. Lists have no channel values: Client.Device returns the values of a
+// device, and the events after Cursor their changes. Scopes hubs:read and events:read. Returns
 // ErrHubOffline while the hub is not connected.
 func (c *Client) Resync(ctx context.Context, hubID string) (Snapshot, error) {
 	devices, cursor, err := c.devices(ctx, hubID)

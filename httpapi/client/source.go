@@ -15,7 +15,7 @@ type source struct {
 	path string
 	// filter is sent with every request.
 	filter url.Values
-	// isFeed reports that positions are those of the feed; those of a hub's log are the cursors of
+	// isFeed reports that positions are the feed's; a hub's log has the cursors of
 	// its events.
 	isFeed bool
 	// reader is the name that the reader gives itself; "" for none.

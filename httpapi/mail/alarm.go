@@ -46,8 +46,8 @@ type queuedAlarm struct {
 	More     int                `json:"more,omitempty"`
 	Standing int                `json:"standing,omitempty"`
 
-	// to is the recipient's address and token that of the link to unsubscribe, when the mail goes
-	// out.
+	// to is the recipient's address and token the token of the link to unsubscribe, when the mail
+	// goes out.
 	to, token string
 }
 

@@ -52,7 +52,7 @@ type conditionRow struct {
 	SeenBy string
 	SeenAt time.Time
 	// Count is how many conditions of the kind at the site the entry stands for, of which Each has
-	// at most shownConditions; 0 for a single condition. Since is that of the newest.
+	// at most shownConditions; 0 for a single condition. Since is the newest one's.
 	Count int
 	Each  []conditionRow
 }

@@ -76,7 +76,7 @@
 // Every member chooses on the page of notifications which severities and which sites are mailed.
 // The directory keeps the choice. The link in such a mail needs no session: its token is
 // authenticated and holds for one member of one organization. GET shows a button, since mail
-// scanners open links; any POST to it ends the mails, also that of a mail program, which is no page
+// scanners open links; any POST to it ends the mails, also one by a mail program, which is no page
 // of the portal (RFC 8058). The link ends nothing for former members, and can do nothing else.
 //
 // # Actions on many devices
@@ -103,7 +103,7 @@
 // be framed, load nothing from third parties, are not cached, and send no referrer to other sites.
 // A page whose address contains a secret sends no referrer at all, and the secret is not logged.
 //
-// The English stands in the templates where it is read, and that of scripts in assets/texts.js.
+// The English stands in the templates where it is read, and for scripts in assets/texts.js.
 // Texts that are computed, or that Go and the scripts share, are in Go: scriptTexts, words and
 // notices.
 //

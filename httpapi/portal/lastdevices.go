@@ -6,7 +6,8 @@ import (
 	"hubcloud/domain"
 )
 
-// lastStates is how many channels lastDeviceList reads at most: about those of a thousand devices.
+// lastStates is how many channels lastDeviceList reads at most: about a thousand devices have as
+// many.
 const lastStates = 10_000
 
 // lastDeviceList returns the devices of a hub that does not answer, with the values that they last

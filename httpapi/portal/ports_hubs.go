@@ -57,7 +57,7 @@ type HubFaults interface {
 	SilentHubs(ctx context.Context) (map[domain.HubID]time.Time, error)
 }
 
-// Reported reads what devices reported last, also those of hubs that are offline.
+// Reported reads what devices reported last, also devices of hubs that are offline.
 type Reported interface {
 	// States returns the channels that a filter selects, at most limit, after a position.
 	States(

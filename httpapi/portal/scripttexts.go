@@ -1,8 +1,8 @@
 package portal
 
 // scriptTexts are the texts that pages and their scripts share, by name. The event list and the
-// event log use those of "event" and an event's type, of "alarm" and what an alarm reports, of a
-// boolean channel's key with its new value, and of "command" and a boolean channel's key with the
+// event log use the texts of "event" and an event's type, of "alarm" and what an alarm reports, of
+// a boolean channel's key with its new value, and of "command" and a boolean channel's key with the
 // wanted value. Texts that only scripts show stand in assets/texts.js.
 var scriptTexts = map[string]string{
 	"event hub.connected":           "Hub connected",

@@ -107,14 +107,14 @@ func CheckURL(text string) error {
 
 // Message is what is posted: the same in all attempts.
 type Message struct {
-	// ID identifies the message to the receiver, so that it can drop repeats. That of a single
-	// event is the event's, which no other event has.
+	// ID identifies the message to the receiver, so that it can drop repeats. A single
+	// event has its own ID, which no other event has.
 	ID   string
 	Body []byte
 }
 
-// Batch returns one message for those of several events of a hub. Its ID is that of no other
-// message: the same events have the same ID after a restart too, and other events have another.
+// Batch returns one message for several events of a hub. No other message has its ID: the same
+// events have the same ID after a restart too, and other events have another.
 func Batch(hub string, events []Message) Message {
 	sum := sha256.New()
 	bodies := make([][]byte, 0, len(events))

@@ -18,7 +18,7 @@ const (
 )
 
 // ParseDevices decodes the result of devices.list: devices whose channels have no values and no
-// status, each with the list's LastEvent. Its error, like those of the functions below, is fit for
+// status, each with the list's LastEvent. Its error, as of the functions below, is fit for
 // API callers and states what is wrong with the result. The devices do not refer to result.
 func ParseDevices(result []byte) ([]domain.Device, error) {
 	devices := []domain.Device{}

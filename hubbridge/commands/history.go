@@ -17,7 +17,7 @@ const recordsPerCommand = 2
 
 // History returns the newest commands that were sent to a hub at since or later, about limit of
 // them, oldest first, each once with its last outcome. Commands that were withdrawn are left out.
-// The history is as long as that of the hub's events.
+// The history is as long as the hub's events are kept.
 func (c *Commands) History(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([]domain.CommandRecord, error) {

@@ -17,9 +17,9 @@ import (
 // Send sends a command to its hub and returns the channel from the hub's answer, with the command
 // pending. The caller must have validated the value and the idempotency key.
 //
-// Errors are ErrClosed; ctx's, after which the command may still be in flight; those of storage; or
-// a *domain.Error: rate_limited at once when too many calls are in flight or the organization has
-// sent all its commands of the hour; idempotency_conflict for a key of another command;
+// Errors are ErrClosed; ctx's, after which the command may still be in flight; errors of storage;
+// or a *domain.Error: rate_limited at once when too many calls are in flight or the organization
+// has sent all its commands of the hour; idempotency_conflict for a key of another command;
 // service_unavailable when storage does not answer or the disk is full; hub_offline; hub_timeout;
 // hub_error; hub_unavailable; and the hub's not_found, invalid_request and command_refused.
 func (c *Commands) Send(
@@ -78,7 +78,7 @@ func (c *Commands) admit(command domain.Command) (release func(), err error) {
 }
 
 // execute returns the answer remembered under the command's idempotency key, or reserves the key
-// and sends the command. Its time limit covers two calls one after the other: that of another
+// and sends the command. Its time limit covers two calls one after the other: the call of another
 // holder of the key, which execute may have to wait for, and its own. Each takes at most the hub's
 // timeout and the wait for storage. calling is the context of the call, with its cleanup.
 func (c *Commands) execute(

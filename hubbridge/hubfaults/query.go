@@ -74,7 +74,7 @@ func (r *Reader) Hub(ctx context.Context, hub domain.HubID) ([]Fault, error) {
 }
 
 // All returns the present faults of all hubs, and how many it leaves out. After an error the faults
-// are those of the shards that answered.
+// are of the shards that answered.
 func (r *Reader) All(ctx context.Context) (faults []Fault, left int, err error) {
 	var mu sync.Mutex
 	var group errgroup.Group

@@ -44,7 +44,7 @@ type Request struct {
 
 // Reserve reserves a key for a request. The reservation either has an answer, or is held by the
 // caller, who must call Finish. Errors are idempotency_conflict; rate_limited for an organization
-// with too many keys; service_unavailable when the bucket has no leader for 15 s; those of q.Check;
+// with too many keys; service_unavailable when the bucket has no leader for 15 s; q.Check's;
 // and ctx's.
 func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 	a := &attempt{keys: k, id: ulid.Make().String(), request: q}

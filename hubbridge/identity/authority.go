@@ -250,7 +250,7 @@ func (a *Authority) check() error {
 		return errors.New("authority: the key does not belong to the certificate")
 	case !certificate.BasicConstraintsValid || !certificate.IsCA:
 		return errors.New(
-			"authority: the certificate is not that of an authority (basic constraints)",
+			"authority: the certificate is not an authority's (basic constraints)",
 		)
 	case certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
 		return errors.New(

@@ -294,7 +294,7 @@ func TestInvalidAuthorities(t *testing.T) {
 	}{
 		"a certificate that is no authority": {
 			external(t, far, func(c *x509.Certificate) { c.IsCA = false }),
-			"not that of an authority",
+			"not an authority's",
 		},
 		"not for signing certificates": {
 			external(t, far, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCRLSign }),

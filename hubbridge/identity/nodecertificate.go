@@ -15,7 +15,7 @@ type NodeCertificate struct {
 	ExpiresAt        time.Time
 }
 
-// IssueNode issues the certificate of an external broker: that of ServerTLS, for the same hosts,
+// IssueNode issues the certificate of an external broker: as in ServerTLS, for the same hosts,
 // which the servers of a cluster can also use as a client certificate among themselves.
 func (a *Authority) IssueNode() (NodeCertificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

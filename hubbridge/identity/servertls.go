@@ -93,7 +93,7 @@ func (a *Authority) intermediates() []*x509.Certificate {
 	)
 }
 
-// hostNames splits hosts, and those of the local machine, into names and addresses. It drops
+// hostNames splits hosts, and the names of the local machine, into names and addresses. It drops
 // wildcard addresses and duplicates.
 func hostNames(hosts []string) (names []string, addresses []net.IP) {
 	for _, host := range append([]string{"localhost", "127.0.0.1", "::1"}, hosts...) {

@@ -147,7 +147,7 @@ func (l *loop) renew(ctx context.Context, group int, revision uint64) (uint64, e
 			if !isConflict(err) {
 				return next, err
 			}
-			// The other revision may be that of the last renewal, whose answer was lost. Only the
+			// The other revision may be from the last renewal, whose answer was lost. Only the
 			// bucket's leader certainly has it.
 			current, readErr := jsapi.NewBucket(l.conn, l.bucket.Bucket()).Get(ctx, groupKey(group))
 			if readErr != nil || !current.Exists() || !bytes.Equal(current.Value, value) {
@@ -165,7 +165,7 @@ func isConflict(err error) bool {
 }
 
 // acquire writes the group's key over its known revision, 0 when there is no key, and returns the
-// new one. The revision may be that of a deleted key, of a key that is not renewed, or of the
+// new one. The revision may be of a deleted key, of a key that is not renewed, or of the
 // replica's own key from before a restart.
 func (l *loop) acquire(ctx context.Context, group int, revision uint64) (uint64, error) {
 	return l.write(ctx, func(ctx context.Context, value []byte) (uint64, error) {

@@ -241,7 +241,7 @@ func (c *comparer) handleLookup(q *query, page listPage, now time.Time) {
 
 // handleMissing handles that the server of a looked up connection cannot be reached: it has ended,
 // or the servers that answer cannot reach it. Its connections count as ended once that has lasted;
-// a connection that the hub has replaced, and those of a broker that is one server, at once.
+// a connection that the hub has replaced, and connections of a broker that is one server, at once.
 func (c *comparer) handleMissing(q *query, now time.Time) {
 	server := q.lookup.Server
 	m, known := c.missing[server]

@@ -78,7 +78,7 @@ type Caller struct {
 }
 
 // NewCaller returns a Caller that is subscribed to answers until Close. The error is the broker
-// connection's, or that of cfg.Validate.
+// connection's, or cfg.Validate's.
 func NewCaller(conns *streams.Conns, presence Presence, cfg Config) (*Caller, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"hubcloud/streams/shares"
 )
 
-// Devices calls the methods of hubs. Errors are those of Caller.Call, and rate_limited when too
+// Devices calls the methods of hubs. Errors are as in Caller.Call, and rate_limited when too
 // many calls are in flight. It is safe for concurrent use.
 type Devices struct {
 	caller *Caller

@@ -108,8 +108,8 @@ func (k *Keeper) answer(
 	return access, read, err
 }
 
-// end returns the end of a hub's log, and the log's epoch: that of the last event up to there, or
-// one that has begun since.
+// end returns the end of a hub's log, and the log's epoch: the epoch of the last event up to there,
+// or one that has begun since.
 func (k *Keeper) end(
 	ctx context.Context, id domain.HubID,
 ) (last uint64, access domain.HubAccess, err error) {

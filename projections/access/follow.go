@@ -82,8 +82,9 @@ func (a *Index) unreadableSubjects(
 }
 
 // apply applies a batch, calls onAdd and onRelease, and returns the sequence of the last event
-// applied. subjects are those of events that cannot be read. It fails with schema.ErrOtherStream
-// if the batch has another event than the last one applied; then it applies nothing.
+// applied. subjects are the subjects of events that cannot be read. It fails with
+// schema.ErrOtherStream if the batch has another event than the last one applied; then it applies
+// nothing.
 func (a *Index) apply(
 	batch []directory.Recorded, subjects map[uint64]string,
 ) (last uint64, err error) {

@@ -48,7 +48,7 @@ type Config struct {
 // Hubs reads what hubs reported last.
 type Hubs interface {
 	// ObserveHubs returns the hubs of all organizations that are offline or have a device that may
-	// need attention, and those of watched with their devices in it.
+	// need attention, and the watched hubs, with their devices in it.
 	ObserveHubs(
 		ctx context.Context, watched map[domain.HubID][]int64,
 	) ([]readmodel.ObservedHub, error)

@@ -60,7 +60,7 @@ func crossing() uintptr {
 }
 
 // servers returns the ids of the living PostgreSQL processes, postmaster and children, whose
-// working directory is dir: that of a server is its data directory, whatever postmaster.pid says.
+// working directory is dir: a server's is its data directory, whatever postmaster.pid says.
 func servers(dir string) ([]int, error) {
 	here, err := os.Stat(dir)
 	if err != nil {
@@ -77,7 +77,7 @@ func servers(dir string) ([]int, error) {
 			continue // ended meanwhile, or another program
 		}
 		process := filepath.Dir(name)
-		// A zombie has no working directory, and that of another user's process is not readable.
+		// A zombie has no working directory, and another user's process does not show its own.
 		there, err := os.Stat(process + "/cwd")
 		if err != nil || !os.SameFile(here, there) || isZombie(process) {
 			continue

@@ -114,8 +114,8 @@ func (h *Hub) foldEvent(e Entry) error {
 // isIn reports whether a read that takes the events up to a number into account has an event.
 func isIn(m Mark, number uint64) bool { return m.Number > 0 && m.Number <= number }
 
-// readNumber returns the last event that the last read of a device takes into account: that of the
-// whole hub for a device that the hub did not have.
+// readNumber returns the last event that the last read of a device takes into account: the
+// whole hub's for a device that the hub did not have.
 func (h *Hub) readNumber(id int64) uint64 {
 	if d := h.Device(id); d != nil {
 		return d.ReadNumber

@@ -13,7 +13,7 @@ import (
 type Read struct {
 	// After is the last sequence of the log before the hub was asked.
 	After uint64 `json:"after"`
-	// EpochID is the epoch of the log when the hub was asked: that of the events up to After, or
+	// EpochID is the epoch of the log when the hub was asked: the events' up to After, or
 	// one that has begun since.
 	EpochID domain.EpochID `json:"epoch"`
 	// Devices are devices with values.

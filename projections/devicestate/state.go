@@ -85,7 +85,7 @@ type Device struct {
 	AvailableSince  time.Time `json:"available_since"`
 	AvailableLogged time.Time `json:"available_logged"`
 	// Doubt is the last event after which something of the device is not known, until a read that
-	// takes it into account. ReadAfter and ReadNumber are those of the last read of the device, as
+	// takes it into account. ReadAfter and ReadNumber are of the last read of the device, as
 	// in Hub, if Read.
 	Doubt      Mark   `json:"doubt"`
 	ReadAfter  uint64 `json:"read_after"`

@@ -10,7 +10,7 @@ import (
 	"hubcloud/domain"
 )
 
-// reported is the JSON of a reported value, and desired that of a desired one with the channel's
+// reported is the JSON of a reported value, and desired of a desired one, with the channel's
 // resolution or 0.
 type (
 	reported string

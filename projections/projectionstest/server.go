@@ -74,7 +74,7 @@ func (w withServer) Run() int {
 	return code
 }
 
-// NewDatabase creates a database on the package's server and returns its URL. options are those of
+// NewDatabase creates a database on the package's server and returns its URL. options are for
 // CREATE DATABASE.
 func NewDatabase(t testing.TB, options string) string {
 	t.Helper()

@@ -31,7 +31,7 @@ type journalEntry struct {
 }
 
 // devicesSource is the Source of the projection schema.Devices in one journal. It keeps the states
-// of hubs that report in memory, and reads those of other hubs from their rows.
+// of hubs that report in memory, and reads the states of other hubs from their rows.
 type devicesSource struct {
 	Journal *journal.Journal
 	// Number is the number of the journal.

@@ -44,7 +44,7 @@ type reportedHub struct {
 }
 
 // load makes sure that the states of all hubs of a batch are in memory. While there are too many
-// channels, it first removes those of other hubs.
+// channels, it first removes other hubs' states.
 func (s *reportedStates) load(ctx context.Context, conn *pgx.Conn, batch []journalEntry) error {
 	if s.hubs == nil {
 		s.hubs = map[domain.HubID]*reportedHub{}

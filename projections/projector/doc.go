@@ -9,11 +9,12 @@
 //
 //   - Each projection applies its stream in order from its checkpoint. Rows and checkpoint are
 //     committed in one transaction, which fails with errMoved if another process has moved the
-//     checkpoint. So every entry is applied once, even if several processes project, and the rows do
-//     not depend on how the entries are divided into batches.
-//   - One process at a time projects: the one that holds the ProjectorLock. The others stand by (see
-//     schema.Leadership). Each projector has a term, which every transaction checks: once the next
-//     projector has taken over, the transactions of the previous one fail, and it stands by again.
+//     checkpoint. So every entry is applied once, even if several processes project, and the rows
+//     do not depend on how the entries are divided into batches.
+//   - One process at a time projects: the one that holds the ProjectorLock. The others stand by
+//     (see schema.Leadership). Each projector has a term, which every transaction checks: once the
+//     next projector has taken over, the transactions of the previous one fail, and it stands by
+//     again.
 //   - An event that cannot be read or applied stops its projection; everything before the event is
 //     committed. Status, Ready and the metrics show the event. The projection tries it again every
 //     10 s, and within a second after an operator has skipped it. The other projections go on.
@@ -33,14 +34,14 @@
 //   - Nobody waits for it: appends and acks do not depend on it, and neither does readiness.
 //   - An event that cannot be folded puts its hub in doubt, and is counted. Nothing stops the
 //     projection.
-//   - If commits have expired before they were read, all hubs of the journal are in doubt until they
-//     were asked again. If the journal is another one than that of the checkpoint, because the
+//   - If commits have expired before they were read, all hubs of the journal are in doubt until
+//     they were asked again. If the journal is another one than the checkpoint's, because the
 //     installation was restored from a backup, the states of its hubs are built again.
-//   - Rows belong to an epoch of the hub's log. Queries return only those of the hub's current
+//   - Rows belong to an epoch of the hub's log. Queries return only rows of the hub's current
 //     epoch, so no organization sees what a hub reported for another one. Rows of hubs that were
 //     released are deleted minutes later, while the read models have the whole directory.
-//   - The states of hubs that report are kept in memory, up to Config.MaxChannels. Those of other
-//     hubs are read from their rows when they report again.
+//   - The states of hubs that report are kept in memory, up to Config.MaxChannels. The states of
+//     other hubs are read from their rows when they report again.
 //
 // Projector.Run owns all goroutines and waits for them.
 package projector

@@ -20,7 +20,7 @@ type metrics struct {
 	commits                 *prometheus.HistogramVec
 	interruptions           *prometheus.CounterVec
 	leading                 prometheus.Gauge
-	// Those of last reported states. hubs and channels have the label journal.
+	// The metrics of last reported states. hubs and channels have the label journal.
 	hubs, channels   *prometheus.GaugeVec
 	rows, unreadable prometheus.Counter
 }

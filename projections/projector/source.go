@@ -36,7 +36,7 @@ type emptier interface {
 // Header identifies an entry of a stream.
 type Header struct {
 	Sequence uint64
-	// Type and ID are those of the event; empty for entries that have none.
+	// Type and ID are the event's; empty for entries that have none.
 	Type, ID string
 	// Err is why the entry cannot be read; nil if it can.
 	Err error

@@ -132,8 +132,8 @@ func (p copier[E]) apply(ctx context.Context, w *Writer[E], batch []E, c Copy) e
 	return errReached
 }
 
-// readCheckpoint returns the checkpoint of a projection. It makes that of a journal that is new to
-// the tables, unless another projector than that of a term has taken over.
+// readCheckpoint returns the checkpoint of a projection. It makes one for a journal that is new to
+// the tables, unless a projector with another term has taken over.
 func readCheckpoint(
 	ctx context.Context, conn *pgx.Conn, name string, term int64,
 ) (query.CheckpointRow, error) {

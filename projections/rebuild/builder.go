@@ -93,7 +93,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Builder builds read models beside those of a schema.
+// Builder builds read models beside the ones in a schema.
 type Builder struct{ cfg Config }
 
 // New returns a Builder.

@@ -39,8 +39,8 @@ type Difference struct {
 // KeyColumn is the value of a column of a row's primary key.
 type KeyColumn struct{ Name, Value string }
 
-// table is a table that is compared. Its columns begin with those of the key, in the order of the
-// key.
+// table is a table that is compared. Its columns begin with the columns of the key, in the order of
+// the key.
 type table struct {
 	name    string
 	columns []schema.Column

@@ -100,7 +100,7 @@ func keptReason(ctx context.Context, db query.DBTX, d Droppable) (string, error)
 }
 
 // Drop drops every schema of read models that is not used: those that rebuilds have replaced, those
-// of other versions that no longer run, and those of interrupted builds. It returns all unused
+// of other versions that no longer run, and of interrupted builds. It returns all unused
 // schemas, with the reason for those that it kept. It never drops the schema in use.
 func (c *Control) Drop(ctx context.Context) (all []Droppable, err error) {
 	err = c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {

@@ -100,7 +100,7 @@ type Status struct {
 	// Name is one of Names.
 	Name string
 	// Sequence is the sequence of the last event in the read models, Head of the last event in the
-	// stream. Lag is how many events the read models lack. Those of Devices count the commits of
+	// stream. Lag is how many events the read models lack. Devices counts the commits of
 	// all journals.
 	Sequence, Head, Lag uint64
 	// Behind is the age of the oldest event that the read models lack; 0 when they lack none.

@@ -188,5 +188,5 @@ func streamFile(stream string) string {
 	return "streams/" + stream + ".snapshot"
 }
 
-// isJournal reports whether a stream is that of a journal or of their index: the hub logs.
+// isJournal reports whether a stream is a journal or the journals' index: the hub logs.
 func isJournal(stream string) bool { return strings.HasPrefix(stream, "JOURNAL_") }

@@ -115,7 +115,7 @@ func commonOptions(
 	return opts, nil
 }
 
-// maxConnections returns the server's limit of connections, including those of the service itself.
+// maxConnections returns the server's limit of connections, including the service's own.
 func (c Config) maxConnections(shards int) int {
 	if c.Connections == 0 {
 		return maxConnections

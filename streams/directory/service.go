@@ -58,7 +58,7 @@ type ServiceConfig struct {
 	AwaitReplicas func(ctx context.Context, seq uint64) error
 	// Quotas limit what organizations may create. Default to no limits.
 	Quotas Quotas
-	// Admit is called with the size of events before they are appended. Its error, such as that of
+	// Admit is called with the size of events before they are appended. Its error, such as for
 	// a full disk, fails the command. Defaults to none.
 	Admit func(bytes int) error
 

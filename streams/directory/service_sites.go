@@ -16,7 +16,7 @@ func siteSubject(aggregate string) string {
 	return streams.SiteSubject(orgID, siteID)
 }
 
-// CreateSite creates a site of an organization with a new id. Its errors are those of
+// CreateSite creates a site of an organization with a new id. It fails like
 // CreateSiteWithID.
 func (s *Service) CreateSite(
 	ctx context.Context, o domain.Origin, orgID, name string,

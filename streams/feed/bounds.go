@@ -23,7 +23,7 @@ type bounds struct {
 	events uint64
 	// lastStored is when the last record was stored. It may have expired since.
 	lastStored time.Time
-	// stream describes the hub's stream if the bounds are those of one.
+	// stream describes the hub's stream if the bounds are the stream's.
 	stream *jetstream.StreamInfo
 }
 
@@ -65,8 +65,8 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
 }
 
 // first returns the first sequence of a hub's log that has not expired, or last+1 if all have. It
-// is that of the hub's stream if the stream is intact. The stream may be missing or damaged, and
-// its server may be away or slow: then the first sequence is that of the journal.
+// is the hub's stream's if the stream is intact. The stream may be missing or damaged, and
+// its server may be away or slow: then the first sequence is the journal's.
 func (l *Logs) first(ctx context.Context, hub domain.HubID, last uint64) (uint64, error) {
 	if l.cfg.Journal == nil {
 		b, err := l.streamBounds(ctx, hub)

@@ -29,7 +29,7 @@ type endCheck struct {
 }
 
 // check compares the tail with the journal. Afterwards readers see everything that was stored
-// before the call. Errors are those of the broker, the tail and ctx.
+// before the call. Errors come from the broker, the tail and ctx.
 func (t *tail) check(ctx context.Context) (c endCheck, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

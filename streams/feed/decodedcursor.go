@@ -25,7 +25,7 @@ func DecodeCursor(text string) (DecodedCursor, error) {
 	return DecodedCursor{EpochID: c.epoch, Seq: c.seq, Stored: c.stored().UTC()}, nil
 }
 
-// Cursor returns the position's cursor: that of the event at Seq, if there is one.
+// Cursor returns the position's cursor: the cursor of the event at Seq, if there is one.
 func (p DecodedCursor) Cursor() string {
 	return cursor{p.EpochID, p.Seq, p.Stored.UnixMilli()}.String()
 }

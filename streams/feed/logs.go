@@ -11,7 +11,7 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// Errors of this package, beside those of the domain, the broker and the context.
+// Errors of this package, beside errors of the domain, the broker and the context.
 var (
 	// ErrConflict means that nothing was appended: the log's last event is not the expected one.
 	ErrConflict = jsapi.ErrConflict
@@ -86,8 +86,8 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 	return l, nil
 }
 
-// Close ends every reader with domain.ErrEventsClosed and waits for all background work. It must not
-// be called twice at the same time.
+// Close ends every reader with domain.ErrEventsClosed and waits for all background work. It must
+// not be called twice at the same time.
 func (l *Logs) Close() {
 	l.workMu.Lock()
 	l.cancel()

@@ -24,7 +24,7 @@ type ReceivedEvent struct {
 // Observe makes o the observer of all later commits, in place of the former one.
 func (l *Logs) Observe(o Observer) { l.observer.Store(&o) }
 
-// observe appends those of a log's records that the observer wants.
+// observe appends the records of a log that the observer wants.
 func (l *Logs) observe(
 	o Observer, events []ReceivedEvent, records []journal.Record,
 ) []ReceivedEvent {

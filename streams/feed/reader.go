@@ -23,7 +23,7 @@ type Reader struct {
 }
 
 // Follow returns a reader of the events after a cursor. With an empty cursor the first event is the
-// next one to be stored. Errors are those of Page.
+// next one to be stored. Its errors are Page's.
 func (l *Logs) Follow(ctx context.Context, hub domain.HubID, after string) (*Reader, error) {
 	if err := l.refresh(ctx, hub, after); err != nil {
 		return nil, unavailable(err)
@@ -127,8 +127,8 @@ func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, er
 // one wait.
 func (r *Reader) Ready() <-chan struct{} { return r.tail.wait(r.pos) }
 
-// Cursor returns the cursor to continue from: that of the last event that Next has returned, or
-// the one that the reader began with. Once it is older than half the retention and no event has
+// Cursor returns the cursor to continue from: the cursor of the last event that Next has returned,
+// or the one that the reader began with. Once it is older than half the retention and no event has
 // followed, Cursor returns a new one for the same place.
 func (r *Reader) Cursor() string {
 	if check := r.tail.lastCheck(); r.pos >= check.last {

@@ -94,7 +94,7 @@ func (l *Logs) streamEnd(
 	return b.last, err == nil && l.isIntact(hub, b), ctx.Err()
 }
 
-// isIntact reports whether the bounds of a stream are those of an intact one. A stream that was
+// isIntact reports whether the bounds of a stream belong to an intact one. A stream that was
 // damaged while the service was stopped, or on a server that crashed, is written again soon.
 func (l *Logs) isIntact(hub domain.HubID, b bounds) bool {
 	if l.cfg.Journal == nil {

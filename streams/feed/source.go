@@ -74,8 +74,8 @@ const clockSkew = 10 * time.Second
 func (s *Source) ReadSince(
 	ctx context.Context, hub domain.HubID, since time.Time, n int,
 ) ([]Message, error) {
-	// The broker compares its own times, at which it wrote the stream. They are later than those of
-	// the messages, by much if the stream was written again.
+	// The broker compares its own times, at which it wrote the stream. They are later than the
+	// times of the messages, by much if the stream was written again.
 	request := jsapi.BatchRequest{Since: since.Add(-clockSkew), Messages: n}
 	for {
 		messages, err := s.get(ctx, hub, request)

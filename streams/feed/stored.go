@@ -24,7 +24,7 @@ type stored struct {
 	at time.Time
 	// events is what journal.Record.Events has for an event, and number what Through has.
 	events, number uint64
-	// epoch and org are those of an event or a state; org may be empty.
+	// epoch and org are an event's or a state's; org may be empty.
 	epoch domain.EpochID
 	org   string
 }

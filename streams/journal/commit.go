@@ -12,17 +12,17 @@ import (
 type Commit struct {
 	// Seq is the sequence in the journal.
 	Seq uint64
-	// Term is that of the writer. Terms never fall from one commit to the next.
+	// Term is the writer's. Terms never fall from one commit to the next.
 	Term uint64
-	// Time is that of the last record in the journal, up to and including this commit. It is zero
-	// while the journal has had no record.
+	// Time is the time of the last record in the journal, up to and including this commit. It is
+	// zero while the journal has had no record.
 	Time time.Time
 	// Records are in the order of their times. A commit that begins a term has none.
 	Records []Record
 	// Links has one entry for each hub that has records in the commit, in the order of their first
 	// ones.
 	Links []Link
-	// id differs from that of every other commit, also of the same term.
+	// id differs from the id of every other commit, also of the same term.
 	id commitID
 }
 
@@ -61,8 +61,8 @@ type commitID [16]byte
 
 // NewCommit returns the commit of records that has the sequence seq in the journal. tip returns
 // what the index knows of a hub after all commits before seq; false means nothing. The records must
-// be valid, their times must grow strictly, and those of each hub must continue its tip and rise by
-// one: otherwise NewCommit returns an error. The commit keeps records.
+// be valid, their times must grow strictly, and the records of each hub must continue its tip and
+// rise by one: otherwise NewCommit returns an error. The commit keeps records.
 func NewCommit(
 	seq, term uint64, records []Record, tip func(domain.HubID) (Tip, bool),
 ) (Commit, error) {

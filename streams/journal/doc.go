@@ -27,7 +27,7 @@
 // which only the oldest expire. Marshal has the format.
 //
 // For each of its hubs a commit has a Link to the hub's commit before it, so that the records of
-// one hub can be read without those of the others. Every 256th commit of a hub is an anchor that
+// one hub can be read without the others'. Every 256th commit of a hub is an anchor that
 // the following ones link to as well: a reader steps over 256 commits at once, and needs a few
 // hundred reads for any place of a log of a hundred thousand commits. So readers need no memory of
 // where they have been.
@@ -39,20 +39,20 @@
 // # Promises
 //
 //   - The records of an append are stored wholly or not at all, in order and without a gap between
-//     them, and only if the log has the expected end. ErrOutcomeUnknown is the only error after which
-//     they may be stored. What was stored is durable, and stays where it is.
+//     them, and only if the log has the expected end. ErrOutcomeUnknown is the only error after
+//     which they may be stored. What was stored is durable, and stays where it is.
 //   - A commit is stored once or not at all, also if answers are lost: it is sent on condition of
 //     the journal's last sequence, and sent again until the commit at its place is known.
 //   - Two writers of a group cannot both commit. After OpenWriter has returned, nothing of a former
-//     writer is stored: the empty commit with which a term begins takes the sequence that the former
-//     writer expects to be free.
-//   - The sequences of a log rise by one. A writer rejects a record that does not continue the hub's
-//     tip, so an index that is behind cannot damage a chain. The times of a group's records grow
-//     strictly, also when the clock is set back and when another replica takes over.
-//   - Subscribers and followers get every commit once and in order, and only durable ones: the broker
-//     publishes a commit on the feed once it is stored, and direct gets return stored ones. Sync
-//     returns once everything that was stored before the call has been passed on. The process that
-//     serves a group needs no request for that.
+//     writer is stored: the empty commit with which a term begins takes the sequence that the
+//     former writer expects to be free.
+//   - The sequences of a log rise by one. A writer rejects a record that does not continue the
+//     hub's tip, so an index that is behind cannot damage a chain. The times of a group's records
+//     grow strictly, also when the clock is set back and when another replica takes over.
+//   - Subscribers and followers get every commit once and in order, and only durable ones: the
+//     broker publishes a commit on the feed once it is stored, and direct gets return stored ones.
+//     Sync returns once everything that was stored before the call has been passed on. The process
+//     that serves a group needs no request for that.
 //   - Commits that have expired or are lost are reported, never left out silently. The index keeps
 //     the ends of all logs then. A log of which it has lost the end is shorter than its view: the
 //     holder of the lease finds that before the log is appended to (Lease.Begin).

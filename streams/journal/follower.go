@@ -76,11 +76,11 @@ type waiter struct {
 // NewFollower returns a follower that delivers the commits from a sequence on, which must be at
 // least 1.
 //
-// Run calls deliver with one or more commits that follow those of the former call. It calls missing
-// with the range of commits that have expired before they could be delivered, or that were damaged
-// on the disk; the next ones to deliver are those behind it. Calls of both never overlap, and the
-// journal is not followed further before they return. deliver may keep the commits but must not
-// change them.
+// Run calls deliver with one or more commits that follow the commits of the former call. It calls
+// missing with the range of commits that have expired before they could be delivered, or that were
+// damaged on the disk; the next ones to deliver are those behind it. Calls of both never overlap,
+// and the journal is not followed further before they return. deliver may keep the commits but must
+// not change them.
 func (j *Journal) NewFollower(
 	group int, from uint64, deliver func([]Commit), missing func(from, to uint64),
 ) *Follower {
@@ -161,7 +161,7 @@ func (f *Follower) Sync(ctx context.Context) error {
 }
 
 // Await returns once the commit with a sequence, which must be stored, has been delivered or
-// reported as missing. The error is that of ctx, or ErrStopped.
+// reported as missing. The error is ctx's, or ErrStopped.
 func (f *Follower) Await(ctx context.Context, seq uint64) error {
 	w := &waiter{target: seq, done: make(chan struct{})}
 	f.mu.Lock()

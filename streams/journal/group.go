@@ -176,7 +176,7 @@ func (j *Journal) writeOnce(ctx context.Context, g *group, lease Lease) error {
 }
 
 // Sync returns once subscribers have got everything that was stored in the hub's log before the
-// call. Errors are those of the broker and ctx.
+// call. Errors are the broker's and ctx's.
 func (j *Journal) Sync(ctx context.Context, hub domain.HubID) error {
 	return j.SyncGroup(ctx, j.GroupOfHub(hub))
 }

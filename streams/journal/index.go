@@ -44,17 +44,17 @@ type Tip struct {
 	// Seq is the sequence of the last record in the hub's log.
 	Seq uint64
 	// HubEvent and CloudEvent are the sequences of the last event of the hub and of the cloud, and
-	// StateSeq is that of the last record of a state; 0 if there was none in the chain of commits.
-	// All may have expired.
+	// StateSeq is the sequence of the last record of a state; 0 if there was none in the chain of
+	// commits. All may have expired.
 	HubEvent, CloudEvent, StateSeq uint64
 	// Events is how many events the log has had.
 	Events uint64
-	// Time is that of the last record.
+	// Time is the time of the last record.
 	Time time.Time
 	// Commit is the journal sequence of the last commit that has records of the hub. It may have
 	// expired.
 	Commit uint64
-	// anchor and number are those of the hub's link in that commit.
+	// anchor and number are of the hub's link in that commit.
 	anchor uint64
 	number uint8
 }
@@ -129,7 +129,7 @@ func (x *Index) apply(seq uint64, link *Link) {
 }
 
 // Skip records that the commits up to a sequence have expired or are lost. The index keeps all
-// tips. That of a hub with records in these commits is right again with the hub's next record.
+// tips. The tip of a hub with records in these commits is right again with the hub's next record.
 // Without one, the hub's stream is longer than its log: Lease.Begin finds that.
 func (x *Index) Skip(to uint64) {
 	x.mu.Lock()

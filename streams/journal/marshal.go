@@ -16,10 +16,10 @@ const formatVersion = 1
 // Bits of a record's flags beside its kind, which is the lowest two bits and flagState.
 const (
 	kindMask = 0b11
-	// flagOrigin marks a record whose epoch, organization or own log differs from that of the
+	// flagOrigin marks a record whose epoch, organization or own log differs from the
 	// hub's former event or state in the commit.
 	flagOrigin = 1 << 2
-	// flagThrough marks a record whose Through differs from that of the former one.
+	// flagThrough marks a record whose Through differs from the former one's.
 	flagThrough    = 1 << 3
 	flagConnection = 1 << 4
 	// flagState stands for KindState. Programs from before there were states reject it.
@@ -34,7 +34,7 @@ type origin struct {
 }
 
 // Marshal returns the commit as it is stored. The commit must have been made by NewCommit or by
-// Unmarshal, or have no records. The error is that of a commit of more than MaxCommitBytes.
+// Unmarshal, or have no records. The error is for a commit of more than MaxCommitBytes.
 //
 // Numbers are unsigned varints if nothing else is stated:
 //
@@ -100,7 +100,7 @@ func Marshal(c *Commit) ([]byte, error) {
 	return b, nil
 }
 
-// distance returns how far a sequence is behind that of its commit; 0 for the sequence 0.
+// distance returns how far a sequence is behind its commit's; 0 for the sequence 0.
 func distance(seq, former uint64) uint64 {
 	if former == 0 {
 		return 0

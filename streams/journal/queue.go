@@ -65,7 +65,7 @@ type queue struct {
 	lastTime time.Time
 }
 
-// logEnd is the end of a hub's log: the sequence of the last record, and that of the last event, 0
+// logEnd is the end of a hub's log: the sequence of the last record, and of the last event, 0
 // if there was none. expired reports that the last event is known to have expired. Records of the
 // epoch ended are rejected.
 type logEnd struct {

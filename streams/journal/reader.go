@@ -209,7 +209,7 @@ type window struct {
 	// newestFirst has the records from the index first on.
 	newestFirst []Record
 	first       int
-	// texts are those of the last record.
+	// texts are the last record's.
 	texts [3]string
 }
 

@@ -49,7 +49,7 @@ func (k Kind) IsEvent() bool { return k == KindHubEvent || k == KindCloudEvent }
 func (k Kind) hasOrigin() bool { return k.IsEvent() || k == KindState }
 
 // Subject returns the subject of the hub's records of the kind in the hub's log. Records of states
-// are under that of commands, because the programs of taps leave that one out.
+// are under the subject of commands, because the programs of taps leave that one out.
 func (k Kind) Subject(hub domain.HubID) string {
 	switch k {
 	case KindHubEvent:

@@ -39,7 +39,7 @@ func (j *Journal) runSnapshots(ctx context.Context, x *Index, save func() bool) 
 }
 
 // SaveIndex stores a snapshot of the index in place of the former one, wholly or not at all. It
-// does nothing if the index has not changed since it was saved or loaded. Errors are those of
+// does nothing if the index has not changed since it was saved or loaded. It fails like
 // jsapi.Append.
 func (j *Journal) SaveIndex(ctx context.Context, x *Index) error {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
@@ -70,7 +70,7 @@ func (j *Journal) SaveIndex(ctx context.Context, x *Index) error {
 }
 
 // LoadIndex returns the index of a group from its last snapshot. It is empty if there is none, or
-// none that fits the journal: then the whole journal must be followed. Errors are those of
+// none that fits the journal: then the whole journal must be followed. It fails like
 // jsapi.API.GetLast.
 func (j *Journal) LoadIndex(ctx context.Context, group int) (*Index, error) {
 	s, err := j.loadSnapshot(ctx, group)
@@ -96,7 +96,7 @@ func (j *Journal) LoadIndex(ctx context.Context, group int) (*Index, error) {
 }
 
 // ReadIndex returns the index of a group with every commit that its journal has, for programs
-// beside the service. It is empty before the first service has started. Errors are those of
+// beside the service. It is empty before the first service has started. It fails like
 // LoadIndex and Follower.Run.
 func (j *Journal) ReadIndex(ctx context.Context, group int) (*Index, error) {
 	x, err := j.LoadIndex(ctx, group)

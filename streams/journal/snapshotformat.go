@@ -40,9 +40,9 @@ type snapshot struct {
 //	generation   8 bytes
 //	parts        count of all parts
 //	position
-//	id           16 bytes: that of the commit at position
+//	id           16 bytes: the id of the commit at position
 //	hubs         count; for each: length and bytes of its id; sequence; distances back to the last
-//	             event of the hub, that of the cloud and the last state (sequence itself: none);
+//	             event of the hub, to the last event of the cloud and to the last state (sequence itself: none);
 //	             number of events; distances from position to the last commit, and from there to
 //	             its anchor (0: none); number (1 byte); time (8 bytes, big endian: nanoseconds)
 func (s *snapshot) marshal() [][]byte {

@@ -42,7 +42,7 @@ type Writer struct {
 
 // OpenWriter returns a writer after every commit that the journal has. It stores a commit without
 // records, so that no writer that was opened before can store anything any more. The sequence of
-// that commit is the writer's term. Errors are those of Writer.Commit and of jsapi.API.GetLast.
+// that commit is the writer's term. It fails like Writer.Commit and jsapi.API.GetLast.
 func (j *Journal) OpenWriter(ctx context.Context, group int) (*Writer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

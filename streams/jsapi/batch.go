@@ -18,8 +18,8 @@ import (
 type BatchRequest struct {
 	// Stream is required.
 	Stream string
-	// Prefix is the API's prefix for the stream's account (see API.WithPrefix). Defaults to that of
-	// the getter's API.
+	// Prefix is the API's prefix for the stream's account (see API.WithPrefix). Defaults to the
+	// prefix of the getter's API.
 	Prefix string
 	// From is the lowest sequence wanted. Defaults to 1.
 	From uint64

@@ -38,7 +38,7 @@ func NewPipeline(nc *nats.Conn, limit int) (*Pipeline, error) {
 func (p *Pipeline) Close() { _ = p.acks.Unsubscribe() } // fails only with the connection
 
 // Send sends a message. It waits while as many as the limit are on their way. The error may be that
-// of an earlier message; the errors are those of Append, and after one of them some of the messages
+// of an earlier message; it fails like Append, and after an error some of the messages
 // sent may be stored.
 func (p *Pipeline) Send(ctx context.Context, msg *nats.Msg) error {
 	if err := p.await(ctx, p.limit-1); err != nil {

@@ -23,7 +23,7 @@ type Mail struct {
 	// ID is the mail's id: printable ASCII, 1 to 128 characters. Two mails with one ID are one.
 	ID string
 	// Sender is the organization that the mail is from. Config.PerSender limits its waiting mails,
-	// and its mails are delivered in turn with those of other senders. Urgent mails have no sender.
+	// and its mails are delivered in turn with other senders' mails. Urgent mails have no sender.
 	Sender string
 	// Recipient is the normalized address that the mail goes to. The mail replaces a waiting mail
 	// of the same sender to the same recipient; an urgent mail replaces an urgent one.

@@ -27,7 +27,7 @@ func SmallDisk(t testing.TB, size int64) string {
 	return dir
 }
 
-// MountSmallDisk is SmallDisk in a folder that exists. The error is that of a system where mounting
+// MountSmallDisk is SmallDisk in a folder that exists. It fails where mounting
 // is not allowed.
 func MountSmallDisk(t testing.TB, dir string, size int64) error {
 	t.Helper()

@@ -59,7 +59,7 @@ type hubs struct {
 }
 
 const (
-	// maxFresh limits the fresh messages of one hub and maxFreshBytes those of all hubs. Messages
+	// maxFresh limits the fresh messages of one hub, and maxFreshBytes of all hubs. Messages
 	// beyond these limits are read from the log.
 	maxFresh      = feed.MaxRead
 	maxFreshBytes = 16 << 20

@@ -13,7 +13,7 @@
 //     broker stored it is another one, and changes when a view is written again.
 //   - In a view, a state is a message with the body {} on the command subject; its content is in a
 //     header. The feed has the message without the state.
-//   - Messages of one view are written in order, those of different views independently. A view
+//   - Messages of one view are written in order, messages of different views independently. A view
 //     that cannot be written delays no other one.
 //   - The records of a log are published on the feed in order, each once its view has it or is
 //     left to a repair, with the headers of a republished message (except Nats-Last-Sequence, which
@@ -23,9 +23,9 @@
 //   - Memory is bounded: while commits of MaxBacklogBytes are not written, no more are taken, and
 //     they are read from the journal later.
 //   - Records are collected for the time of Linger, or of FeedLinger while the feed has
-//     subscribers, and a view gets those of several commits at once. A cluster cannot be asked for
-//     subscribers: its records are collected for FeedLinger, and for Linger where many views have
-//     some.
+//     subscribers, and a view gets the records of several commits at once. A cluster cannot be
+//     asked for subscribers: its records are collected for FeedLinger, and for Linger where many
+//     views have some.
 //
 // # Repair
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Headers of a message in a hub's log. Records of commands have none but HeaderTime, and those of
+// Headers of a message in a hub's log. Records of commands have none but HeaderTime, and records of
 // states have HeaderTime, HeaderEpoch, HeaderOrg and HeaderState.
 const (
 	// HeaderEpoch is the id of the log's epoch.

@@ -32,7 +32,7 @@ type group struct {
 	*Views
 	number   int
 	follower *journal.Follower
-	// shards are by their numbers; nil for those of other groups.
+	// shards are by their numbers; nil for shards of other groups.
 	shards  []*shard
 	backlog *backlog
 	feed    *queue[[]entry]

@@ -23,7 +23,7 @@ var stateBody = []byte(StateBody)
 
 func newMessage() *message { return &message{Msg: nats.Msg{Header: make(nats.Header, 16)}} }
 
-// set makes the message that of a record in the view of its hub, without conditions.
+// set makes it the message of a record in the view of its hub, without conditions.
 func (m *message) set(r *journal.Record) {
 	clear(m.Header)
 	m.Subject, m.Data = r.Kind.Subject(r.Hub), r.Payload
@@ -54,7 +54,7 @@ func (m *message) set(r *journal.Record) {
 	}
 }
 
-// has reports whether a stored message is that of a record.
+// has reports whether a stored message is the message of a record.
 func (m *message) has(stored *jetstream.RawStreamMsg, r *journal.Record) bool {
 	m.set(r)
 	for name, values := range m.Header {

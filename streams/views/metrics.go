@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are those of all Views of a process, named hubcloud_views_….
+// metrics are the metrics of all Views of a process, named hubcloud_views_….
 type metrics struct {
 	backlogBytes prometheus.Gauge
 	behind       prometheus.Gauge

@@ -131,7 +131,7 @@ type repair struct {
 	// base is when the repair began, which all lifetimes are measured from: messages expire in
 	// their order.
 	base time.Time
-	// suspect is that of the view.
+	// suspect is the view's.
 	suspect uint64
 	// isNew reports that the first record of the log waits in memory.
 	isNew bool

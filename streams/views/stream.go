@@ -40,7 +40,7 @@ func streamConfig(
 }
 
 // open returns the information of a hub's stream, from its leader, and updates another retention.
-// Errors: jsapi.ErrNoStream; streams.ErrIncompatible; those of the broker.
+// Errors: jsapi.ErrNoStream; streams.ErrIncompatible; the broker's.
 func (s *shard) open(ctx context.Context, hub domain.HubID) (*jetstream.StreamInfo, error) {
 	info, err := s.api.Info(ctx, streams.HubStream(hub))
 	if err != nil {

@@ -332,6 +332,6 @@ var textRules = []textRule{
 var callRules = []textRule{
 	{
 		"OpenWriter", []string{"streams/journal"},
-		"a journal has one writer, that of the holder of its group's lease",
+		"a journal has one writer: the holder of its group's lease",
 	},
 }

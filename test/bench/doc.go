@@ -44,7 +44,7 @@
 //     the directory. Newest: the newest 2,000 events of one log, repeatedly. Limit: a bare net/http
 //     server that writes one of these pages from memory.
 //   - fan-out: events to many event streams. The CPU of a delivery is the CPU of the server's
-//     process, less that of the same events without readers. Limit: a bare net/http server that
+//     process, less the CPU of the same events without readers. Limit: a bare net/http server that
 //     receives each frame over a socket and writes it to every reader. Latency counts from the
 //     hub's write, so the limit is the bare server's latency plus the time in which the service
 //     acknowledges such an event to its hub.
@@ -63,8 +63,8 @@
 //     broker.
 //   - reader memory: the growth for each idle event stream. Limit: the bare net/http server.
 //   - feed memory: the growth for one reader of the organization's feed of 1,000 hubs that has got
-//     an event of each, after a start. Limit: the growth of the service for 1,000 event streams, one
-//     of each hub, that have got the same events. Both are less the growth with the same events
+//     an event of each, after a start. Limit: the growth of the service for 1,000 event streams,
+//     one of each hub, that have got the same events. Both are less the growth with the same events
 //     without a reader.
 //   - states: 2,000 hubs report the values of nine devices each, a message of ten events a second:
 //     how long GET /v1/state is behind, and the time until acks. Limit of the acks: the same load

@@ -31,7 +31,7 @@ type Observed struct {
 	Value    json.RawMessage `json:"value"`
 }
 
-// Observed decodes the event's data as that of a channel's event. It returns the zero Observed for
+// Observed decodes the event's data as a channel's event has it. It returns the zero Observed for
 // any other data.
 func (e Event) Observed() Observed {
 	var data Observed

@@ -36,7 +36,7 @@ type RawHub struct {
 
 	client mqtt.Client
 	answer func(Request) Response
-	// check validates the messages of the cloud, checkOwn those of the hub.
+	// check validates the messages of the cloud, checkOwn of the hub.
 	check, checkOwn func(topic string, payload []byte)
 	// Acks receives every ack. Requests receives every request, unless OnRequest is set. Neither
 	// gets the requests with which the cloud keeps the state of the devices: the hub answers those
@@ -94,7 +94,7 @@ func (m FactoryHub) Raw(t testing.TB, public string) *RawHub {
 }
 
 // BreaksProtocol states that the hub breaks the protocol on purpose: its messages are not validated
-// from now on. Those of the cloud are.
+// from now on. The cloud's messages are.
 func (h *RawHub) BreaksProtocol() { h.checkOwn = Unchecked }
 
 // Enroll gets a certificate.

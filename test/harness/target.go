@@ -100,7 +100,7 @@ func (c *Target) OwnService() *Service {
 	return c.service.For(c.t)
 }
 
-// Tenant returns an organization with one site: a new organization, or that of EnvKey with a new
+// Tenant returns an organization with one site: a new organization, or EnvKey's with a new
 // site.
 func (c *Target) Tenant(name string) *Tenant {
 	c.t.Helper()

@@ -15,8 +15,8 @@ type content struct {
 // leaves.
 type file struct {
 	now, kept content
-	// dirty has the pages of now that may differ from those of kept. resized is set if the sizes
-	// may differ.
+	// dirty has the pages of now that may differ from the pages of kept. resized is set if the
+	// sizes may differ.
 	dirty   map[int]struct{}
 	resized bool
 }

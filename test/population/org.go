@@ -253,7 +253,7 @@ func (o *org) changeMember() error {
 	return record(o.writer, streams.OrgSubject(o.state.ID), &o.state, domain.EvolveOrg, events, err)
 }
 
-// newKey creates a key with all scopes. The first key is that of the result.
+// newKey creates a key with all scopes. The first key is the result's.
 func (o *org) newKey() error {
 	var entropy [domain.KeyEntropy]byte
 	for i := range entropy {

@@ -19,7 +19,7 @@ import (
 type Config struct {
 	// Events is the minimum number of events to write, over Orgs organizations.
 	Events, Orgs int
-	// Environment is the environment of the API keys. It must be that of the installation.
+	// Environment is the environment of the API keys. It must be the installation's.
 	Environment string
 	// Seed selects the random changes. Populations in one installation need different seeds.
 	Seed uint64

@@ -167,7 +167,7 @@ func longLines(files *token.FileSet, file *ast.File, source string) []finding {
 }
 
 // bareSleeps returns the calls of time.Sleep without a comment directly above or at the end of the
-// line. path is that of the file, relative to the repository.
+// line. path is the file's, relative to the repository.
 func bareSleeps(files *token.FileSet, file *ast.File, path, source string) []finding {
 	if _, ok := mayContainSleeps[filepath.ToSlash(path)]; ok {
 		return nil

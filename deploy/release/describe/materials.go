@@ -3,7 +3,7 @@ package main
 import "runtime/debug"
 
 // module is a module that is linked into a binary. Sum is its checksum in the form of go.sum, which
-// is not that of a file.
+// is not a file's.
 type module struct{ path, version, purl, sum string }
 
 // modules returns the standard library and the modules of a binary.

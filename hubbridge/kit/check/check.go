@@ -32,7 +32,7 @@ type Config struct {
 	Host string
 	// HTTPPort and MQTTPort are the ports of the enrolment and of MQTT. 0 is any free port.
 	HTTPPort, MQTTPort int
-	// Certificate is that of the enrolment, for hubs that enrol over HTTPS only. Without one, the
+	// Certificate is for the enrolment, for hubs that enrol over HTTPS only. Without one, the
 	// enrolment is over HTTP. Hubs must trust its authority.
 	Certificate *tls.Certificate
 	// Serial and Secret are the hub's. Each is generated if it is empty.

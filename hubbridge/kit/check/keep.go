@@ -14,7 +14,7 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// stateFile is the name of the file in Config.State, beside those of the authority.
+// stateFile is the name of the file in Config.State, beside the files of the authority.
 const stateFile = "check.json"
 
 // keptState is what Config.State keeps of a check, beside the authority.

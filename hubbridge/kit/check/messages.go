@@ -224,7 +224,7 @@ func (c *Check) handleEvents(k *connection, payload []byte) [][]byte {
 		c.fail("events-message", payload, "%v; the service drops it", err)
 		return again()
 	case batch.Log != c.log:
-		c.fail("events-message", payload, "log is %q, want that of the hello, %q", batch.Log, c.log)
+		c.fail("events-message", payload, "log is %q, want the hello's, %q", batch.Log, c.log)
 		return again()
 	}
 	for i := range batch.Events {

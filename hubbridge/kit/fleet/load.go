@@ -75,7 +75,7 @@ func (m *member) saturate(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.wake: // the first ack is that of the hello
+		case <-m.wake: // the first ack is for the hello
 		}
 		m.mu.Lock()
 		unacked := len(m.emissions)

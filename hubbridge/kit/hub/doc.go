@@ -35,7 +35,7 @@
 // and schedule.go (certificates), session.go (one connection) and connections.go (one after the
 // other).
 //
-// The flow control is that of the hub protocol:
+// The flow control is as in the hub protocol:
 //
 //   - After a connect the hub sends a hello, again every 5 s, and nothing else until the cloud
 //     acknowledges it with the number through which it has stored events.
@@ -46,7 +46,7 @@
 //   - An ack that repeats the last one while later events are in flight means that the cloud found
 //     a gap: the hub sends again from there, at once. Messages that were already in flight cause
 //     further acks with the same number, which the window recognizes and ignores.
-//   - An ack with a lower number than the last is ignored, except for the first ack of a connection:
-//     a restored cloud may have fewer events than before.
+//   - An ack with a lower number than the last is ignored, except for the first ack of a
+//     connection: a restored cloud may have fewer events than before.
 //   - If the hub has dropped the number that comes next, it sends a hello, which reports the loss.
 package hub

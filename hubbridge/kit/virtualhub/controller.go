@@ -49,7 +49,7 @@ type controller struct {
 	booted     time.Time
 }
 
-// newController restores the devices in the engine's entries, or makes those of cfg, and returns
+// newController restores the devices in the engine's entries, or makes the ones in cfg, and returns
 // their controller. wake must not block and must not call the controller.
 func newController(
 	cfg Config, id domain.HubID, engine *hub.Engine, wake func(),
@@ -201,7 +201,7 @@ func mustJSON(v any) json.RawMessage {
 }
 
 // seed returns the seed of a hub's devices: they behave the same in every run, and differ from
-// those of other hubs.
+// other hubs' devices.
 func seed(id domain.HubID) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id)) // never fails

@@ -24,8 +24,8 @@ import (
 //	  "faults": {"jammed": [1], "late_answers": "3s"}
 //	}
 //
-// Devices get the ids 1, 2, … in order. The fields of a device are those of device.Spec, the fields
-// of faults are those of Faults.
+// Devices get the ids 1, 2, … in order. The fields of a device are as in device.Spec, the fields
+// of faults as in Faults.
 type DevicesFile struct {
 	// Devices are the devices of a new hub. Defaults to device.Demo().
 	Devices []DeviceSpec `json:"devices"`

@@ -49,7 +49,7 @@
 //
 // # Failure
 //
-// Errors are those of package feed: service_unavailable while a journal has no leader, after
+// The errors are of package feed: service_unavailable while a journal has no leader, after
 // which a reader may go on, cursor_expired, and domain.ErrEventsClosed.
 //
 // # Memory

@@ -106,7 +106,7 @@ type Feed struct {
 	// catchUps are shared by readers behind the rings, by organization.
 	catchUps map[string][]*catchUp
 	closed   bool
-	// counters has those of the organizations with rings, and the kept ones.
+	// counters has the counters of organizations with rings, and the kept ones.
 	counters map[string]*counter
 }
 

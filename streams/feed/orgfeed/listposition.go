@@ -22,7 +22,7 @@ const (
 // ListPosition returns the position from which a reader continues after a list that is made from
 // the hub logs, so that list and events together miss no change. It must be called before the list
 // is read. reached returns for each group the time of the last record that the list has, in
-// nanoseconds since 1970. Errors: those of reached, and service_unavailable.
+// nanoseconds since 1970. Errors: reached's, and service_unavailable.
 //
 // The events after the position repeat the last seconds of what the list has.
 func (f *Feed) ListPosition(

@@ -30,7 +30,7 @@ type merge struct {
 	// there.
 	until    []int64
 	complete int64
-	// number is that of the ring's first entry after the merge.
+	// number is the number of the ring's first entry after the merge.
 	number uint64
 	// logs is a heap, by the time of the next event.
 	logs []*mergedLog
@@ -40,7 +40,7 @@ type merge struct {
 type mergedLog struct {
 	backlog feed.Backlog
 	group   int
-	// after is the time of the last event that was read, and next that of the next one.
+	// after is the time of the last event that was read, and next of the next one.
 	after, next int64
 	// gaps come before the log's own events.
 	gaps []gap

@@ -15,7 +15,7 @@ import (
 // make a page. HasMore can be set on a page without events, when many were filtered out.
 //
 // When no event follows, Part waits for one for the given time. It returns an empty page after that
-// time, and when ctx ends meanwhile. Errors are those of Follow.
+// time, and when ctx ends meanwhile. Its errors are Follow's.
 func (f *Feed) Part(
 	ctx context.Context, org string, filter domain.EventFilter, after string, limit, bytes int,
 	wait time.Duration,

@@ -28,7 +28,7 @@ const (
 	maxGroups = 64
 	// maxPositionText is the longest text of a position.
 	maxPositionText = 1000
-	// positionHead is the length of a position's text before the times, and positionSum that of the
+	// positionHead is the length of a position's text before the times, and positionSum of the
 	// checksum.
 	positionHead = 1 + 6 + 1 + 8
 	positionSum  = 4
@@ -99,7 +99,7 @@ func ParsePosition(text string, groups int) (p Position, err error) {
 // completeAt returns Complete as a time.
 func (p Position) completeAt() time.Time { return time.UnixMilli(p.Complete) }
 
-// reach moves the position to include that of other times.
+// reach moves the position to include what other times include.
 func (p Position) reach(times []int64) {
 	for g, t := range times {
 		p.Times[g] = max(p.Times[g], t)

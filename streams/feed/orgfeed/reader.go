@@ -28,8 +28,8 @@ type Reader struct {
 	joined bool
 	// number is the number of its next entry.
 	number uint64
-	// times are the times of the ring or the catch-up before that entry. They differ from those of
-	// pos if the position came from a process that received the events in another order.
+	// times are the times of the ring or the catch-up before that entry. They differ from the times
+	// of pos if the position came from a process that received the events in another order.
 	times []int64
 	// more reports that Next has left events that are there.
 	more bool
@@ -64,7 +64,7 @@ func (f *Feed) Follow(
 }
 
 // FollowSince returns a reader of the events that the filter chooses and that were stored at a time
-// or later, as far as they are kept. Errors are those of Follow.
+// or later, as far as they are kept. Its errors are Follow's.
 func (f *Feed) FollowSince(
 	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
 ) (*Reader, error) {
@@ -128,8 +128,8 @@ const (
 // Ready fires at once. The events and the slice are shared with other readers and must not be
 // changed.
 //
-// Errors: cursor_expired when the next events have expired, domain.ErrEventsClosed, and, which do not
-// end the reader, ctx's and service_unavailable.
+// Errors: cursor_expired when the next events have expired, domain.ErrEventsClosed, and, which do
+// not end the reader, ctx's and service_unavailable.
 func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
 	return r.next(ctx, limit, nextBytes, true)
 }
@@ -163,7 +163,7 @@ func (r *Reader) Ready() <-chan struct{} {
 	)
 }
 
-// Cursor returns the position to continue from: that of the last event that Next has returned, or a
+// Cursor returns the position to continue from: after the last event that Next has returned, or a
 // later one without an event in between that the filter chooses.
 func (r *Reader) Cursor() string {
 	old := r.feed.cfg.Now().Sub(time.UnixMilli(r.complete)) > r.feed.cfg.Retention/2

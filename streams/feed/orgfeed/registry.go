@@ -91,7 +91,7 @@ type org struct {
 	readers map[domain.FeedReaderID]*list.Element // of *reader
 	// newest has the readers, the one that read last first.
 	newest list.List
-	// revision is that of the organization's value in the bucket, 0 for none.
+	// revision is the revision of the organization's value in the bucket, 0 for none.
 	revision uint64
 	// dirty reports that readers have changed since the value was written. It is not written before
 	// due. written is when any replica last wrote it.
@@ -193,7 +193,7 @@ func (r *Registry) removeOld(o *org, now time.Time) {
 }
 
 // Page returns up to limit readers of an organization after an id, in the order of their ids.
-// Behind is nil where it is not known. Errors are those of ctx, and service_unavailable.
+// Behind is nil where it is not known. Errors are ctx's, and service_unavailable.
 func (r *Registry) Page(
 	ctx context.Context, orgID string, limit int, after *domain.FeedReaderID,
 ) (page domain.Page[domain.FeedReader], err error) {

@@ -56,8 +56,8 @@ func (w *window) find(p Position) (number uint64, times []int64, ok bool) {
 // entry is an event of a window.
 type entry struct {
 	group int
-	// time is when the event was stored, and before that of the group's last event before it in the
-	// window, or of the group's start.
+	// time is when the event was stored, and before is the time of the group's last event before it
+	// in the window, or of the group's start.
 	time, before int64
 	// complete is the Complete of the position after the event.
 	complete int64

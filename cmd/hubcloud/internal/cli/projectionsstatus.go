@@ -25,7 +25,7 @@ func (*projectionsStatusCommand) Help() string {
 States: running; building (not complete yet); stopped (an event cannot be applied: its sequence, type and error are shown);
 stopped_by_operator; unattended (no process has the role projector, or none reaches the database).
 
-LAG is the number of events that the projection has not applied, and the age of the first of them. Those of "devices" are commits of the journals:
+LAG is the number of events that the projection has not applied, and the age of the first of them. For "devices" these are commits of the journals:
 each has the events of many hubs.
 
 Example: hubcloud projections status --json | jq 'select(.state != "running")'`

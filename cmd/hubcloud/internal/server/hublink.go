@@ -129,14 +129,14 @@ func (s *hubLink) startJournals(ctx context.Context) (err error) {
 }
 
 // reportUnrecovered logs the streams whose messages are on the embedded broker's disk but whose
-// configuration could not be read. Those of hubs are written again from the journal.
+// configuration could not be read. Streams of hubs are written again from the journal.
 func (s *hubLink) reportUnrecovered() {
 	if s.broker == nil {
 		return
 	}
 	folders, err := s.broker.NotRecovered()
 	if err != nil {
-		s.logger.Warn("streams on disk not compared with those of the broker", "error", err)
+		s.logger.Warn("streams on disk not compared with the broker's", "error", err)
 	}
 	for _, folder := range folders {
 		if _, ok := folder.Hub(); !ok {
