@@ -241,6 +241,7 @@ func (b *Bridge) shardConfig(
 		// A check that is requested after the watcher has ended is left to the shard's next holder.
 		CheckPresence: watcher.Check,
 		Admit:         b.cfg.Admit,
+		Budget:        b.cfg.Budget,
 		Retention:     b.cfg.Retention,
 		Now:           b.cfg.Now,
 		Logger:        logger,

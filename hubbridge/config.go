@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams/telemetry"
 )
 
@@ -22,6 +23,8 @@ type Config struct {
 	// Admit reports whether the disk has space for a number of bytes, before anything that a hub
 	// sent is stored. Its error withholds the ack. Defaults to admitting everything.
 	Admit func(bytes int) error
+	// Budget bounds what each hub and organization stores and sends. Defaults to no bound.
+	Budget *ingest.Budget
 	// RoutesChanged returns when the connections between the broker's servers have last changed, so
 	// that the broker's events about connections of hubs may be lost. Defaults to never.
 	RoutesChanged func() time.Time

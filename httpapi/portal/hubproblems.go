@@ -52,6 +52,11 @@ func problemText(reason string) (title, text string) {
 	case "unreadable_messages":
 		return "Some messages of this hub cannot be read.",
 			"Events may be missing here. The hub's firmware has a fault: ask its maker."
+	case "too_much_data":
+		return "This hub sends more than the cloud keeps.",
+			"New events wait in the hub until there is room for them, and are lost when its memory is " +
+				"full. Find out which of its devices reports all the time. If other hubs show this " +
+				"too, ask the operator of this service."
 	case "foreign_topic":
 		return "This hub sends messages that it may not send.",
 			"They are dropped. The hub's firmware has a fault, or somebody has changed it: ask its maker."

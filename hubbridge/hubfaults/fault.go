@@ -22,6 +22,9 @@ const (
 	MalformedEvents Reason = "malformed_events"
 	// UnreadableMessages: the hub sends hellos, events messages or answers that cannot be decoded.
 	UnreadableMessages Reason = "unreadable_messages"
+	// TooMuchData: the hub sends more messages, or its events take more space, than one hub or
+	// organization may have.
+	TooMuchData Reason = "too_much_data"
 	// ForeignTopic: the hub publishes or subscribes to a topic that is not its own.
 	ForeignTopic Reason = "foreign_topic"
 	// QoS2: the hub publishes with QoS 2, which ends its connection.
@@ -33,7 +36,8 @@ const (
 // Reasons returns every reason.
 func Reasons() []Reason {
 	return []Reason{
-		NoHello, NoProgress, MalformedEvents, UnreadableMessages, ForeignTopic, QoS2, MQTTViolation,
+		NoHello, NoProgress, MalformedEvents, UnreadableMessages, TooMuchData, ForeignTopic, QoS2,
+		MQTTViolation,
 	}
 }
 

@@ -49,7 +49,7 @@ type Ownership interface {
 	Hub(hub domain.HubID) (domain.HubAccess, bool)
 }
 
-// Config configures a Shard. All fields but Tracer, Admit and Faults are required.
+// Config configures a Shard. All fields but Tracer, Admit, Budget and Faults are required.
 type Config struct {
 	Logs      Logs
 	Directory Directory
@@ -76,6 +76,8 @@ type Config struct {
 	Tracer telemetry.Tracer
 	// Faults keeps what hubs do wrong; nil keeps nothing.
 	Faults *hubfaults.Registry
+	// Budget bounds what each hub and organization stores and sends; nil bounds nothing.
+	Budget *Budget
 	// Admit returns an error if the disk lacks space for a number of bytes. It is called before
 	// anything that a hub sent is stored; after an error the hub gets no ack. Nil admits
 	// everything.

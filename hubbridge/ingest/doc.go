@@ -26,6 +26,8 @@
 //     at its next hello. Its next organization never sees them.
 //   - A hub can cause a bounded number of stored records (domain.HubLimit). Beyond the limit it
 //     gets no ack, keeps its events, and continues later.
+//   - A hub, and the hubs of an organization together, store a bounded number of bytes within the
+//     retention (Budget). Beyond it a hub gets no ack and is not listened to for seconds at a time.
 //   - All events of a hub with an organization are stored. For each message the hub's owner is
 //     looked up in memory and, if the hub has none there, in the directory itself.
 //

@@ -27,6 +27,10 @@ func (s *hubState) handleEvents(
 	ctx context.Context, decoder *codec.EventsDecoder, message []byte,
 ) (messages int, err error) {
 	metrics := s.shard.cfg.Metrics
+	if s.isUnheard() {
+		metrics.shed.Inc()
+		return 1, nil
+	}
 	batch, err := decoder.Decode(s.hub, message)
 	if err != nil {
 		metrics.unreadable.Inc()
@@ -48,6 +52,11 @@ func (s *hubState) handleEvents(
 	err = s.withState(ctx, func() error { return s.store(ctx, batches) })
 	if errors.Is(err, errResetLimited) {
 		s.warnLimited("too many resets")
+		span.End(nil)
+		return len(batches), nil
+	}
+	if errors.Is(err, errOverBudget) {
+		s.warnLimited("too much data")
 		span.End(nil)
 		return len(batches), nil
 	}
@@ -106,6 +115,9 @@ func (s *hubState) store(ctx context.Context, batches []codec.Batch) error {
 		return s.ackUnowned(ctx, batches)
 	}
 	plan := s.planStore(batches)
+	if err := s.spend(plan.records); err != nil {
+		return err
+	}
 	if err := s.forgetDevices(ctx, plan.forgotten); err != nil {
 		return err
 	}

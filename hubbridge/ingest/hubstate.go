@@ -50,6 +50,8 @@ type hubState struct {
 	noResetBefore time.Time
 	warned        time.Time
 	progress      hubProgress
+	// unheardUntil is when a hub that was beyond its budget is listened to again.
+	unheardUntil time.Time
 }
 
 func (s *hubState) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time.Microsecond) }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/hubbridge/lease"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/hubbridge/protocol"
@@ -174,6 +175,13 @@ func (sh *Shard) enqueue(msg *nats.Msg) {
 	limit := maxInboxBytes
 	if sh.bytes > maxShardBytes {
 		limit = fairInboxBytes
+	}
+	if !sh.cfg.Budget.allowMessage(hub) {
+		sh.cfg.Metrics.shed.Inc()
+		sh.cfg.Faults.Report(
+			hub, hubfaults.TooMuchData, fmt.Sprintf("more than %d messages a second", hubMessages),
+		)
+		return
 	}
 	if n := len(s.inbox.items); n >= maxInbox || n > 0 && s.inbox.bytes+len(it.data) > limit {
 		sh.cfg.Metrics.shed.Inc()

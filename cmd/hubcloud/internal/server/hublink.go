@@ -13,6 +13,7 @@ import (
 	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/ingest"
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams/feed"
@@ -222,9 +223,19 @@ func (s *hubLink) newBridge() (*hubbridge.Bridge, error) {
 		hubbridge.Config{
 			ReplicaID: s.replicaID, Retention: s.cfg.EventRetention, Admit: s.space.Admit,
 			RoutesChanged: s.reach.RoutesChanged,
-			Logger:        s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
+			Budget: ingest.NewBudget(ingest.BudgetConfig{
+				Retention: s.cfg.EventRetention, OrgBytes: s.orgBytes(), Shares: s.shares,
+			}),
+			Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
 		},
 	)
+}
+
+// orgBytes returns how much of the embedded broker's disk the events of one organization may take:
+// three quarters of what is there for events. It returns 0 if the disk is not known.
+func (s *hubLink) orgBytes() int {
+	disk := s.space.State()
+	return int((disk.Size - disk.Reserve) / 4 * 3)
 }
 
 // startBridge starts the bridge and waits until it holds the leases of its shards.

@@ -1,0 +1,74 @@
+package ingest_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/ingest"
+	"hubcloud/streams/streamstest"
+)
+
+// One hub with legal events filled the disk of all organizations within hours. Now its events get no
+// ack beyond its budget, other hubs' do, and it goes on where it was once there is room.
+func TestBudgetOfAHub(t *testing.T) {
+	t.Parallel()
+	r := newTestIngest(t, time.Hour)
+	now, log := &clock{now: time.Now()}, &logLines{}
+	budget := ingest.NewBudget(ingest.BudgetConfig{
+		Retention: time.Hour, HubBytes: 50_000, Now: now.Now,
+	})
+	h := adopted(r)
+	r.shard(h.id, func(cfg *ingest.Config) {
+		cfg.Budget, cfg.Now, cfg.Logger = budget, now.Now, slog.New(slog.NewJSONHandler(log, nil))
+	})
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	const size = 20 // events of a message; each takes some 1,000 bytes
+	stored := uint64(0)
+	for len(log.of(t, "hub limited")) == 0 {
+		if stored > 50_000/(2*300) {
+			t.Fatalf("%d events are stored within a budget of 50,000 bytes", stored)
+		}
+		h.events("a", stored+1, stored+size)
+		streamstest.Eventually(t, "an ack, or the limit", func() bool {
+			return len(h.acks) > 0 || len(log.of(t, "hub limited")) > 0
+		})
+		if len(h.acks) > 0 {
+			stored += size
+			h.wantAck("a", stored)
+		}
+	}
+	if stored == 0 {
+		t.Error("no event is stored within the budget")
+	}
+	shed := r.count("messages_shed_total")
+	h.events("a", stored+1, stored+size)
+	streamstest.Eventually(t, "the hub is not listened to", func() bool {
+		return r.count("messages_shed_total") > shed
+	})
+	now.advance(time.Hour)
+	h.events("a", stored+1, stored+size)
+	h.wantAck("a", stored+size)
+}
+
+// The broken messages of one hub took the CPU of others' events. Now a bounded number is looked at.
+func TestMessagesOfAHubAreBounded(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Now()}
+	r := newTestIngest(t, time.Hour)
+	h := adopted(r)
+	r.shard(h.id, func(cfg *ingest.Config) {
+		cfg.Budget = ingest.NewBudget(ingest.BudgetConfig{Retention: time.Hour, Now: now.Now})
+	})
+	const sent = 12_000
+	for range sent {
+		h.send("events", "broken")
+	}
+	streamstest.Eventually(t, "messages beyond the bound are dropped", func() bool {
+		return r.count("messages_shed_total") >= sent-5000
+	})
+	if n := r.count("messages_unreadable_total"); n > 5000 {
+		t.Errorf("got %v messages looked at, want at most 5000", n)
+	}
+}
