@@ -41,8 +41,8 @@ type snapshot struct {
 //	parts        count of all parts
 //	position
 //	id           16 bytes: the id of the commit at position
-//	hubs         count; for each: length and bytes of its id; sequence; distances back to the last
-//	             event of the hub, to the last event of the cloud and to the last state (sequence itself: none);
+//	hubs         count; for each: length and bytes of its id; sequence; distances back to the hub's
+//	             last event, the cloud's last event and the last state (sequence itself: none);
 //	             number of events; distances from position to the last commit, and from there to
 //	             its anchor (0: none); number (1 byte); time (8 bytes, big endian: nanoseconds)
 func (s *snapshot) marshal() [][]byte {
