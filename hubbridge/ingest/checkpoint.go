@@ -16,8 +16,7 @@ const maxRetired = 8
 
 // checkpoint is the stored state of a hub's own log, in the bucket CheckpointBucket.
 type checkpoint struct {
-	// Epoch is the id of the event log's epoch; zero while no organization has the hub. Its stored
-	// name is older than the term epoch; changing it would need a migration.
+	// Epoch is the id of the event log's epoch; zero while no organization has the hub.
 	Epoch domain.EpochID `json:"epoch,omitzero"`
 	// Log is the identity of the hub's own log. Every number up to Through is stored or skipped.
 	Log     string `json:"log"`

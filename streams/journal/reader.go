@@ -47,7 +47,7 @@ func (r *Reader) Read(
 	if err != nil {
 		return nil, err
 	}
-	found := window{max: maxBytes}
+	found := newest{max: maxBytes}
 	for {
 		for i := len(at.commit.Records) - 1; i >= 0; i-- {
 			record := &at.commit.Records[i]
@@ -202,9 +202,9 @@ func (r *Reader) commit(ctx context.Context, seq uint64) (*Commit, error) {
 	return &c, nil
 }
 
-// window collects records from the newest to the oldest, and drops the newest ones while it has too
+// newest collects records from the newest to the oldest, and drops the newest ones while it has too
 // many bytes.
-type window struct {
+type newest struct {
 	max, bytes int
 	// newestFirst has the records from the index first on.
 	newestFirst []Record
@@ -214,27 +214,27 @@ type window struct {
 }
 
 // add adds a copy of a record, which shares no memory with its commit.
-func (w *window) add(r *Record) {
+func (n *newest) add(r *Record) {
 	kept := *r
 	kept.Payload = bytes.Clone(r.Payload)
 	for i, text := range []*string{&kept.OrgID, &kept.OwnLog, &kept.Connection} {
-		if *text != w.texts[i] {
-			w.texts[i] = strings.Clone(*text)
+		if *text != n.texts[i] {
+			n.texts[i] = strings.Clone(*text)
 		}
-		*text = w.texts[i]
+		*text = n.texts[i]
 	}
-	w.newestFirst = append(w.newestFirst, kept)
-	w.bytes += len(kept.Payload)
-	for w.bytes > w.max && w.first < len(w.newestFirst)-1 {
-		w.bytes -= len(w.newestFirst[w.first].Payload)
-		w.newestFirst[w.first] = Record{}
-		w.first++
+	n.newestFirst = append(n.newestFirst, kept)
+	n.bytes += len(kept.Payload)
+	for n.bytes > n.max && n.first < len(n.newestFirst)-1 {
+		n.bytes -= len(n.newestFirst[n.first].Payload)
+		n.newestFirst[n.first] = Record{}
+		n.first++
 	}
 }
 
 // records returns the records, the oldest first.
-func (w *window) records(hub domain.HubID) []Record {
-	all := w.newestFirst[w.first:]
+func (n *newest) records(hub domain.HubID) []Record {
+	all := n.newestFirst[n.first:]
 	slices.Reverse(all)
 	for i := range all {
 		all[i].Hub = hub

@@ -8,9 +8,9 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// settle queues records for the feed once their view has them or a repair will write them. The
+// queueForFeed queues records for the feed once their view has them or a repair will write them. The
 // caller must hold the shard's lock, so that the records of a log stay in order.
-func (s *shard) settle(entries ...entry) {
+func (s *shard) queueForFeed(entries ...entry) {
 	if len(entries) > 0 {
 		s.group.feed.push(entries)
 	}

@@ -265,7 +265,7 @@ func (s *shard) match(answer jsapi.Answer) (*run, error) {
 	s.forget(r)
 	r.view.run = nil
 	r.view.end, r.view.endSince = want, time.Now()
-	s.settle(r.entries...)
+	s.queueForFeed(r.entries...)
 	r.view.enqueue()
 	return r, nil
 }

@@ -72,7 +72,7 @@ func (v *view) add(e entry) {
 		}
 		switch {
 		case seq < next: // a repair has got it from the journal
-			v.shard.settle(e)
+			v.shard.queueForFeed(e)
 			return
 		case seq > next:
 			v.fallBehind()
@@ -101,7 +101,7 @@ func (v *view) enqueue() {
 
 // drop leaves what waits in memory to a repair. The caller must hold shard.mu.
 func (v *view) drop() {
-	v.shard.settle(v.pending...)
+	v.shard.queueForFeed(v.pending...)
 	v.pending = nil
 }
 
@@ -109,7 +109,7 @@ func (v *view) drop() {
 func (v *view) fallBehind() {
 	if v.run != nil {
 		v.shard.forget(v.run)
-		v.shard.settle(v.run.entries...)
+		v.shard.queueForFeed(v.run.entries...)
 		v.run = nil
 	}
 	v.drop()
@@ -132,7 +132,7 @@ func (v *view) becomeCurrent(end uint64) {
 	for n < len(v.pending) && v.pending[n].record.Seq <= end {
 		n++
 	}
-	v.shard.settle(v.pending[:n]...)
+	v.shard.queueForFeed(v.pending[:n]...)
 	v.pending = v.pending[n:]
 	v.current, v.repairing, v.failures, v.suspect = true, false, 0, 0
 	v.end, v.endSince = end, time.Now()

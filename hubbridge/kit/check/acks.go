@@ -81,7 +81,7 @@ func (s *script) awaitResend(mark resendMark, limit time.Duration) (resent bool)
 
 // checkWithhold withholds the acks of events, until the hub sends them again.
 func (s *script) checkWithhold() {
-	s.settle()
+	s.awaitSilence()
 	s.withhold()
 	defer func() {
 		if !s.needs("unknown-log") {
@@ -129,7 +129,7 @@ func (s *script) checkUnknownLog() {
 		if !s.provoke("unknown-log") {
 			return
 		}
-		s.settle()
+		s.awaitSilence()
 	}
 	s.mu.Lock()
 	through := s.highest
@@ -158,11 +158,11 @@ func (s *script) checkUnknownLog() {
 
 // checkLower acknowledges less than before while events are on their way.
 func (s *script) checkLower() {
-	s.settle()
+	s.awaitSilence()
 	if s.mark() == 1 && !s.provoke("lower-through") {
 		return
 	}
-	s.settle()
+	s.awaitSilence()
 	s.withhold()
 	defer s.release()
 	if !s.provoke("lower-through") {
@@ -205,7 +205,7 @@ func (s *script) checkLower() {
 // through.
 func (s *script) checkGap() {
 	for range gapAttempts {
-		s.settle()
+		s.awaitSilence()
 		s.withhold()
 		begun := time.Now()
 		for range 3 {
@@ -272,13 +272,13 @@ func (s *script) logName() string {
 	return s.log
 }
 
-// settleLimit is how long settle waits for the outcomes of earlier commands.
-const settleLimit = 3 * time.Second
+// silenceLimit is how long awaitSilence waits for the outcomes of earlier commands.
+const silenceLimit = 3 * time.Second
 
-// settle waits until the hub has been silent for a while, so that the events of earlier commands do
+// awaitSilence waits until the hub has been silent for a while, so that the events of earlier commands do
 // not disturb a step.
-func (s *script) settle() {
-	end := time.Now().Add(settleLimit)
+func (s *script) awaitSilence() {
+	end := time.Now().Add(silenceLimit)
 	for s.ctx.Err() == nil && time.Now().Before(end) {
 		before := s.mark()
 		if !s.await(s.ctx, silence, func() bool { return s.highest+1 > before }) {

@@ -40,7 +40,7 @@ func (s *script) reconnect(id string, abruptly bool) bool {
 
 // checkCut cuts the connection while events are on their way.
 func (s *script) checkCut() {
-	s.settle()
+	s.awaitSilence()
 	s.withhold()
 	provoked := s.provoke("continues-after-cut", "keeps-events")
 	s.mu.Lock()
@@ -96,12 +96,12 @@ func (s *script) checkCut() {
 // checkTakeover closes the connection as the broker does when another one takes over, and answers
 // the next hello with less than before, as a cloud does that was restored from a backup.
 func (s *script) checkTakeover() {
-	s.settle()
+	s.awaitSilence()
 	if s.mark() <= 2 && !s.provoke("restored-cloud") {
 		s.reconnect("survives-takeover", false)
 		return
 	}
-	s.settle()
+	s.awaitSilence()
 	s.mu.Lock()
 	lower := s.stored - min(s.stored, 2)
 	judge := s.stored > lower
@@ -144,7 +144,7 @@ const beyond = 10
 // checkReject rejects the next connection, and answers the hello of the one after it with a higher
 // through and with a member that version 1 does not have.
 func (s *script) checkReject() {
-	s.settle()
+	s.awaitSilence()
 	s.mu.Lock()
 	s.rejectNext = true
 	var higher uint64

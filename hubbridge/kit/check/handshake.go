@@ -143,7 +143,7 @@ const (
 // checkStranger shows the hub the certificate of an authority that it does not trust, as after the
 // loss of the service's authority, until the hub enrols again.
 func (s *script) checkStranger() {
-	s.settle()
+	s.awaitSilence()
 	if _, count := s.inventory.current(); count == 1 && !s.reconnect("survives-cut", false) {
 		return // the hub is to renew its first certificate before, which ends soon
 	}

@@ -36,8 +36,8 @@ type catchUp struct {
 	merge *merge
 	arena []byte
 
-	window
-	// The window's mutex guards the fields below.
+	span
+	// The span's mutex guards the fields below.
 
 	// complete is the Complete of the position after the last event.
 	complete int64

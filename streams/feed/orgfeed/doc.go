@@ -24,10 +24,10 @@
 // through the cache of package feed, which all readers share, and keeps of each hub only where to
 // read on.
 //
-// Streams behind the ring that follow all hubs share a catch-up: one merge, of which a window of
+// Streams behind the ring that follow all hubs share a catch-up: one merge, of which a span of
 // the newest events is kept, each encoded once. So readers that reconnect at once, as after a
 // restart, cost one reading of the logs; with a merge each, a hundred of them took three times the
-// CPU. A reader that is too slow for the window begins another catch-up or, if there are
+// CPU. A reader that is too slow for the span begins another catch-up or, if there are
 // maxCatchUps, a merge of its own. So do readers of some hubs, and pages. A page that ends in the
 // middle of its merge leaves it for the next page.
 //

@@ -19,8 +19,8 @@ type ring struct {
 	opened  chan struct{}
 	openErr error
 
-	window
-	// The window's mutex guards the fields below.
+	span
+	// The span's mutex guards the fields below.
 
 	// confirmed is a time, in milliseconds since 1970: everything stored before it was received.
 	confirmed int64

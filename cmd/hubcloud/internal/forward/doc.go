@@ -14,7 +14,7 @@
 // # Position
 //
 // Deliveries of different hubs overtake each other. The checkpoint is the newest position of the
-// feed before which every event was delivered or skipped; see window.
+// feed before which every event was delivered or skipped; see undelivered.
 //
 // # Goroutines
 //

@@ -33,8 +33,8 @@ type Forwarder struct {
 	slots chan struct{}
 	skip  map[string]bool
 
-	mu     sync.Mutex
-	window window
+	mu          sync.Mutex
+	undelivered undelivered
 	// hubs are those with undelivered events.
 	hubs  map[string]*hub
 	stats stats
@@ -65,8 +65,8 @@ func New(cfg Config) (*Forwarder, error) {
 	}
 	f := &Forwarder{
 		cfg: cfg, receiver: receiver, slots: make(chan struct{}, cfg.maxRequests),
-		skip: map[string]bool{}, window: window{position: cfg.Position}, hubs: map[string]*hub{},
-		room: make(chan struct{}, 1),
+		skip: map[string]bool{}, undelivered: undelivered{position: cfg.Position},
+		hubs: map[string]*hub{}, room: make(chan struct{}, 1),
 	}
 	for _, cursor := range cfg.Skip {
 		f.skip[cursor] = true
@@ -122,7 +122,7 @@ func (f *Forwarder) read(ctx, sending context.Context, g *errgroup.Group) error 
 func (f *Forwarder) advance(position string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.window.advance(position)
+	f.undelivered.advance(position)
 }
 
 // accept queues an event, or skips it. start is called with a hub that had no events.
@@ -131,7 +131,7 @@ func (f *Forwarder) accept(event client.FeedEvent, start func(*hub)) {
 	defer f.mu.Unlock()
 	identity := event.HubID + "/" + event.Cursor
 	if f.skip[event.Cursor] || f.skip[identity] {
-		f.window.advance(event.Position)
+		f.undelivered.advance(event.Position)
 		f.stats.skipped++
 		f.cfg.Logger.Warn(
 			"event skipped", "hub_id", event.HubID, "cursor", event.Cursor, "type", event.Type,
@@ -142,7 +142,7 @@ func (f *Forwarder) accept(event client.FeedEvent, start func(*hub)) {
 		identity: identity, hub: event.HubID, cursor: event.Cursor, body: event.Raw,
 		position: event.Position,
 	}
-	f.window.add(e)
+	f.undelivered.add(e)
 	h, busy := f.hubs[e.hub]
 	if !busy {
 		h = &hub{id: e.hub}
@@ -159,8 +159,8 @@ func (f *Forwarder) waitForRoom(ctx context.Context) error {
 	paused := false
 	for {
 		f.mu.Lock()
-		full := f.window.events >= f.cfg.maxEvents ||
-			f.window.events > 0 && f.window.bytes >= maxBytes
+		full := f.undelivered.count >= f.cfg.maxEvents ||
+			f.undelivered.count > 0 && f.undelivered.bytes >= maxBytes
 		if full && !paused {
 			f.reportPause()
 		}
@@ -222,7 +222,7 @@ func (f *Forwarder) delivered(h *hub, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, e := range h.events[:n] {
-		f.window.done(e)
+		f.undelivered.done(e)
 		h.events[i] = nil
 	}
 	h.events = h.events[n:]
@@ -276,7 +276,7 @@ func (f *Forwarder) deliverOne(
 // save saves the position, if there is one.
 func (f *Forwarder) save() error {
 	f.mu.Lock()
-	position := f.window.position
+	position := f.undelivered.position
 	f.mu.Unlock()
 	if f.cfg.Save == nil || position == "" || position == f.saved {
 		return nil

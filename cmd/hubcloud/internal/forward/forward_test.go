@@ -81,7 +81,7 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 					return save(position)
 				}
 			}, receive, events...)
-			settle(time.Hour)
+			pass(time.Hour)
 			if err := f.finish(); err != nil || len(delivered) != len(events) ||
 				f.file.last() != "300" {
 				t.Errorf(
@@ -137,7 +137,7 @@ func TestAStuckHubStopsNoOther(t *testing.T) {
 		}
 		f := begin(t, func(c *Config) { c.maxEvents = 3 }, receive,
 			eventsOf("b", "a", "b", "c", "a", "b", "a", "b", "c")...)
-		settle(10 * time.Minute)
+		pass(10 * time.Minute)
 		wantList(t, box.list(), "b/c1 b/c3 c/c4 b/c6")
 		if f.file.last() != "1" {
 			t.Errorf("position %s saved, want 1: event 2 was not taken", f.file.last())
@@ -145,7 +145,7 @@ func TestAStuckHubStopsNoOther(t *testing.T) {
 		mu.Lock()
 		stuck = false
 		mu.Unlock()
-		settle(10 * time.Minute)
+		pass(10 * time.Minute)
 		if len(box.list()) != 9 || f.file.last() != "9" {
 			t.Errorf("got %v, position %s, want 9 events", box.list(), f.file.last())
 		}
@@ -206,7 +206,7 @@ func TestAnswers(t *testing.T) {
 					w.WriteHeader(tt.status)
 				}
 				f := begin(t, nil, receive, eventsOf("a")...)
-				settle(10 * time.Minute)
+				pass(10 * time.Minute)
 				if err := f.finish(); !errors.Is(err, tt.wantErr) {
 					t.Errorf("ended with %v, want %v", err, tt.wantErr)
 				}
@@ -238,11 +238,11 @@ func TestSilentReceiver(t *testing.T) {
 				<-r.Context().Done()
 			}
 		}, eventsOf("a")...)
-		settle(29 * time.Second)
+		pass(29 * time.Second)
 		if n := attempts.Load(); n != 1 {
 			t.Errorf("%d attempts within the timeout, want 1", n)
 		}
-		settle(2 * time.Second)
+		pass(2 * time.Second)
 		if err := f.finish(); err != nil || attempts.Load() != 2 || f.file.last() != "1" {
 			t.Errorf("%d attempts, position %s, %v; want 2, 1", attempts.Load(), f.file.last(), err)
 		}
@@ -258,7 +258,7 @@ func TestBackoffForEver(t *testing.T) {
 			attempts++
 			w.WriteHeader(http.StatusNotFound)
 		}, eventsOf("a")...)
-		settle(48 * time.Hour)
+		pass(48 * time.Hour)
 		if err := f.finish(); err != nil || attempts < 48*60 || attempts > 2*48*60+20 {
 			t.Errorf("%d attempts in two days, %v, want one or two a minute", attempts, err)
 		}
@@ -288,7 +288,7 @@ func TestBatch(t *testing.T) {
 					w.WriteHeader(http.StatusBadGateway)
 				}
 			}, eventsOf(hubs...)...)
-		settle(time.Minute)
+		pass(time.Minute)
 		if err := f.finish(); err != nil || len(ids) < 3 || ids[0] != ids[1] ||
 			sizes[0] != sizes[1] || ids[1] == ids[2] || sizes[2] != min(100, 150-sizes[0]) {
 			t.Errorf("got the ids %v, sizes %v, %v", ids, sizes, err)
@@ -306,7 +306,7 @@ func TestSkip(t *testing.T) {
 		}
 		f := begin(t, func(c *Config) { c.Skip = []string{"c2", "a/c4", "b/c5"} }, receive,
 			eventsOf("a", "a", "b", "a", "a")...)
-		settle(time.Minute)
+		pass(time.Minute)
 		if err := f.finish(); err != nil || f.file.last() != "5" {
 			t.Errorf("position %s, %v, want 5", f.file.last(), err)
 		}
@@ -330,7 +330,7 @@ func TestStopFinishesRequests(t *testing.T) {
 			}
 		}
 		f := begin(t, nil, receive, eventsOf("a", "a")...)
-		settle(time.Second)
+		pass(time.Second)
 		if err := f.finish(); err != nil || f.file.last() != "1" {
 			t.Errorf("position %s, %v, want 1", f.file.last(), err)
 		}
@@ -389,7 +389,7 @@ func TestPositionsWithoutEvents(t *testing.T) {
 		receive := func(http.ResponseWriter, *http.Request) { time.Sleep(10 * time.Second) }
 		f := begin(t, func(c *Config) { c.Feed = feed }, receive)
 		for _, want := range []string{"1", "1", "3"} {
-			settle(5 * time.Second)
+			pass(5 * time.Second)
 			if f.file.last() != want {
 				t.Errorf("position %s saved, want %s", f.file.last(), want)
 			}

@@ -160,8 +160,8 @@ func wantList(t *testing.T, got []string, want string) {
 	}
 }
 
-// settle waits for a while of the bubble's time, so that everything that can happen has happened.
-func settle(d time.Duration) {
+// pass waits for a while of the bubble's time, so that everything that can happen has happened.
+func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }

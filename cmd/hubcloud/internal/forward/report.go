@@ -59,7 +59,7 @@ func (f *Forwarder) reportRegularly(ctx context.Context) error {
 	var last stats
 	for streams.Sleep(ctx, reportEvery) {
 		f.mu.Lock()
-		now, undelivered := f.stats, f.window.events
+		now, undelivered := f.stats, f.undelivered.count
 		f.stats.warnings, now.warnings = 0, 0
 		failing := f.failing()
 		f.mu.Unlock()
@@ -106,7 +106,7 @@ func (f *Forwarder) reportPause() {
 			longest = h
 		}
 	}
-	attributes := []any{"undelivered", f.window.events, "bytes", f.window.bytes}
+	attributes := []any{"undelivered", f.undelivered.count, "bytes", f.undelivered.bytes}
 	if longest != nil {
 		attributes = append(
 			attributes, "hub_id", longest.id, "hub_undelivered", len(longest.events), "cursor",
@@ -122,6 +122,6 @@ func (f *Forwarder) reportEnd() {
 	defer f.mu.Unlock()
 	f.cfg.Logger.Info(
 		"forwarding ended", "delivered", f.stats.delivered, "skipped", f.stats.skipped,
-		"failures", f.stats.failures, "undelivered", f.window.events,
+		"failures", f.stats.failures, "undelivered", f.undelivered.count,
 	)
 }

@@ -1,14 +1,14 @@
 package forward
 
-// window tracks which events of the feed are delivered. Its position is the newest position of the
-// feed before which every event is. Memory is used for undelivered events only: each of them holds
-// the position that is reached once it is delivered too. A window is not safe for concurrent use.
-type window struct {
+// undelivered has the events of the feed that are not delivered, and the newest position of the feed
+// before which every event is. Each event holds the position that is reached once it is delivered
+// too. It is not safe for concurrent use.
+type undelivered struct {
 	// position is the position before all undelivered events.
 	position    string
 	first, last *entry
-	// events and bytes are the number and the size of the undelivered events.
-	events, bytes int
+	// count and bytes are the number and the size of the undelivered events.
+	count, bytes int
 }
 
 // entry is an undelivered event.
@@ -29,48 +29,48 @@ type entry struct {
 const entryOverhead = 256
 
 // add appends an event, which becomes the newest one.
-func (w *window) add(e *entry) {
+func (u *undelivered) add(e *entry) {
 	e.size = len(e.body) + len(e.position) + entryOverhead
-	e.prev = w.last
+	e.prev = u.last
 	if e.prev == nil {
-		w.first = e
+		u.first = e
 	} else {
 		e.prev.next = e
 	}
-	w.last = e
-	w.events++
-	w.bytes += e.size
+	u.last = e
+	u.count++
+	u.bytes += e.size
 }
 
 // advance sets the feed's position after all events that were added.
-func (w *window) advance(position string) {
+func (u *undelivered) advance(position string) {
 	switch {
 	case position == "":
-	case w.last == nil:
-		w.position = position
+	case u.last == nil:
+		u.position = position
 	default:
-		w.last.position = position
+		u.last.position = position
 	}
 }
 
 // done removes an event that has been delivered or skipped.
-func (w *window) done(e *entry) {
+func (u *undelivered) done(e *entry) {
 	if e.prev == nil {
-		w.first = e.next
+		u.first = e.next
 	} else {
 		e.prev.next = e.next
 	}
 	if e.next == nil {
-		w.last = e.prev
+		u.last = e.prev
 	} else {
 		e.next.prev = e.prev
 	}
-	w.events--
-	w.bytes -= e.size
+	u.count--
+	u.bytes -= e.size
 	switch {
 	case e.position == "":
 	case e.prev == nil:
-		w.position = e.position
+		u.position = e.position
 	default:
 		e.prev.position = e.position
 	}

@@ -9,39 +9,39 @@ import (
 	"hubcloud/streams/feed"
 )
 
-// window has consecutive events of one organization: every event after start, and up to last, which
+// span has consecutive events of one organization: every event after start, and up to last, which
 // have one time for each group. The mutex of its ring guards both.
-type window struct {
+type span struct {
 	feed.Ring[entry]
 	start, last []int64
 }
 
-// init makes the window begin after times, one for each group.
-func (w *window) init(f *Feed, start []int64) {
-	w.start, w.last = start, slices.Clone(start)
-	w.Init(
+// init makes the span begin after times, one for each group.
+func (s *span) init(f *Feed, start []int64) {
+	s.start, s.last = start, slices.Clone(start)
+	s.Init(
 		f.cfg.Logs.RingBudget(), f.cfg.RingEvents, (*entry).size,
-		func(e *entry) { w.start[e.group] = e.time },
+		func(e *entry) { s.start[e.group] = e.time },
 	)
 }
 
 // find returns the number of the first entry that a reader at a position may not have, and the
-// times of the window before that entry. ok is false if the window no longer has all events after
+// times of the span before that entry. ok is false if the span no longer has all events after
 // the position.
-func (w *window) find(p Position) (number uint64, times []int64, ok bool) {
-	w.Lock()
-	defer w.Unlock()
-	if !p.includes(w.start) {
+func (s *span) find(p Position) (number uint64, times []int64, ok bool) {
+	s.Lock()
+	defer s.Unlock()
+	if !p.includes(s.start) {
 		return 0, nil, false
 	}
-	times = slices.Clone(w.last)
+	times = slices.Clone(s.last)
 	beyond := 0 // how many groups are after the position
 	for g, t := range times {
 		if t > p.Times[g] {
 			beyond++
 		}
 	}
-	entries, base := w.Entries()
+	entries, base := s.Entries()
 	i := len(entries)
 	for ; beyond > 0 && i > 0; i-- {
 		e := &entries[i-1]
@@ -53,11 +53,11 @@ func (w *window) find(p Position) (number uint64, times []int64, ok bool) {
 	return base + uint64(i), times, true
 }
 
-// entry is an event of a window.
+// entry is an event of a span.
 type entry struct {
 	group int
 	// time is when the event was stored, and before is the time of the group's last event before it
-	// in the window, or of the group's start.
+	// in the span, or of the group's start.
 	time, before int64
 	// complete is the Complete of the position after the event.
 	complete int64
