@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"testing"
 	"time"
 
@@ -11,9 +10,13 @@ import (
 	"hubcloud/hubbridge/kit/virtualhub"
 )
 
-// Readings returns events of an electricity meter, device 1.
+// Readings returns n events of an electricity meter, device 1, with the values n to 1.
 func Readings(n int) []virtualhub.Event {
-	return slices.Repeat([]virtualhub.Event{hub.Observed(1, "power", 0, 420.5)}, n)
+	events := make([]virtualhub.Event, n)
+	for i := range events {
+		events[i] = hub.Observed(1, "power", 0, n-i)
+	}
+	return events
 }
 
 // VirtualHub runs a virtual hub that belongs to the tenant until the test ends, and waits until it

@@ -147,6 +147,9 @@ func TestLinksOfPage(t *testing.T) {
 		id := strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-")
 		anchors[regexp.MustCompile(`[^a-z0-9-]`).ReplaceAllString(id, "")] = true
 	}
+	for _, rule := range protocol.Rules() {
+		anchors[rule.ID] = true
+	}
 	for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(text, -1) {
 		target := link[1]
 		if strings.HasPrefix(target, "#") {
