@@ -78,12 +78,6 @@ type Config struct {
 	// OpenSignUp lets everyone with a mailbox sign in and create an organization. Otherwise only
 	// members and people with an account get a link.
 	OpenSignUp bool
-	// LinksPerNetwork is how many sign-in links one network may request in an hour on this replica.
-	// Defaults to DefaultLinksPerNetwork.
-	LinksPerNetwork int
-	// LinksPerAddress is how many sign-in links may be requested for one address in an hour, on all
-	// replicas together. Defaults to DefaultLinksPerAddress.
-	LinksPerAddress int
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 	// Logger defaults to slog.Default().
@@ -100,8 +94,6 @@ const maxKeepalive = 30 * time.Second
 // WithDefaults returns a copy in which fields that are not set have their defaults.
 func (c Config) WithDefaults() Config {
 	c.Retention = cmp.Or(c.Retention, 24*time.Hour)
-	c.LinksPerNetwork = cmp.Or(c.LinksPerNetwork, DefaultLinksPerNetwork)
-	c.LinksPerAddress = cmp.Or(c.LinksPerAddress, DefaultLinksPerAddress)
 	c.StreamLifetime = cmp.Or(c.StreamLifetime, 15*time.Minute)
 	c.StreamKeepalive = min(cmp.Or(c.StreamKeepalive, maxKeepalive), maxKeepalive)
 	c.StateInterval = cmp.Or(c.StateInterval, 15*time.Second)
@@ -137,7 +129,7 @@ func New(cfg Config) *Portal {
 	cfg = cfg.WithDefaults()
 	p := &Portal{
 		Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(),
-		networks: newNetworkLimiter(cfg.Shares, cfg.LinksPerNetwork, cfg.Now()),
+		networks: newNetworkLimiter(cfg.Shares, linksPerNetwork, cfg.Now()),
 		open: shares.NewPool(cfg.Shares, shares.PoolConfig{
 			Name: "portal_streams", What: "pages are open", Of: "member", Limits: shares.Limits{
 				Total: maxStreams, PerID: int64(cfg.StreamsPerMember),

@@ -20,9 +20,10 @@ const (
 	linkLifetime = 15 * time.Minute
 	// SessionLifetime is how long a session lasts.
 	SessionLifetime = 30 * 24 * time.Hour
-	// DefaultLinksPerNetwork and DefaultLinksPerAddress are how many links may be requested in an
-	// hour: from a network, all of them at once; for an address, half of them at once.
-	DefaultLinksPerNetwork, DefaultLinksPerAddress = 20, 10
+	// linksPerNetwork is how many links a network may request in an hour on this replica, all of
+	// them at once. linksPerAddress is how many may be requested for one address in an hour, on all
+	// replicas together, half of them at once.
+	linksPerNetwork, linksPerAddress = 20, 10
 )
 
 // newNetworkLimiter returns the limiter of requests for links per network on this replica.
@@ -101,8 +102,8 @@ func (req *request) requestLink() error {
 		return nil
 	}
 	wait, err := req.SignIn.Allow(
-		req.ctx, "link "+domain.MailboxOf(email), (req.LinksPerAddress+1)/2,
-		req.LinksPerAddress, req.info.At,
+		req.ctx, "link "+domain.MailboxOf(email), (linksPerAddress+1)/2,
+		linksPerAddress, req.info.At,
 	)
 	if err != nil {
 		return err

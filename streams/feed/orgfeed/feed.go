@@ -41,6 +41,9 @@ type Journal interface {
 	SyncGroup(ctx context.Context, group int) error
 }
 
+// ringIdle is how long a ring is kept after its last reader.
+const ringIdle = 30 * time.Second
+
 // Config configures a Feed. Logs, Hubs, Journal and Retention are required.
 type Config struct {
 	Logs    *feed.Logs
@@ -50,8 +53,6 @@ type Config struct {
 	Retention time.Duration
 	// RingEvents bounds the newest events of one organization in memory. Defaults to 10,000.
 	RingEvents int
-	// RingIdle is how long a ring is kept after its last reader. Defaults to 30 seconds.
-	RingIdle time.Duration
 	// Now is the clock, which must agree with the broker's. Defaults to time.Now.
 	Now func() time.Time
 	// Logger defaults to slog.Default.
@@ -61,7 +62,6 @@ type Config struct {
 // WithDefaults returns a copy with defaults for what is not set.
 func (c Config) WithDefaults() Config {
 	c.RingEvents = cmp.Or(c.RingEvents, 10_000)
-	c.RingIdle = cmp.Or(c.RingIdle, 30*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
@@ -345,7 +345,7 @@ func (f *Feed) sweep(ctx context.Context, now time.Time, unconfirmed time.Durati
 	f.dropCatchUps(now.Add(-catchUpIdle))
 	due := false
 	for _, r := range all {
-		if idle := now.Add(-f.cfg.RingIdle); r.IdleSince(idle) {
+		if idle := now.Add(-ringIdle); r.IdleSince(idle) {
 			f.removeIdle(r, idle)
 			continue
 		}

@@ -43,7 +43,7 @@ type ACME struct {
 	expiry  func(time.Time)
 }
 
-// ACMEConfig configures ACME. Every field but CA and Email is required.
+// ACMEConfig configures ACME. Every field but CA is required.
 type ACMEConfig struct {
 	// Domains are the names to obtain certificates for. Clients that name none get the first.
 	Domains []string
