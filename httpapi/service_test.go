@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/idempotency"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams/installationtest"
+	"hubcloud/streams/once"
 )
 
 // service is an API on a server of its own, and a client of it.
@@ -94,7 +94,7 @@ func startReal(t testing.TB, change func(*Config)) *service {
 		t.Fatal(err)
 	}
 	_, bearer := own.NewKey(t, domain.AllScopes()...)
-	keys, err := idempotency.New(b.Conns, idempotency.Config{ReplicaID: rand.Text()})
+	keys, err := once.New(b.Conns, once.Config{ReplicaID: rand.Text()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@
 //	rpc          calls the methods of hubs, from any replica
 //	commands     sends commands to hubs, each run once
 //	statelog     asks hubs for their devices, and keeps the state of the devices in the hubs' logs
-//	idempotency  runs requests with an Idempotency-Key once
 //	identity     issues certificates to hubs and authenticates their connections
 //	hubfaults    keeps what hubs do wrong, for the pages of their owners
 //	kit          is the device side: hub, a library for hubs; virtualhub, a hub in software that

@@ -9,6 +9,7 @@
 //     and the feed of each organization with the readers that name themselves.
 //   - journal appends to hub logs: it stores the records of many hubs in one write. views writes the
 //     streams of the logs from it.
+//   - once runs each request with an Idempotency-Key once.
 //   - outbox queues mails; signin keeps the portal's sessions, keyuse the last use of API keys.
 //   - tap streams the events of all hubs to analytics, and tapuser manages its credentials.
 //   - backup writes all of this to a folder and restores it.

@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams/once"
 )
 
 // answer is a final answer as the reservation stores it: either the channel from the hub's answer,
 // or the hub's error.
 type answer struct {
 	Channel *domain.Channel `json:"channel,omitempty"`
-	idempotency.FinalError
+	once.FinalError
 }
 
 // finalAnswer returns the answer to remember; nil if the same command, sent again, may have another
@@ -21,7 +21,7 @@ func finalAnswer(channel domain.Channel, err error) *answer {
 	if err == nil {
 		return &answer{Channel: &channel}
 	}
-	final, ok := idempotency.NewFinalError(
+	final, ok := once.NewFinalError(
 		err, domain.CodeNotFound, domain.CodeInvalidRequest, domain.CodeCommandRefused,
 	)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams/once"
 	"hubcloud/streams/telemetry"
 )
 
@@ -56,7 +56,7 @@ const (
 func (c *Commands) join(
 	ctx context.Context, o domain.Origin, command domain.Command, release func(),
 ) (joined *call, shared bool, err error) {
-	key := callKey{idempotency.Name(command.OrgID, command.IdempotencyKey), fingerprint(command)}
+	key := callKey{once.Name(command.OrgID, command.IdempotencyKey), fingerprint(command)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -133,7 +133,7 @@ func endSpan(span telemetry.Span, r result) {
 
 // fingerprint is the same for commands to the same channel with the same value.
 func fingerprint(c domain.Command) string {
-	return idempotency.Fingerprint(
+	return once.Fingerprint(
 		fmt.Appendf(nil, "%s\n%d\n%s\n%d\n%s", c.HubID, c.DeviceID, c.Key, c.Endpoint, c.Value),
 	)
 }

@@ -16,10 +16,10 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 	"hubcloud/streams/feed"
+	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/views/viewstest"
 )
@@ -64,14 +64,14 @@ type replica struct {
 	registry    *prometheus.Registry
 	end         sync.Once
 	caller      *rpc.Caller
-	keys        *idempotency.Keys
+	keys        *once.Keys
 }
 
 // option changes the configuration of a replica.
-type option func(*commands.Config, *idempotency.Config)
+type option func(*commands.Config, *once.Config)
 
 func hubTimeout(d time.Duration) option {
-	return func(cfg *commands.Config, _ *idempotency.Config) { cfg.HubTimeout = d }
+	return func(cfg *commands.Config, _ *once.Config) { cfg.HubTimeout = d }
 }
 
 // replica starts a replica, which ends with the test unless it is killed before.
@@ -105,12 +105,12 @@ func (cloud *testCloud) replicaOn(
 	}
 	logger := slog.New(slog.DiscardHandler)
 	cfg := commands.Config{HubTimeout: 10 * time.Second, Logger: logger, Metrics: p.registry}
-	keys := idempotency.Config{ReplicaID: id, Logger: logger}
+	keys := once.Config{ReplicaID: id, Logger: logger}
 	for _, o := range options {
 		o(&cfg, &keys)
 	}
 	var err error
-	p.keys, err = idempotency.New(p.conns, keys)
+	p.keys, err = once.New(p.conns, keys)
 	must(err)
 	p.caller, err = rpc.NewCaller(
 		p.conns, cloud.hub, rpc.Config{Timeout: cfg.HubTimeout, Logger: logger},

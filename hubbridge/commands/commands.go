@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/rpc"
+	"hubcloud/streams/once"
 	"hubcloud/streams/shares"
 	"hubcloud/streams/telemetry"
 )
@@ -40,7 +40,7 @@ type Logs interface {
 // Config configures Commands. Keys is required.
 type Config struct {
 	// Keys reserves idempotency keys. The caller closes it after Commands.
-	Keys *idempotency.Keys
+	Keys *once.Keys
 	// HubTimeout is the timeout of Hubs. Defaults to domain.DefaultHubTimeout.
 	HubTimeout time.Duration
 	// Calls bounds the calls in flight, together with the callers that wait for them. Defaults to a

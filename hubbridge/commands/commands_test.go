@@ -8,7 +8,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 )
 
@@ -279,7 +279,7 @@ func TestWindow(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	now := time.Now()
-	clock := func(_ *commands.Config, cfg *idempotency.Config) {
+	clock := func(_ *commands.Config, cfg *once.Config) {
 		cfg.Window, cfg.Now = time.Hour, func() time.Time {
 			cloud.hub.mu.Lock()
 			defer cloud.hub.mu.Unlock()
@@ -318,7 +318,7 @@ func TestKeysExpire(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := cloud.replica(
-		"r1", func(_ *commands.Config, cfg *idempotency.Config) { cfg.Window = window },
+		"r1", func(_ *commands.Config, cfg *once.Config) { cfg.Window = window },
 	)
 	cloud.wantAccepted(p.send(cloud.command("k")))
 	streamstest.Eventually(t, "the key is gone", func() bool { return cloud.reserved() == 0 })

@@ -12,7 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 )
 
@@ -183,7 +183,7 @@ func TestHolderHangs(t *testing.T) {
 		t.Errorf("before the holder's deadline: got %v, want %v", err, context.DeadlineExceeded)
 	}
 	cloud.hub.wantRan(0, 0)
-	later := cloud.replica("r3", func(_ *commands.Config, cfg *idempotency.Config) {
+	later := cloud.replica("r3", func(_ *commands.Config, cfg *once.Config) {
 		cfg.Now = func() time.Time { return time.Now().Add(16 * time.Second) }
 	})
 	second := later.sent(cloud.command("k"))

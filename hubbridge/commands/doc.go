@@ -4,7 +4,7 @@
 //
 //   - A hub runs a command with an idempotency key once within the window of the key, however often
 //     the command is sent, at any replica, at the same moment and across crashes. The key is
-//     reserved (package idempotency) with a command ID, durably, before anything is sent.
+//     reserved (package once) with a command ID, durably, before anything is sent.
 //     Everything that is sent under the key carries this ID, and a hub runs each ID once.
 //   - A final answer is remembered for the window and returned again without asking the hub. An
 //     accepted command and the hub's errors not_found, invalid_request and command_refused are

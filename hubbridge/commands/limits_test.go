@@ -10,8 +10,8 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/rpc"
+	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 )
 
@@ -21,7 +21,7 @@ func TestCommandsPerHour(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	var later atomic.Bool
-	p := cloud.replica("r1", func(cfg *commands.Config, _ *idempotency.Config) {
+	p := cloud.replica("r1", func(cfg *commands.Config, _ *once.Config) {
 		cfg.PerHour = 3
 		cfg.Now = func() time.Time {
 			if later.Load() {

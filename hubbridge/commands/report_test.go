@@ -11,7 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 )
 
@@ -50,7 +50,7 @@ func TestLogLines(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	log := &logLines{}
-	p := cloud.replica("r1", func(c *commands.Config, _ *idempotency.Config) {
+	p := cloud.replica("r1", func(c *commands.Config, _ *once.Config) {
 		c.Logger = slog.New(slog.NewJSONHandler(log, nil))
 	})
 	channel, err := p.send(cloud.command("k"))

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/rpc"
+	"hubcloud/streams/once"
 )
 
 // Send sends a command to its hub and returns the channel from the hub's answer, with the command
@@ -123,9 +123,9 @@ func (c *Commands) execute(
 // well: early.
 func (c *Commands) reserve(
 	ctx context.Context, key callKey, command domain.Command, early *earlyRecord,
-) (*idempotency.Reservation, error) {
+) (*once.Reservation, error) {
 	ctx, span := c.cfg.Tracer.Start(ctx, "reserve idempotency key", trace.SpanKindInternal)
-	r, err := c.cfg.Keys.Reserve(ctx, idempotency.Request{
+	r, err := c.cfg.Keys.Reserve(ctx, once.Request{
 		OrgID: command.OrgID, Name: key.reservation, Fingerprint: key.fingerprint,
 		Hold:  c.cfg.HubTimeout + holdMargin,
 		Check: func(ctx context.Context) error { return c.mayBegin(ctx, command.HubID) },
@@ -152,7 +152,7 @@ func (c *Commands) mayBegin(ctx context.Context, hub domain.HubID) error {
 // idempotency key. The result's cleanup records the outcome.
 func (c *Commands) sendToHub(
 	ctx context.Context, rec record, recordErr error, command domain.Command,
-	reservation *idempotency.Reservation,
+	reservation *once.Reservation,
 ) result {
 	r := result{commandID: rec.CommandID}
 	if r.err = c.notSent(recordErr); r.err == nil {
@@ -175,7 +175,7 @@ func (c *Commands) sendToHub(
 // remember stores the final answer in a reservation, or releases the reservation if a is nil. It
 // returns the answer of another holder that has overtaken this call and got an answer; nil
 // otherwise.
-func (c *Commands) remember(ctx context.Context, r *idempotency.Reservation, a *answer) []byte {
+func (c *Commands) remember(ctx context.Context, r *once.Reservation, a *answer) []byte {
 	_, span := c.cfg.Tracer.Start(ctx, "remember answer", trace.SpanKindInternal)
 	defer span.End(nil)
 	var final []byte

@@ -13,8 +13,8 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/idempotency"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 )
 
@@ -63,7 +63,7 @@ func TestStorageFails(t *testing.T) {
 					}
 					return nil
 				}}
-			}, func(c *commands.Config, _ *idempotency.Config) {
+			}, func(c *commands.Config, _ *once.Config) {
 				c.Logger = slog.New(slog.NewJSONHandler(log, nil))
 			})
 			channel, err := p.send(cloud.command("k"))

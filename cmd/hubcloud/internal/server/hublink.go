@@ -11,7 +11,6 @@ import (
 	"hubcloud/hubbridge"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/hubfaults"
-	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/hubbridge/rpc"
@@ -19,6 +18,7 @@ import (
 	"hubcloud/streams/feed"
 	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/journal"
+	"hubcloud/streams/once"
 	"hubcloud/streams/tapuser"
 	"hubcloud/streams/views"
 )
@@ -37,7 +37,7 @@ type hubLink struct {
 	bridge   *hubbridge.Bridge
 	caller   *rpc.Caller
 	devices  *rpc.Devices
-	keys     *idempotency.Keys
+	keys     *once.Keys
 	commands *commands.Commands
 }
 
@@ -192,7 +192,7 @@ func (s *hubLink) startCalls(ctx context.Context) (err error) {
 	}
 	calls := rpc.NewCallPool(s.shares, rpc.CallLimits)
 	s.devices = rpc.NewDevices(s.caller, calls, s.orgOf)
-	s.keys, err = idempotency.New(s.conns, idempotency.Config{
+	s.keys, err = once.New(s.conns, once.Config{
 		ReplicaID: s.replicaID, Window: s.cfg.IdempotencyWindow,
 		Logger: s.logger,
 	})

@@ -1,4 +1,4 @@
-package idempotency_test
+package once_test
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/idempotency"
 	"hubcloud/streams"
+	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 )
 
@@ -24,10 +24,10 @@ type begun struct {
 }
 
 // request returns a request under the key "k" whose Begin is recorded.
-func (b *begun) request(text string) idempotency.Request {
-	return idempotency.Request{
-		OrgID: orgA, Name: idempotency.Name(orgA, "k"),
-		Fingerprint: idempotency.Fingerprint([]byte(text)), Hold: time.Minute,
+func (b *begun) request(text string) once.Request {
+	return once.Request{
+		OrgID: orgA, Name: once.Name(orgA, "k"),
+		Fingerprint: once.Fingerprint([]byte(text)), Hold: time.Minute,
 		Begin: func(id string) func(error) {
 			b.ids = append(b.ids, id)
 			return func(err error) { b.withdrawn = append(b.withdrawn, err) }
@@ -52,7 +52,7 @@ func TestBegin(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name, text string
-		keys       *idempotency.Keys
+		keys       *once.Keys
 		begins     int
 		conflict   bool
 	}{
@@ -103,7 +103,7 @@ func TestBeginUnsure(t *testing.T) {
 	broker := newBroker(t)
 	proxy := streamstest.NewRewriter(broker)
 	conns := broker.Connect(t, nats.InProcessServer(proxy))
-	keys, err := idempotency.New(conns, idempotency.Config{
+	keys, err := once.New(conns, once.Config{
 		ReplicaID: "r1", Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -133,7 +133,7 @@ func TestFinishAtADeposedLeader(t *testing.T) {
 	broker := newBroker(t)
 	proxy := streamstest.NewRewriter(broker)
 	conns := broker.Connect(t, nats.InProcessServer(proxy))
-	keys, err := idempotency.New(conns, idempotency.Config{
+	keys, err := once.New(conns, once.Config{
 		ReplicaID: "r1", Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -150,7 +150,7 @@ func TestFinishAtADeposedLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := idempotency.Name(orgA, "k")
+	name := once.Name(orgA, "k")
 	stored, err := buckets.Idempotency.Get(t.Context(), name)
 	if err == nil {
 		_, err = buckets.Idempotency.Put(t.Context(), name, stored.Value())

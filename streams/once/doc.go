@@ -1,4 +1,4 @@
-// Package idempotency makes requests with an Idempotency-Key run once: each is run once within the
+// Package once makes requests with an Idempotency-Key run once: each is run once within the
 // window of its key, however often it is sent, at any replica, at the same moment and across
 // crashes.
 //
@@ -23,4 +23,4 @@
 //
 // While the bucket has no leader, a reservation waits for one for 15 s. Then it fails with
 // service_unavailable, and the request was not run.
-package idempotency
+package once

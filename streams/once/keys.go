@@ -1,4 +1,4 @@
-package idempotency
+package once
 
 import (
 	"cmp"
@@ -58,11 +58,11 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	switch {
 	case c.ReplicaID == "":
-		return errors.New("idempotency: ReplicaID: must be set")
+		return errors.New("once: ReplicaID: must be set")
 	case c.Window < 0:
-		return fmt.Errorf("idempotency: Window %v: must not be negative", c.Window)
+		return fmt.Errorf("once: Window %v: must not be negative", c.Window)
 	case c.MaxPerOrg < 0:
-		return fmt.Errorf("idempotency: MaxPerOrg %d: must not be negative", c.MaxPerOrg)
+		return fmt.Errorf("once: MaxPerOrg %d: must not be negative", c.MaxPerOrg)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package idempotency
+package once
 
 import (
 	"context"
@@ -142,7 +142,7 @@ func finalAnswer(body []byte, doErr error) ([]byte, error) {
 func restoreAnswer(remembered []byte) ([]byte, error) {
 	var a answer
 	if err := json.Unmarshal(remembered, &a); err != nil {
-		return nil, fmt.Errorf("idempotency: decode remembered answer: %w", err)
+		return nil, fmt.Errorf("once: decode remembered answer: %w", err)
 	}
 	if a.Code != "" {
 		return nil, a.Err()

@@ -1,4 +1,4 @@
-package idempotency_test
+package once_test
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/idempotency"
 	"hubcloud/streams"
+	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 )
 
@@ -38,10 +38,10 @@ func newBroker(t *testing.T) *streamstest.Broker {
 // newKeys returns the keys of another process, and its connections.
 func newKeys(
 	t *testing.T, broker *streamstest.Broker, replicaID string, maxPerOrg int,
-) (*idempotency.Keys, *streams.Conns) {
+) (*once.Keys, *streams.Conns) {
 	t.Helper()
 	conns := broker.Connect(t)
-	keys, err := idempotency.New(conns, idempotency.Config{
+	keys, err := once.New(conns, once.Config{
 		ReplicaID: replicaID, MaxPerOrg: maxPerOrg, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -71,7 +71,7 @@ func TestOnce(t *testing.T) {
 	}
 	var duplicates sync.WaitGroup
 	for n := range 40 {
-		keys := []*idempotency.Keys{one, two}[n%2]
+		keys := []*once.Keys{one, two}[n%2]
 		duplicates.Go(func() {
 			if got, err := keys.Once(t.Context(), orgA, "k", []byte("request"), do); err != nil ||
 				string(got) != `{"n":1}` {
@@ -189,7 +189,7 @@ func TestKeysAreBounded(t *testing.T) {
 	broker := newBroker(t)
 	one, _ := newKeys(t, broker, "r1", most)
 	two, _ := newKeys(t, broker, "r2", most)
-	once := func(keys *idempotency.Keys, org, key string) error {
+	run := func(keys *once.Keys, org, key string) error {
 		_, err := keys.Once(
 			t.Context(), org, key, nil,
 			func(context.Context, string) ([]byte, error) { return []byte(`1`), nil },
@@ -197,22 +197,22 @@ func TestKeysAreBounded(t *testing.T) {
 		return err
 	}
 	for n := range most {
-		keys := []*idempotency.Keys{one, two}[n%2]
-		if err := once(keys, orgA, fmt.Sprint("k", n)); err != nil {
+		keys := []*once.Keys{one, two}[n%2]
+		if err := run(keys, orgA, fmt.Sprint("k", n)); err != nil {
 			t.Fatalf("key %d of %d: %v", n, most, err)
 		}
 	}
-	for n, keys := range []*idempotency.Keys{one, two} {
-		err := once(keys, orgA, "one too many")
+	for n, keys := range []*once.Keys{one, two} {
+		err := run(keys, orgA, "one too many")
 		wantCode(t, err, domain.CodeRateLimited)
 		var rejected *domain.Error
 		if errors.As(err, &rejected) && rejected.RetryAfter <= 0 {
 			t.Error("rate_limited without RetryAfter")
 		}
-		if err := once(keys, orgA, "k0"); err != nil {
+		if err := run(keys, orgA, "k0"); err != nil {
 			t.Errorf("replica %d: a reserved key: %v", n, err)
 		}
-		if err := once(keys, orgB, fmt.Sprint("k", n)); err != nil {
+		if err := run(keys, orgB, fmt.Sprint("k", n)); err != nil {
 			t.Errorf("replica %d: another organization: %v", n, err)
 		}
 	}

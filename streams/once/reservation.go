@@ -1,4 +1,4 @@
-package idempotency
+package once
 
 import (
 	"encoding/json"
@@ -10,19 +10,17 @@ import (
 	"hubcloud/domain"
 )
 
-// Reservation is the record of an idempotency key in the bucket. Other versions of the service read
-// it within the window, so its JSON keeps the names that it began with, when only commands had
-// keys.
+// Reservation is the record of an idempotency key in the bucket.
 type Reservation struct {
 	// ID identifies the request for as long as the key stands for it: a ULID. Hubs know commands by
 	// it.
-	ID          string    `json:"command_id"`
-	Fingerprint string    `json:"request"`
+	ID          string    `json:"id"`
+	Fingerprint string    `json:"fingerprint"`
 	ReservedAt  time.Time `json:"reserved_at"`
 	// Process and Attempt name the holder, who runs the request until Deadline at the latest. They
 	// are empty when no attempt holds the reservation.
 	Process  string    `json:"process,omitempty"`
-	Attempt  string    `json:"flight,omitempty"`
+	Attempt  string    `json:"attempt,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Answer is the final answer, encoded by the package that reserved the key; empty until then.
 	Answer json.RawMessage `json:"answer,omitempty"`
@@ -44,7 +42,7 @@ func (r *Reservation) begin(fingerprint string, now time.Time) {
 func (r *Reservation) UUID() (string, error) {
 	id, err := ulid.ParseStrict(r.ID)
 	if err != nil {
-		return "", fmt.Errorf("idempotency: id of a reservation: %w", err)
+		return "", fmt.Errorf("once: id of a reservation: %w", err)
 	}
 	return domain.NewUUIDv7(id.Timestamp(), [10]byte(id.Entropy())), nil
 }
