@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/streams/backup"
@@ -99,7 +100,7 @@ func (c *backupCommand) Run(ctx context.Context, out Output) error {
 	fmt.Fprintf(
 		out.Out,
 		"%s has the installation of %s: %d events of the directory, %s; %d files, %s.\n",
-		c.Dir, m.At.Format(time.RFC3339), m.Directory, logs, len(m.Files), byteText(m.Bytes()),
+		c.Dir, m.At.Format(time.RFC3339), m.Directory, logs, len(m.Files), doctor.Size(m.Bytes()),
 	)
 	if m.Has(operator.AuthorityKey) {
 		fmt.Fprintln(

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/projections/rebuild"
 )
 
@@ -82,16 +83,15 @@ func (c *projectionsDropCommand) printDropped(out Output, all []rebuild.Droppabl
 			count++
 		}
 		_, err := fmt.Fprintf(
-			out.Out, "%s %s (%s), %.1f MB\n", verb, d.Schema, kindNames[d.Kind],
-			float64(d.Bytes)/1e6,
+			out.Out, "%s %s (%s), %s\n", verb, d.Schema, kindNames[d.Kind], doctor.Size(d.Bytes),
 		)
 		if err != nil {
 			return err
 		}
 	}
 	_, err := fmt.Fprintf(
-		out.Out, "%s %.1f MB in %d schemas; the read models in use are unchanged\n", freed,
-		float64(bytes)/1e6, count,
+		out.Out, "%s %s in %d schemas; the read models in use are unchanged\n", freed,
+		doctor.Size(bytes), count,
 	)
 	return err
 }

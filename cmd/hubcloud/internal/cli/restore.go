@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/streams"
@@ -96,7 +97,7 @@ func (c *restoreCommand) Run(ctx context.Context, out Output) error {
 		}
 		fmt.Fprintf(
 			out.Out, "%s is complete: %d files, %s. It has the installation %s at %s.\n",
-			c.Dir, len(m.Files), byteText(m.Bytes()), m.Installation, m.At.Format(time.RFC3339),
+			c.Dir, len(m.Files), doctor.Size(m.Bytes()), m.Installation, m.At.Format(time.RFC3339),
 		)
 		return nil
 	}

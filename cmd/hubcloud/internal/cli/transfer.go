@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/streams/backup"
 )
 
@@ -27,25 +28,10 @@ func (t *transfer) report(p backup.Progress) {
 	if p.Total > 0 {
 		part = float64(p.Done) / float64(p.Total)
 	}
-	text := fmt.Sprintf("%3.0f %%  %s of %s", 100*part, byteText(p.Done), byteText(p.Total))
+	text := fmt.Sprintf("%3.0f %%  %s of %s", 100*part, doctor.Size(p.Done), doctor.Size(p.Total))
 	if part > 0.01 && part < 1 {
 		left := time.Duration(float64(time.Since(t.began)) * (1 - part) / part)
 		text += fmt.Sprintf("  %s left", (left + time.Second).Truncate(time.Second))
 	}
 	t.show(t.title, part, text+"  "+p.Step)
-}
-
-// byteText formats a number of bytes with a decimal unit.
-func byteText(n int64) string {
-	value, unit := float64(n), "B"
-	for _, next := range []string{"kB", "MB", "GB", "TB"} {
-		if value < 1000 {
-			break
-		}
-		value, unit = value/1000, next
-	}
-	if unit == "B" {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", value, unit)
 }

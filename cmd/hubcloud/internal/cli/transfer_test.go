@@ -43,11 +43,4 @@ func TestTransfer(t *testing.T) {
 			})
 		})
 	}
-	for n, want := range map[int64]string{
-		0: "0 B", 999: "999 B", 1000: "1.0 kB", 2_345_678: "2.3 MB", 5e13: "50.0 TB",
-	} {
-		if got := byteText(n); got != want {
-			t.Errorf("byteText(%d) is %q, want %q", n, got, want)
-		}
-	}
 }

@@ -102,7 +102,7 @@ func serversFor(servers []serverInfo) string {
 func judgeStorage(limits Limits, s serverInfo, f *findings) {
 	used, limit := s.JetStream.Stats.Storage, s.JetStream.Config.MaxStorage
 	if limit <= 0 {
-		f.note("%s stores %s, without a limit", s.Name, size(used))
+		f.note("%s stores %s, without a limit", s.Name, Size(used))
 		return
 	}
 	part := 100 * float64(used) / float64(limit)
@@ -110,7 +110,7 @@ func judgeStorage(limits Limits, s serverInfo, f *findings) {
 		verdictOf(part >= limits.StorageUsed, part >= 0.8*limits.StorageUsed),
 		"beyond the limit, hub events and changes are rejected: enlarge the broker's disk and "+
 			"start the broker again, or shorten --event-retention",
-		"%s stores %s of the %s allowed (%.0f %%)", s.Name, size(used), size(limit), part,
+		"%s stores %s of the %s allowed (%.0f %%)", s.Name, Size(used), Size(limit), part,
 	)
 }
 

@@ -140,8 +140,8 @@ func TestFormats(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0 bytes", 999: "999 bytes", 1500: "1.5 kB", 123_456: "123 kB", 2_000_000_000: "2.0 GB",
 	} {
-		if got := size(n); got != want {
-			t.Errorf("size(%d) is %q, want %q", n, got, want)
+		if got := Size(n); got != want {
+			t.Errorf("Size(%d) is %q, want %q", n, got, want)
 		}
 	}
 	for d, want := range map[time.Duration]string{

@@ -77,7 +77,7 @@ func judgeVolume(limits Limits, v volume, f *findings) {
 	}
 	judgeFree(
 		limits, f, 100*float64(free)/float64(all),
-		fmt.Sprintf("%s has %s of %s free", what, size(free), size(all)),
+		fmt.Sprintf("%s has %s of %s free", what, Size(free), Size(all)),
 	)
 	if v.free.Files > 0 {
 		if part := 100 * float64(v.free.Ffree) / float64(v.free.Files); part < 2*limits.DiskFree {

@@ -58,7 +58,7 @@ func checkJournal(ctx context.Context, v *visit, f *findings) {
 			bytes += s.Bytes
 		}
 		f.note(
-			"%d of %d journals are written; the journals have %s", intact, v.Journals, size(bytes),
+			"%d of %d journals are written; the journals have %s", intact, v.Journals, Size(bytes),
 		)
 	}
 	judgeViews(v, f)
@@ -86,7 +86,7 @@ func judgeJournal(s streamInfo, group int, f *findings) {
 	}
 	f.note(
 		"journal %d ends at commit %d, stored %s ago, and has %s of the last %s", group, s.Last,
-		ago(time.Since(s.Newest)), size(s.Bytes), ago(time.Since(s.Oldest)),
+		ago(time.Since(s.Newest)), Size(s.Bytes), ago(time.Since(s.Oldest)),
 	)
 }
 
@@ -141,9 +141,9 @@ func judgeRoom(v *visit, journals []streamInfo, f *findings) {
 	if growth > room {
 		f.warn(
 			"the journals will grow by %s at the rate until now, and the broker has room for %s",
-			size(growth), size(room),
+			Size(growth), Size(room),
 		).todo("enlarge the broker's disk, or shorten --event-retention")
 		return
 	}
-	f.note("the broker has room for %s", size(room))
+	f.note("the broker has room for %s", Size(room))
 }

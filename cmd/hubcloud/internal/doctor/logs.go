@@ -38,7 +38,7 @@ func checkLogs(ctx context.Context, v *visit, f *findings) {
 	}
 	for _, s := range cloud {
 		if s.Name == streams.DirectoryStream || s.Name == idempotencyStream {
-			f.note("%s has %d entries (%s)", s.Name, s.Messages, size(s.Bytes))
+			f.note("%s has %d entries (%s)", s.Name, s.Messages, Size(s.Bytes))
 		}
 	}
 	judgeLasting(ctx, v.survey, cloud, f)
@@ -202,8 +202,8 @@ func judgeLargest(accounts []accountInfo, list hubLogList, f *findings) {
 	)
 	hub := hubOf(largest)
 	f.note(
-		"%d hub logs hold %s, the log of %s the most with %s", len(list.logs), size(logs), hub,
-		size(largest.Bytes),
+		"%d hub logs hold %s, the log of %s the most with %s", len(list.logs), Size(logs), hub,
+		Size(largest.Bytes),
 	)
 	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart &&
 		largest.Bytes >= largeLog {

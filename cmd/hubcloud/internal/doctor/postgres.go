@@ -74,7 +74,7 @@ func checkPostgres(_ context.Context, t *target, f *findings) {
 		databaseAway(t, f, err)
 		return
 	}
-	f.note("PostgreSQL %s, database %s of %s", facts.version, facts.name, size(facts.bytes))
+	f.note("PostgreSQL %s, database %s of %s", facts.version, facts.name, Size(facts.bytes))
 	if facts.encoding != "UTF8" {
 		f.wrong("its encoding is %s", facts.encoding).todo(
 			"create a database with ENCODING 'UTF8' and name it with --postgres-url; the service " +

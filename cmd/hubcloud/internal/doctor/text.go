@@ -22,8 +22,8 @@ func ago(d time.Duration) string {
 	}
 }
 
-// size formats a number of bytes for people.
-func size(n int64) string {
+// Size formats a number of bytes for people.
+func Size(n int64) string {
 	value, unit := float64(n), 0
 	units := []string{"bytes", "kB", "MB", "GB", "TB", "PB"}
 	for value >= 1000 && unit < len(units)-1 {
