@@ -3,6 +3,7 @@ package orgfeed
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -381,6 +382,35 @@ func TestPositionsExpire(t *testing.T) {
 		if err == nil || domain.CodeOf(err) != want {
 			t.Errorf("after %q: got %v, want %s", after, err, want)
 		}
+	}
+}
+
+// A reader that begins with the oldest events gets what is left if these expire before it has read
+// any. A busy machine answered a request without a position with cursor_expired.
+func TestOldestEventsExpireMeanwhile(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	f := start(t, Config{
+		RingEvents: 2, Retention: time.Hour,
+		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+	})
+	f.add(hubN(1), "org", "site")
+	f.append(hubN(1), "a.b", 9)
+	f.pages("org", everything, "", 100)
+	r, err := f.newReader(t.Context(), "org", everything, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ahead.Store(int64(time.Hour))
+	if _, err := r.Next(t.Context(), 10); err != nil {
+		t.Errorf("Next: got %v, want no error", err)
+	}
+	position := r.Cursor()
+	ahead.Store(int64(3 * time.Hour))
+	if _, err := f.newReader(t.Context(), "org", everything, position); domain.CodeOf(err) !=
+		domain.CodeCursorExpired {
+		t.Errorf("after a position that was handed out: got %v, want cursor_expired", err)
 	}
 }
 

@@ -215,7 +215,12 @@ func (b *batch) read(ctx context.Context) error {
 				return err
 			}
 			if r.feed.expired(r.pos) {
-				return errExpired()
+				if r.text != "" {
+					return errExpired()
+				}
+				// The reader began with the oldest events and has told nobody a position yet.
+				oldest := r.feed.oldest()
+				r.reach(oldest.Times, oldest.Complete)
 			}
 			if err := b.fallBehind(ctx); err != nil {
 				return err
