@@ -143,8 +143,10 @@ type hubFacts struct {
 	read, events uint64
 }
 
-// readHubFacts reads the directory, its newest events first.
-func readHubFacts(ctx context.Context, log *directory.Log) (facts hubFacts, err error) {
+// readHubFacts reads the directory, the newest events first.
+func readHubFacts(
+	ctx context.Context, log *directory.Log, newest uint64,
+) (facts hubFacts, err error) {
 	if facts.events, err = log.Head(ctx, 0); err != nil {
 		return facts, err
 	}
@@ -152,7 +154,7 @@ func readHubFacts(ctx context.Context, log *directory.Log) (facts hubFacts, err 
 	reading, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
 	since := time.Now().Add(-hubWindow)
-	begin := facts.events - min(facts.events, recentFacts)
+	begin := facts.events - min(facts.events, newest)
 	// The zero time stands for a revoked certificate.
 	newer, older := map[domain.HubID]time.Time{}, map[domain.HubID]time.Time{}
 	read := func(after, last uint64, ends map[domain.HubID]time.Time) error {
@@ -171,6 +173,10 @@ func readHubFacts(ctx context.Context, log *directory.Log) (facts hubFacts, err 
 					}
 				case domain.HubCertificateRevoked:
 					ends[fact.HubID] = time.Time{}
+				case domain.HubSecretRotated:
+					if !fact.KeepCertificate {
+						ends[fact.HubID] = time.Time{}
+					}
 				}
 			}
 			facts.read += uint64(len(batch))

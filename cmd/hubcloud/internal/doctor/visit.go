@@ -102,7 +102,7 @@ func (s Service) visit(ctx context.Context, limits Limits) *visit {
 			return all
 		}),
 		hubFacts: sync.OnceValues(func() (hubFacts, error) {
-			return readHubFacts(ctx, s.Directory)
+			return readHubFacts(ctx, s.Directory, recentFacts)
 		}),
 	}
 }
