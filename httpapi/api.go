@@ -28,12 +28,17 @@ type api struct {
 	ready        readiness
 	keyRates     *shares.Rate[string]
 	addressRates *shares.Rate[netip.Prefix]
+	probeRates   *shares.Rate[netip.Prefix]
 	streams      *shares.Pool
 	memory       *shares.Pool
 	connections  *connections
 	metrics      *metrics
 	buffers      buffers
 }
+
+// probesPerSecond and probeBurst bound the requests for health and readiness from one address.
+// Balancers and supervisors probe once a second or less.
+const probesPerSecond, probeBurst = 20, 100
 
 // New returns an API. It returns an error if cfg is not valid (see Config.Validate). The API must
 // be served by a server from NewServer, on a listener from Listener: its deadlines depend on the
@@ -50,7 +55,10 @@ func New(cfg Config) (API, error) {
 		Config:       cfg,
 		keyRates:     shares.NewRate[string](cfg.Shares, rate("requests_of_keys"), cfg.Now()),
 		addressRates: shares.NewRate[netip.Prefix](cfg.Shares, rate("requests_of_addresses"), cfg.Now()),
-		wrongMethod:  map[string]*route{},
+		probeRates: shares.NewRate[netip.Prefix](cfg.Shares, shares.RateConfig{
+			Name: "probes_of_addresses", PerSecond: probesPerSecond, Burst: probeBurst,
+		}, cfg.Now()),
+		wrongMethod: map[string]*route{},
 		streams: shares.NewPool(cfg.Shares, shares.PoolConfig{
 			Name: "event_streams", What: "event streams and reads of events are open",
 			Of: "API key", Limits: shares.Limits{

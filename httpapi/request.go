@@ -172,6 +172,11 @@ func (rt *route) run(req *request) error {
 		if err := checkNames(req.http.URL.RawQuery, rt.query); err != nil {
 			return err
 		}
+	case forProbe:
+		a := rt.api.probeRates.Take(addressBlock(req.remote), req.start)
+		if !a.Granted {
+			return domain.RateLimited(a.Next, "too many probes; a few a second are enough")
+		}
 	case forAddress:
 		if err := req.countForAddress(); err != nil {
 			return err

@@ -14,6 +14,9 @@ const (
 	forAnyone access = iota
 	// forAddress counts requests by the client's address.
 	forAddress
+	// forProbe counts requests by the client's address, apart from others: balancers must not lose
+	// a replica because of what they forward.
+	forProbe
 	// forKey demands an API key and counts requests by key.
 	forKey
 )
@@ -167,8 +170,8 @@ func (a *api) publicRoutes() []*route {
 	}}
 	for _, method := range []string{"GET", "HEAD"} {
 		routes = append(
-			routes, &route{method: method, pattern: "/healthz", quiet: true, handle: a.health},
-			&route{method: method, pattern: "/readyz", quiet: true, handle: a.publicReadiness},
+			routes, &route{method: method, pattern: "/healthz", access: forProbe, quiet: true, handle: a.health},
+			&route{method: method, pattern: "/readyz", access: forProbe, quiet: true, handle: a.publicReadiness},
 		)
 	}
 	return routes

@@ -117,11 +117,11 @@ type Portal struct {
 	origins  *http.CrossOriginProtection
 	cookies  cookies
 	networks *shares.Rate[netip.Prefix]
-	// exports bounds the exports under way.
-	exports  *shares.Pool
-	open     *shares.Pool // the members' streams
-	metrics  *metrics
-	outcomes outcomeCache
+	// exports bounds the exports under way, and forms the bytes of large forms that are read.
+	exports, forms *shares.Pool
+	open           *shares.Pool // the members' streams
+	metrics        *metrics
+	outcomes       outcomeCache
 }
 
 // New returns the portal.
@@ -134,6 +134,10 @@ func New(cfg Config) *Portal {
 			Name: "portal_streams", What: "pages are open", Of: "member", Limits: shares.Limits{
 				Total: maxStreams, PerID: int64(cfg.StreamsPerMember),
 			},
+		}),
+		forms: shares.NewPool(cfg.Shares, shares.PoolConfig{
+			Name: "form_bytes", What: "large forms are read", Of: "member",
+			Limits: shares.Limits{Total: 32 * maxStreamForm, PerID: 4 * maxStreamForm},
 		}),
 		exports: shares.NewPool(cfg.Shares, shares.PoolConfig{
 			Name: "exports", What: "exports are under way", Of: "member",

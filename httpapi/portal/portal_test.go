@@ -373,3 +373,20 @@ func TestClientGone(t *testing.T) {
 		t.Errorf("got %q, log %q, want neither", w.Body, log.String())
 	}
 }
+
+// Forms of 1 MiB were read before the session, so that one address without one held gigabytes.
+func TestFormsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	large := strings.Repeat("x", 65<<10)
+	stranger := w.open(t, nil)
+	for path, status := range map[string]int{
+		"/portal/sign-in": http.StatusBadRequest, inOne + "/stream": http.StatusUnauthorized,
+		inOne + "/settings/own-name": http.StatusBadRequest,
+	} {
+		stranger.post(path, status, "name", large)
+	}
+	b := w.open(t, nil).signIn(max)
+	b.post(inOne+"/settings/own-name", http.StatusBadRequest, "name", large)
+	b.post("/portal/"+orgTwo+"/stream", http.StatusNotFound, "position", large)
+}

@@ -11,9 +11,13 @@ import (
 	"hubcloud/streams/shares"
 )
 
-// maxForm is the largest form in bytes. The form of a page's stream is the largest: it has the
-// page's position in the log of each hub, 50 bytes a hub, so that it fits 20,000 hubs.
-const maxForm = 1 << 20
+const (
+	// maxForm is the largest form in bytes, as the largest body of the API.
+	maxForm = 64 << 10
+	// maxStreamForm is the largest form of a page's stream: it has the page's position in the log
+	// of each hub, 50 bytes a hub, so that it fits 20,000 hubs. It is read for members only.
+	maxStreamForm = 1 << 20
+)
 
 // request is one HTTP request and its answer.
 type request struct {
@@ -149,11 +153,36 @@ func (p *Portal) readForm(req *request) error {
 	if p.origins.Check(req.http) != nil {
 		return p.rejectForgedForm()
 	}
-	req.http.Body = http.MaxBytesReader(req.w, req.http.Body, maxForm)
+	limit, release, err := req.formLimit()
+	if err != nil {
+		return err
+	}
+	defer release()
+	req.http.Body = http.MaxBytesReader(req.w, req.http.Body, limit)
 	if err := req.http.ParseForm(); err != nil {
 		return domain.Errorf(domain.CodeInvalidRequest, "the form could not be read")
 	}
 	return nil
+}
+
+// formLimit returns the largest form that the request may have. The memory of one that is larger
+// than maxForm counts on the share of the member that sends it, until release is called.
+func (req *request) formLimit() (limit int64, release func(), err error) {
+	size := req.http.ContentLength
+	if size >= 0 && size <= maxForm || !strings.HasSuffix(req.http.URL.Path, "/stream") {
+		return maxForm, func() {}, nil
+	}
+	if err := req.loadSession(); err != nil {
+		return 0, nil, err
+	}
+	member, ok := req.People.Membership(req.http.PathValue("org"), req.session.Email)
+	if !ok {
+		return 0, nil, domain.ErrOrgNotFound()
+	}
+	release, err = req.forms.Take(
+		shares.Spender{Org: member.OrgID, ID: member.MemberID}, maxStreamForm,
+	)
+	return maxStreamForm, release, err
 }
 
 // loadOptionalSession loads the session if the browser has a valid one.

@@ -107,7 +107,14 @@ func TestOldCertificatesAreRejected(t *testing.T) {
 		t.Fatal("the connection with the former certificate ended at once")
 	default:
 	}
-	mustBeRejected(t, "a former certificate", first.options())
+	// A hub that repeated it cost others' connections a read of the directory each time.
+	reads := i.directoryReads.Load()
+	for range 40 {
+		mustBeRejected(t, "a former certificate", first.options())
+	}
+	if n := i.directoryReads.Load() - reads; n > 25 {
+		t.Errorf("40 connections with a former certificate: got %d reads of the directory", n)
+	}
 	client, _ := mustConnect(t, second.options())
 	client.Disconnect(0)
 	i.add(t, first.id)

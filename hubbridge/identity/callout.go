@@ -3,11 +3,13 @@ package identity
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/shares"
 )
 
 const (
@@ -34,6 +37,11 @@ const (
 	calloutsPerProcessor = 4
 	// calloutTimeout limits the read of the directory for one request.
 	calloutTimeout = 4 * time.Second
+	// rejectedPerMinute and rejectedBurst bound the rejected connections of a client that are looked
+	// into. Further ones are rejected at once, until it pauses.
+	rejectedPerMinute, rejectedBurst = 10, 20
+	// maxLogin is the most bytes of a user name and password together.
+	maxLogin = 1 << 10
 	// calloutFlush limits how long Run waits at its end for a broker that does not respond.
 	calloutFlush = time.Second
 )
@@ -55,6 +63,8 @@ type CalloutConfig struct {
 	// process that is cut off could admit hubs that have been revoked since. Defaults to no
 	// check.
 	Confirm func(ctx context.Context) error
+	// Shares reports the limits; nil reports nothing.
+	Shares *shares.Registry
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 	// Logger receives a line for each rejection, at most one a minute for the same hub and reason.
@@ -100,7 +110,10 @@ type Callout struct {
 	results    *prometheus.CounterVec
 	seconds    prometheus.Histogram
 	rejections *rejectionLog
-	connects   *connectLimits
+	// connects are the connections of hubs, and rejected those that were rejected, by the client's
+	// address and name.
+	connects *shares.Rate[domain.HubID]
+	rejected *shares.Rate[string]
 }
 
 // NewCallout returns a Callout, which answers requests while Run runs.
@@ -115,8 +128,14 @@ func NewCallout(cfg CalloutConfig) (*Callout, error) {
 	}
 	c := &Callout{
 		cfg: cfg, issuer: issuer, rejections: newRejectionLog(cfg.Logger, cfg.Now),
-		connects: newConnectLimits(cfg.HubConnections),
-		results:  newCallouts(cfg.Metrics), seconds: newCalloutDuration(cfg.Metrics),
+		connects: shares.NewRate[domain.HubID](cfg.Shares, shares.RateConfig{
+			Name:      "connections_of_hubs",
+			PerSecond: float64(cfg.HubConnections.PerMinute) / 60, Burst: cfg.HubConnections.Burst,
+		}, cfg.Now()),
+		rejected: shares.NewRate[string](cfg.Shares, shares.RateConfig{
+			Name: "rejected_logins", PerSecond: rejectedPerMinute / 60.0, Burst: rejectedBurst,
+		}, cfg.Now()),
+		results: newCallouts(cfg.Metrics), seconds: newCalloutDuration(cfg.Metrics),
 	}
 	return c, nil
 }
@@ -179,7 +198,7 @@ func (c *Callout) serve(msg *nats.Msg) {
 	}
 	response := jwt.NewAuthorizationResponseClaims(request.UserNkey)
 	response.Audience = request.Server.ID
-	user, err := c.admit(request)
+	user, err := c.admitWithin(request)
 	c.count(request, err)
 	if err == nil {
 		response.Jwt, err = user.Encode(c.issuer)
@@ -195,6 +214,31 @@ func (c *Callout) serve(msg *nats.Msg) {
 		c.cfg.Logger.Error("auth callout response failed", "error", err)
 	}
 	c.seconds.Observe(time.Since(began).Seconds())
+}
+
+// admitWithin is admit for a client that was not rejected too often lately. One that repeats a
+// certificate that was replaced, or wrong passwords, costs no read of the directory then.
+func (c *Callout) admitWithin(
+	request *jwt.AuthorizationRequestClaims,
+) (*jwt.UserClaims, error) {
+	options, client := request.ConnectOptions, request.ClientInformation
+	if len(options.Username)+len(options.Password) > maxLogin {
+		return nil, reject(reasonTooLarge, nil)
+	}
+	name, now := client.Host+" "+client.MQTT+" "+options.Username, c.cfg.Now()
+	if request.TLS != nil && len(request.TLS.VerifiedChains) > 0 {
+		// A hub that has a new certificate is another client.
+		name += fmt.Sprintf(" %x", sha256.Sum256([]byte(strings.Join(request.TLS.VerifiedChains[0], ""))))
+	}
+	if !c.rejected.Has(name, now) {
+		return nil, reject(reasonTooOften, nil)
+	}
+	user, err := c.admit(request)
+	var rejected *rejection
+	if errors.As(err, &rejected) && rejected.reason.lasts() {
+		c.rejected.Take(name, now)
+	}
+	return user, err
 }
 
 // admit decides about one connection. It returns the permissions of its user, or a *rejection.
@@ -229,7 +273,7 @@ func (c *Callout) admit(request *jwt.AuthorizationRequestClaims) (*jwt.UserClaim
 		return nil, reject(reasonNotCurrent, nil)
 	}
 	// Last, so that only clients with the hub's certificate count against its limit.
-	if !c.connects.allow(hub, c.cfg.Now()) {
+	if !c.connects.Take(hub, c.cfg.Now()).Granted {
 		return nil, reject(reasonTooOften, nil)
 	}
 	return c.user(request.UserNkey, hub, certificate.NotAfter), nil

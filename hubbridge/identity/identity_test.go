@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,8 +45,10 @@ const (
 // installation is a broker with the certificate authority, enrolment and auth callout, on a data
 // directory that outlives restarts.
 type installation struct {
-	dir       string
-	authority *identity.Authority
+	// directoryReads counts the reads of hubs by callouts.
+	directoryReads atomic.Int64
+	dir            string
+	authority      *identity.Authority
 
 	broker       *broker.Server
 	conns        *streams.Conns
@@ -116,11 +119,25 @@ func (i *installation) down(t testing.TB) {
 	}
 }
 
+// countingDirectory counts the reads of hubs.
+type countingDirectory struct {
+	identity.Directory
+	reads *atomic.Int64
+}
+
+func (d countingDirectory) Hub(
+	ctx context.Context, id domain.HubID,
+) (domain.HubState, uint64, error) {
+	d.reads.Add(1)
+	return d.Directory.Hub(ctx, id)
+}
+
 func (i *installation) startCallout(t testing.TB, d identity.Directory) {
 	t.Helper()
 	callout, err := identity.NewCallout(identity.CalloutConfig{
-		Conns: i.conns, Credentials: i.broker.Credentials(), Directory: d, Taps: i.taps,
-		Logger: streamstest.Logger(),
+		Conns: i.conns, Credentials: i.broker.Credentials(), Taps: i.taps,
+		Directory: countingDirectory{d, &i.directoryReads},
+		Logger:    streamstest.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)

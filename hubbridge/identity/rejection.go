@@ -18,7 +18,7 @@ const (
 	reasonOtherName  reason = "other_name"
 	reasonUnknownHub reason = "unknown_hub"
 	reasonBlocked    reason = "blocked"
-	// reasonTooOften: the hub has exceeded HubConnections.
+	// reasonTooOften: the hub has exceeded HubConnections, or the client was rejected too often.
 	reasonTooOften reason = "too_often"
 	// reasonNotCurrent: the certificate is not the hub's current one.
 	reasonNotCurrent  reason = "not_current_certificate"
@@ -26,6 +26,8 @@ const (
 	// reasonUnknownTap: there is no such user, or its password is wrong.
 	reasonUnknownTap reason = "unknown_tap"
 	reasonNoTaps     reason = "taps_unavailable"
+	// reasonTooLarge: the user name and password have more than maxLogin bytes.
+	reasonTooLarge reason = "login_too_large"
 	// reasonTooLate: the request waited until the broker had given up.
 	reasonTooLate reason = "too_late"
 
@@ -38,8 +40,17 @@ func reasons() []reason {
 	return []reason{
 		reasonNotMQTT, reasonNoCertificate, reasonOtherName, reasonUnknownHub, reasonBlocked,
 		reasonTooOften, reasonNotCurrent, reasonNoDirectory, reasonUnknownTap, reasonNoTaps,
-		reasonTooLate,
+		reasonTooLarge, reasonTooLate,
 	}
+}
+
+// lasts reports whether the client would be rejected for the reason again.
+func (r reason) lasts() bool {
+	switch r {
+	case reasonNoDirectory, reasonNoTaps, reasonTooLate, reasonTooOften:
+		return false
+	}
+	return true
 }
 
 // rejection is the error of a rejected connection.

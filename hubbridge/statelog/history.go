@@ -6,6 +6,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/projections/devicestate"
+	"hubcloud/streams/shares"
 )
 
 // History returns the states of hubs at instants in the past. It is safe for concurrent use.
@@ -13,20 +14,28 @@ type History struct {
 	logs      Logs
 	retention time.Duration
 	now       func() time.Time
-	// slots bounds the logs that are folded at the same time.
-	slots chan struct{}
+	orgOf     func(domain.HubID) string
+	// folds bounds the logs that are folded at the same time.
+	folds *shares.Pool
 }
 
-// maxFolds is how many logs a History folds at the same time.
-const maxFolds = 4
+// maxFolds is how many logs a History folds at the same time, for each organization half of what
+// the others leave. maxWaiting is how many requests of an organization wait for that.
+const maxFolds, maxWaiting = 4, 16
 
-// NewHistory returns a History of logs that keep their records for that long. A nil now means
-// time.Now.
-func NewHistory(logs Logs, retention time.Duration, now func() time.Time) *History {
+// NewHistory returns a History of logs that keep their records for that long. orgOf returns the
+// organization that has a hub. A nil now means time.Now, and a nil registry reports nothing.
+func NewHistory(
+	logs Logs, retention time.Duration, orgOf func(domain.HubID) string, registry *shares.Registry,
+	now func() time.Time,
+) *History {
 	if now == nil {
 		now = time.Now
 	}
-	return &History{logs, retention, now, make(chan struct{}, maxFolds)}
+	return &History{logs, retention, now, orgOf, shares.NewPool(registry, shares.PoolConfig{
+		Name: "past_states", What: "past states are asked for",
+		Limits: shares.Limits{Total: maxFolds, Waiting: maxWaiting},
+	})}
 }
 
 // StateAt returns the last reported state of a hub's devices at an instant, by the cloud's clock:
@@ -48,12 +57,11 @@ func (h *History) StateAt(
 			domain.FormatDuration(h.retention),
 		)
 	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	case <-ctx.Done():
-		return domain.PastHubState{}, ctx.Err()
+	release, err := h.folds.Wait(ctx, shares.Spender{Org: h.orgOf(hub), ID: string(hub)})
+	if err != nil {
+		return domain.PastHubState{}, err
 	}
+	defer release()
 	last, err := h.logs.LastSequence(ctx, hub)
 	if err != nil {
 		return domain.PastHubState{}, err

@@ -79,7 +79,7 @@ func TestStateAtInstants(t *testing.T) {
 		}
 	}
 	f.await("the state after snapshots")
-	history := NewHistory(f.logs, time.Hour, nil)
+	history := NewHistory(f.logs, time.Hour, orgOf, nil, nil)
 	for n := 0; n < len(instants); n += 1 + len(instants)/50 {
 		past, err := history.StateAt(t.Context(), hubA, instants[n])
 		if err != nil {
@@ -105,7 +105,7 @@ func TestStateAtInstants(t *testing.T) {
 			t.Errorf("%s: %v, want an invalid_request that names at", name, err)
 		}
 	}
-	_, err = NewHistory(f.logs, 24*time.Hour, nil).StateAt(
+	_, err = NewHistory(f.logs, 24*time.Hour, orgOf, nil, nil).StateAt(
 		t.Context(), hubA, begun.Add(-48*time.Hour),
 	)
 	if want := "at: must be within the last 24 hours,"; err == nil ||

@@ -14,6 +14,8 @@ type members struct {
 	byID     map[string]memberAccess
 	// byAddress has the ids of an address's memberships, by domain.NormalizeEmail of the address.
 	byAddress map[string][]string
+	// byMailbox is the same by domain.MailboxOf of the address.
+	byMailbox map[string][]string
 }
 
 // memberAccess is a member, and the channel behind its Ended.
@@ -27,6 +29,7 @@ func newMembers() members {
 		orgNames:  map[string]string{},
 		byID:      map[string]memberAccess{},
 		byAddress: map[string][]string{},
+		byMailbox: map[string][]string{},
 	}
 }
 
@@ -55,6 +58,8 @@ func (m *members) add(org, id, email string, role domain.Role) {
 	}}
 	address := domain.NormalizeEmail(email)
 	m.byAddress[address] = append(m.byAddress[address], id)
+	mailbox := domain.MailboxOf(email)
+	m.byMailbox[mailbox] = append(m.byMailbox[mailbox], id)
 }
 
 func (m *members) renameOrg(org, name string) {
@@ -73,16 +78,21 @@ func (m *members) remove(id string) {
 		return
 	}
 	delete(m.byID, id)
-	address := domain.NormalizeEmail(member.Email)
+	without(m.byAddress, domain.NormalizeEmail(member.Email), id)
+	without(m.byMailbox, domain.MailboxOf(member.Email), id)
+	close(member.end)
+}
+
+// without removes an id of a key, in a copy of its ids.
+func without(ids map[string][]string, key, id string) {
 	left := slices.DeleteFunc(
-		slices.Clone(m.byAddress[address]), func(other string) bool { return other == id },
+		slices.Clone(ids[key]), func(other string) bool { return other == id },
 	)
 	if len(left) == 0 {
-		delete(m.byAddress, address)
+		delete(ids, key)
 	} else {
-		m.byAddress[address] = left
+		ids[key] = left
 	}
-	close(member.end)
 }
 
 // endAll ends the access of every member.
@@ -106,11 +116,14 @@ func (a *Index) Memberships(email string) []domain.MemberAccess {
 	return all
 }
 
-// OwnedBy returns how many organizations an address is an owner of.
+// OwnedBy returns how many organizations the addresses of a mailbox are owners of: `ann+1@` and
+// `ann+2@` are one person.
 func (a *Index) OwnedBy(email string) int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
 	n := 0
-	for _, m := range a.Memberships(email) {
-		if m.Role == domain.RoleOwner {
+	for _, id := range a.members.byMailbox[domain.MailboxOf(email)] {
+		if a.members.byID[id].Role == domain.RoleOwner {
 			n++
 		}
 	}

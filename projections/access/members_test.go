@@ -38,6 +38,10 @@ func TestMemberships(t *testing.T) {
 			Email:    "p1@EXAMPLE.org",
 			Role:     domain.RoleMember,
 		},
+		domain.MemberAdded{
+			OrgID: other, MemberID: projectionstest.MemberID(4), Email: "p1+4@example.org",
+			Role: domain.RoleOwner,
+		},
 	))
 	stop()
 	behind := w.Append(
@@ -54,6 +58,10 @@ func TestMemberships(t *testing.T) {
 	} {
 		a := w.RunIndex(t, store)
 		projectionstest.Await(t, a, behind)
+		// One person had 20 organizations for each sub-address.
+		if n := a.OwnedBy("p1+other@example.org"); n != 2 {
+			t.Errorf("%s: the addresses of a mailbox own %d organizations, want 2", name, n)
+		}
 		all := a.Memberships("P1@example.org ")
 		if got := organizations(all); len(got) != 2 || got[0] != other+" member" ||
 			got[1] != org+" owner" ||

@@ -37,8 +37,12 @@ type Quotas struct {
 	// organization for which ServiceConfig.AwaitReplicas has returned. OrgsPerAccount requires it.
 	OwnedBy func(email string) int
 	// ChangesPerHour is how many changes an organization may make within an hour, or at once.
-	// Removing a key, a member or an invitation is always allowed.
+	// One member, or key, may make half of them. Removing a key, a member, an invitation or a hub,
+	// and resetting the link of a hub, is always allowed.
 	ChangesPerHour int
+	// PreferencesPerHour is how often a member may change what concerns only that member: the name
+	// and the mails. The directory keeps each for ever.
+	PreferencesPerHour int
 	// PendingInvitations is how many invitations of an organization may be pending, and
 	// InvitationsPerHour how many it may make within an hour, exactly, over all replicas. Default
 	// to domain.DefaultPendingInvitations and domain.DefaultInvitationsPerHour.
@@ -57,7 +61,9 @@ const standingRetryAfter = time.Minute
 type quotaState struct {
 	// creations serializes counting and creating for one organization or one person.
 	creations keyedMutex
-	changes   *shares.Rate[string]
+	// changes counts the changes of an organization, and ofMembers those of each of its members and
+	// keys. preferences counts what members choose for themselves.
+	changes, ofMembers, preferences *shares.Rate[string]
 }
 
 // checkSiteQuota returns rate_limited if the organization has Quotas.SitesPerOrg sites or more. The
@@ -192,7 +198,14 @@ func (s *Service) takeChange(o domain.Origin, orgID string) error {
 	if o.Actor.Kind == domain.ActorOperator || o.Actor.Kind == domain.ActorService {
 		return nil
 	}
-	if a := s.quotas.changes.Take(orgID, s.cfg.Now()); !a.Granted {
+	now := s.cfg.Now()
+	if a := s.quotas.ofMembers.Take(orgID+"/"+o.Actor.ID, now); !a.Granted {
+		return domain.RateLimited(
+			a.Next, "you have made %d changes within an hour; no more are allowed",
+			s.quotas.ofMembers.Burst(),
+		)
+	}
+	if a := s.quotas.changes.Take(orgID, now); !a.Granted {
 		return domain.RateLimited(
 			a.Next,
 			"the organization has made %d changes within an hour; no more are allowed",
@@ -200,6 +213,26 @@ func (s *Service) takeChange(o domain.Origin, orgID string) error {
 		)
 	}
 	return nil
+}
+
+// limitPreferences returns a function that checks Quotas.PreferencesPerHour for a decision of a
+// member about itself.
+func (s *Service) limitPreferences(
+	o domain.Origin, orgID string,
+) func([]domain.Event, error) ([]domain.Event, error) {
+	return func(events []domain.Event, err error) ([]domain.Event, error) {
+		if err != nil || len(events) == 0 {
+			return events, err
+		}
+		a := s.quotas.preferences.Take(orgID+"/"+o.Actor.ID, s.cfg.Now())
+		if a.Granted {
+			return events, nil
+		}
+		return nil, domain.RateLimited(
+			a.Next, "you have changed your settings %d times within an hour; no more are allowed",
+			s.quotas.preferences.Burst(),
+		)
+	}
 }
 
 // countSubjects counts the subjects with events that match a filter. In a cluster, a server that

@@ -184,7 +184,7 @@ func TestMembersAreBounded(t *testing.T) {
 // stored forever. Commands that change nothing, and revocations, are always allowed.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
-	s, org, _ := bounded(t, directory.Quotas{ChangesPerHour: 10})
+	s, org, _ := bounded(t, directory.Quotas{ChangesPerHour: 20, PreferencesPerHour: 2})
 	ctx := context.WithoutCancel(t.Context())
 	site, err := s.CreateSite(ctx, aKey, org, "Site")
 	if err != nil {
@@ -198,7 +198,7 @@ func TestChangesAreBounded(t *testing.T) {
 		_, err := s.RenameSite(ctx, aKey, org, site.ID, name)
 		return err
 	}
-	for i := range 8 {
+	for i := range 9 {
 		if err := rename(fmt.Sprint(i)); err != nil {
 			t.Fatalf("change %d: %v", i, err)
 		}
@@ -208,10 +208,19 @@ func TestChangesAreBounded(t *testing.T) {
 	); renamed != 0 {
 		t.Errorf("got %d changes over the limit succeeded", renamed)
 	}
-	if err := rename("7"); err != nil {
+	if err := rename("8"); err != nil {
 		t.Errorf("a change of nothing: %v", err)
 	}
 	if err := s.RevokeKey(ctx, aMember, id, org); err != nil {
 		t.Errorf("a revocation: %v", err)
+	}
+	// One member's or key's changes used to spend the hour of all others.
+	for i := range 9 {
+		if _, err := s.RenameSite(ctx, aMember, org, site.ID, fmt.Sprint("other ", i)); err != nil {
+			t.Fatalf("another member's change %d: %v", i, err)
+		}
+	}
+	if _, err := s.RenameSite(ctx, aMember, org, site.ID, "last"); domain.CodeOf(err) != domain.CodeRateLimited {
+		t.Errorf("a change of the organization over the limit: %v, want rate_limited", err)
 	}
 }

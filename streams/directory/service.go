@@ -125,13 +125,18 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 	traced.tracer, traced.admit = cfg.Tracer, cfg.Admit
 	l = &traced
 	hubSubject := func(id string) string { return streams.HubSubject(domain.HubID(id)) }
+	hourly := func(name string, most int) *shares.Rate[string] {
+		return shares.NewRate[string](cfg.Shares, shares.Hourly(name, most), cfg.Now())
+	}
 	return &Service{
 		cfg:     cfg,
 		metrics: l.metrics,
 		log:     l,
-		quotas: quotaState{changes: shares.NewRate[string](
-			cfg.Shares, shares.Hourly("changes", cfg.Quotas.ChangesPerHour), cfg.Now(),
-		)},
+		quotas: quotaState{
+			changes:     hourly("changes", cfg.Quotas.ChangesPerHour),
+			ofMembers:   hourly("changes_of_members", (cfg.Quotas.ChangesPerHour+1)/2),
+			preferences: hourly("preferences", cfg.Quotas.PreferencesPerHour),
+		},
 		orgs:     NewRepository(l, streams.OrgSubject, domain.EvolveOrg, cachedOrgs),
 		accounts: NewRepository(l, streams.AccountSubject, domain.EvolveAccount, cachedAccounts),
 		sites:    NewRepository(l, siteSubject, domain.EvolveSite, cachedSites),
@@ -158,7 +163,7 @@ func (s *Service) CreateOrg(
 	if o.Actor == (domain.Actor{Kind: domain.ActorMember}) {
 		o.Actor.ID = ownerID
 	}
-	defer s.quotas.creations.lock(ctx, "owner "+domain.AccountKey(ownerEmail))()
+	defer s.quotas.creations.lock(ctx, "owner "+domain.AccountKey(domain.MailboxOf(ownerEmail)))()
 	if err := s.checkOrgQuota(o, ownerEmail); err != nil {
 		return "", "", err
 	}

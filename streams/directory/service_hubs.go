@@ -117,10 +117,7 @@ func (s *Service) RemoveHub(
 	}
 	o = s.stamp(o)
 	_, err := s.release(ctx, hubID, func(h domain.HubState, last uint64) ([]domain.Event, error) {
-		decide := func(h domain.HubState) ([]domain.Event, error) {
-			return domain.DecideRemoveHub(h, o, orgID, last)
-		}
-		return limitChanges(s, o, orgID, decide)(h)
+		return domain.DecideRemoveHub(h, o, orgID, last) // not limited: it ends access
 	})
 	if err != nil {
 		return err
@@ -146,7 +143,8 @@ func (s *Service) ResetLink(
 		revoked = h.Certificate
 		return domain.DecideRevokeCertificate(h, o, orgID)
 	}
-	hub, _, err := s.updateHub(ctx, hubID, limitChanges(s, o, orgID, decide))
+	// Not limited: it ends access, and a hub gets few certificates that could be revoked.
+	hub, _, err := s.updateHub(ctx, hubID, decide)
 	if err != nil || revoked == "" {
 		return err
 	}

@@ -30,7 +30,7 @@ func (s *Service) SetMailPreferences(
 		}
 	}
 	_, err = s.updateOrg(ctx, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
-		return domain.DecideSetMailPreferences(org, o, memberID, p)
+		return s.limitPreferences(o, orgID)(domain.DecideSetMailPreferences(org, o, memberID, p))
 	})
 	return err
 }

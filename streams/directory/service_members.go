@@ -44,7 +44,7 @@ func (s *Service) NameMember(ctx context.Context, o domain.Origin, orgID, name s
 	}
 	o = s.stamp(o)
 	_, err = s.updateOrg(ctx, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
-		return domain.DecideNameMember(org, o, name)
+		return s.limitPreferences(o, orgID)(domain.DecideNameMember(org, o, name))
 	})
 	return err
 }

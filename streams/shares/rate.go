@@ -76,6 +76,14 @@ type Allowance struct {
 // Burst returns how many tokens a full bucket has.
 func (l *Rate[K]) Burst() int { return l.burst }
 
+// Has reports whether id's bucket has a token, without taking it.
+func (l *Rate[K]) Has(id K, at time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.advance(at)
+	return l.burst == 0 || l.fullAt(id, now)+l.interval-now <= l.fill
+}
+
 // Take takes one token from id's bucket if there is one.
 func (l *Rate[K]) Take(id K, at time.Time) Allowance { return l.TakeN(id, 1, at) }
 

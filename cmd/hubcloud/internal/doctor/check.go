@@ -115,6 +115,7 @@ var checks = [...]check{
 	{"projections", checkProjections, nil, nil},
 	{"mail", checkMail, checkQueue, nil},
 	{"hubs", nil, checkHubs, notAsked},
+	{"shares", nil, checkShares, notAsked},
 	{"logs", nil, checkLogs, checkStores},
 	{"journal", nil, checkJournal, notAsked},
 }

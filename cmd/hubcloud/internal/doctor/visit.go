@@ -15,6 +15,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/feed"
+	"hubcloud/streams/shares"
 )
 
 // Path is the path of Handler on the admin port.
@@ -35,7 +36,9 @@ type Service struct {
 	// Components returns the components of /readyz.
 	Components func(ctx context.Context) []httpapi.Component
 	Metrics    prometheus.Gatherer
-	Directory  *directory.Log
+	// Shares has the use of what organizations share.
+	Shares    *shares.Registry
+	Directory *directory.Log
 	// Presences returns the presence of every hub that has ever connected.
 	Presences func() []domain.Presence
 	// Disconnections returns the ends of a hub's connections since a time.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -148,7 +150,7 @@ func (s *web) newAPI() (httpapi.API, error) {
 		Hubs:            s.access,
 		ReadModels:      models{s.store, s.directory},
 		Directory:       s.directory,
-		PastStates:      statelog.NewHistory(s.hubLogs, s.cfg.EventRetention, nil),
+		PastStates:      statelog.NewHistory(s.hubLogs, s.cfg.EventRetention, s.orgOf, s.shares, nil),
 		Devices:         s.devices,
 		Commands:        s.commands,
 		Idempotency:     s.keys,
@@ -189,13 +191,16 @@ func (s *web) adminHandler(public httpapi.API) http.Handler {
 	r.Method(http.MethodGet, doctor.Path, doctor.Handler(doctor.Service{
 		Conns: s.reads, Journals: s.settings.Journals, ExternalBroker: s.cfg.NATSURL != "",
 		OpenFiles: s.files.limit, Connections: s.files.api, HubConnections: s.files.broker,
-		Components: s.health.check, Metrics: s.registry, Directory: s.directoryLog,
+		Components: s.health.check, Metrics: s.registry, Shares: s.shares, Directory: s.directoryLog,
 		Presences: s.presence.All, Disconnections: s.hubLogs.Disconnections,
 	}))
 	r.Handle("/healthz", public)
 	r.Handle("/readyz", public.Readiness())
 	r.HandleFunc("/debug/pprof/*", pprof.Index)
-	r.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	// Not with pprof.Cmdline: flags may have passwords, such as those of --smtp-url.
+	r.HandleFunc("/debug/pprof/cmdline", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, os.Args[0])
+	})
 	r.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	r.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	r.HandleFunc("/debug/pprof/trace", pprof.Trace)

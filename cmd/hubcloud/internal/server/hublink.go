@@ -295,7 +295,7 @@ func (s *hubLink) startCallout() error {
 		Conns: s.conns, Credentials: s.credentials, Directory: s.directory,
 		Taps:    tapuser.New(s.conns.Cloud, s.buckets.Installation),
 		Confirm: s.freshness.Confirm, Logger: s.logger, Metrics: s.registry,
-		HubConnections: hubConnections,
+		HubConnections: hubConnections, Shares: s.shares,
 	})
 	if err != nil {
 		return err

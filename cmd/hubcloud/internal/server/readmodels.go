@@ -219,8 +219,8 @@ func (s *readModels) newDirectory(barrier *replicas.Barrier) *directory.Service 
 		RateLimiter: s.signIn, Logs: s.ends,
 		Quotas: directory.Quotas{
 			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: membersPerOrg,
-			ChangesPerHour: changesPerHour,
-			KeysPerOrg:     keysPerOrg, KeysOf: s.access.KeysOf,
+			ChangesPerHour: changesPerHour, PreferencesPerHour: preferencesPerHour,
+			KeysPerOrg: keysPerOrg, KeysOf: s.access.KeysOf,
 			OrgsPerAccount: orgsPerAccount, OwnedBy: s.access.OwnedBy,
 			InvitationsPerHour:    s.cfg.InvitationsPerOrg,
 			InvitationsPerAddress: s.cfg.InvitationsPerAddress,
