@@ -67,7 +67,7 @@ func TestStreamSilent(t *testing.T) {
 		t.Errorf("without an answer of the stream: %+v; want %+v", got, want)
 	}
 	if silent := testutil.ToFloat64(f.metrics.silent); silent == 0 {
-		t.Error("hubcloud_hublog_silent_streams_total: got 0, want more")
+		t.Error("hubcloud_feed_silent_streams_total: got 0, want more")
 	}
 }
 

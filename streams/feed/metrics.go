@@ -7,7 +7,7 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// metrics are named hubcloud_hublog_….
+// metrics are named hubcloud_feed_….
 type metrics struct {
 	pages       prometheus.Counter
 	cacheHits   prometheus.Counter
@@ -33,22 +33,22 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	metric := promauto.With(r)
 	counter := func(name, help string) prometheus.Counter {
 		return metric.NewCounter(prometheus.CounterOpts{
-			Namespace: "hubcloud", Subsystem: "hublog", Name: name, Help: help,
+			Namespace: "hubcloud", Subsystem: "feed", Name: name, Help: help,
 		})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
 		return metric.NewGauge(prometheus.GaugeOpts{
-			Namespace: "hubcloud", Subsystem: "hublog", Name: name, Help: help,
+			Namespace: "hubcloud", Subsystem: "feed", Name: name, Help: help,
 		})
 	}
 	appendFailures := metric.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "hubcloud", Subsystem: "hublog", Name: "append_failures_total",
+		Namespace: "hubcloud", Subsystem: "feed", Name: "append_failures_total",
 		Help: "Failed appends to hub logs, by cause. `conflict`: another writer stored first, as " +
 			"while a hub moves to another bridge. `error`: the broker rejected the append or did " +
 			"not answer; hubs get no acks meanwhile.",
 	}, []string{"cause"})
 	appendTime := metric.NewHistogram(prometheus.HistogramOpts{
-		Namespace: "hubcloud", Subsystem: "hublog", Name: "append_duration_seconds",
+		Namespace: "hubcloud", Subsystem: "feed", Name: "append_duration_seconds",
 		Help: "Seconds to store one message or batch in a hub log, including the wait for a " +
 			"slot. A rise means a slow disk: the broker syncs before it confirms.",
 		// From a write into memory next to the broker to the wait for a new leader.

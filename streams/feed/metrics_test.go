@@ -20,7 +20,7 @@ func TestMetrics(t *testing.T) {
 	f := start(t, Config{Metrics: registry})
 	m := f.metrics
 	value := func(c prometheus.Metric) float64 { return valueOf(t, c) }
-	const failures = "hubcloud_hublog_append_failures_total"
+	const failures = "hubcloud_feed_append_failures_total"
 	if series, err := testutil.GatherAndCount(registry, failures); err != nil || series != 2 {
 		t.Errorf("%d series of %s before any append (%v), want 2", series, failures, err)
 	}

@@ -52,10 +52,10 @@ func (s *story) metrics(t *testing.T) {
 		{"httpapi_stream_events_total", nil},
 		{"httpapi_streams_ended_total", []string{"reason", "client"}},
 		// reads of hub logs
-		{"hublog_ring_overruns_total", nil},
-		{"hublog_pages_total", nil},
-		{"hublog_messages_read_total", nil},
-		{"hublog_cache_misses_total", nil},
+		{"feed_ring_overruns_total", nil},
+		{"feed_pages_total", nil},
+		{"feed_messages_read_total", nil},
+		{"feed_cache_misses_total", nil},
 		// ingest: events, acks, repeats, gaps
 		{"hubbridge_events_stored_total", nil},
 		{"hubbridge_batch_duration_seconds", nil},
@@ -88,9 +88,9 @@ func (s *story) metrics(t *testing.T) {
 		{"projections_access_sequence", nil},
 		{"projections_access_keys", nil},
 		// append latency
-		{"hublog_append_duration_seconds", nil},
-		{"hublog_append_failures_total", []string{"cause", "error"}},
-		{"hublog_messages_appended_total", nil},
+		{"feed_append_duration_seconds", nil},
+		{"feed_append_failures_total", []string{"cause", "error"}},
+		{"feed_messages_appended_total", nil},
 		// the journal and what is written from it
 		{"journal_commits_total", nil},
 		{"journal_records_total", nil},

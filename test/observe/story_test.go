@@ -187,7 +187,7 @@ func (s *story) useAPI() {
 	open := s.service.Metrics()
 	for _, name := range []string{
 		"hubcloud_httpapi_streams", "hubcloud_httpapi_requests_in_flight",
-		"hubcloud_hublog_readers", "hubcloud_hublog_tails",
+		"hubcloud_feed_readers", "hubcloud_feed_tails",
 	} {
 		if got := open.Value(s.t, name); got != 1 {
 			s.t.Errorf("%s with an open stream: got %v, want 1", name, got)
@@ -233,7 +233,7 @@ func (s *story) overrun() {
 	}
 	go func() { _, _ = io.Copy(io.Discard, reader) }() // ends with the connection
 	streamstest.Eventually(t, "the reader goes back to the log", func() bool {
-		return s.service.Metrics().Value(t, "hubcloud_hublog_ring_overruns_total") > 0
+		return s.service.Metrics().Value(t, "hubcloud_feed_ring_overruns_total") > 0
 	})
 }
 

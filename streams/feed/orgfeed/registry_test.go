@@ -156,8 +156,8 @@ func TestBounds(t *testing.T) {
 	if len(b) != 20 {
 		t.Errorf("the other organization has %d readers, want 20", len(b))
 	}
-	if got := streamstest.MetricValue(t, r.metrics, "hubcloud_feedreaders_evicted_total"); got < 2*maxPerOrg {
-		t.Errorf("hubcloud_feedreaders_evicted_total is %v, want at least %d", got, 2*maxPerOrg)
+	if got := streamstest.MetricValue(t, r.metrics, "hubcloud_orgfeed_readers_evicted_total"); got < 2*maxPerOrg {
+		t.Errorf("hubcloud_orgfeed_readers_evicted_total is %v, want at least %d", got, 2*maxPerOrg)
 	}
 }
 
@@ -177,14 +177,14 @@ func TestStates(t *testing.T) {
 			domain.FeedReaderExpired: expired,
 		} {
 			if got := streamstest.MetricValue(
-				t, r.metrics, "hubcloud_feedreaders_readers", "state", string(state),
+				t, r.metrics, "hubcloud_orgfeed_readers", "state", string(state),
 			); got != want {
 				t.Errorf("after %v: %v readers are %s, want %v", ahead, got, state, want)
 			}
 		}
-		got := streamstest.MetricValue(t, r.metrics, "hubcloud_feedreaders_expire_seconds")
+		got := streamstest.MetricValue(t, r.metrics, "hubcloud_orgfeed_readers_expire_seconds")
 		if got > least || got < least-60 {
-			t.Errorf("after %v: hubcloud_feedreaders_expire_seconds is %v, want %v", ahead, got, least)
+			t.Errorf("after %v: hubcloud_orgfeed_readers_expire_seconds is %v, want %v", ahead, got, least)
 		}
 	}
 	check(0, 2, 0, 0, 3600)

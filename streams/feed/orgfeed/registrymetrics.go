@@ -23,23 +23,23 @@ func newRegistryMetrics(
 	metric := promauto.With(registerer)
 	m := &registryMetrics{
 		readers: metric.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "hubcloud_feedreaders_readers",
+			Name: "hubcloud_orgfeed_readers",
 			Help: "Readers of events that name themselves, of all organizations, by how close they " +
 				"are to losing events: `endangered` ones have less than a quarter of the " +
 				"retention left, `expired` ones get 410. Every replica reports all readers.",
 		}, []string{"state"}),
 		expiry: metric.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_feedreaders_expire_seconds",
+			Name: "hubcloud_orgfeed_readers_expire_seconds",
 			Help: "Seconds until the position of the most endangered reader expires, of those that " +
 				"have not expired; the retention if there is none.",
 		}),
 		evicted: metric.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_feedreaders_evicted_total",
+			Name: "hubcloud_orgfeed_readers_evicted_total",
 			Help: "Readers dropped because their organization has more than 1,000, or this replica " +
 				"knows more than 100,000. A rise means a client that makes up names.",
 		}),
 		failures: metric.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_feedreaders_write_failures_total",
+			Name: "hubcloud_orgfeed_readers_write_failures_total",
 			Help: "Failed writes of the list of readers. The service retries; until then other " +
 				"replicas show older positions.",
 		}),
