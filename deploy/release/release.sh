@@ -39,9 +39,9 @@ CGO_ENABLED=0 "$go" build -buildvcs=false -o "$describe" ./deploy/release/descri
 # What people read and start from, in the folders of the repository, so that its links work.
 documents=$work/documents
 mkdir "$documents"
-tar -cf - --exclude='*_test.go' --exclude=testdata --exclude=node_modules CHANGELOG.md LICENSE SECURITY.md \
+tar -cf - --exclude='*_test.go' --exclude=testdata --exclude=node_modules --exclude=dist CHANGELOG.md LICENSE SECURITY.md \
 	deploy/README.md deploy/docs deploy/compose deploy/grafana deploy/haproxy deploy/image deploy/kubernetes deploy/prometheus deploy/systemd \
-	httpapi/openapi.yaml httpapi/docs httpapi/client hubbridge/protocol hubbridge/kit/hub | tar -xf - -C "$documents"
+	httpapi/openapi.yaml httpapi/docs httpapi/client hubbridge/protocol hubbridge/kit/hub hubbridge/kit/node | tar -xf - -C "$documents"
 chmod -R go=rX,u+rw "$documents"
 find "$documents" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
 

@@ -15,10 +15,11 @@ import (
 
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
+	"hubcloud/test/nodejs"
 )
 
-// TestReferenceHubs: the example of the hub library and the hub in Python pass `hubcloud hub
-// check`, except for the step that fills their queue of events, which takes long.
+// TestReferenceHubs: the examples of the hub libraries in Go and Node and the hub in Python pass
+// `hubcloud hub check`, except for the step that fills their queue of events, which takes long.
 func TestReferenceHubs(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
@@ -40,6 +41,10 @@ func TestReferenceHubs(t *testing.T) {
 	t.Run("python", func(t *testing.T) {
 		t.Parallel()
 		passesCheck(t, pythonWithMQTT(t), filepath.Join(root, "hubbridge/kit/hub/python/hub.py"))
+	})
+	t.Run("node", func(t *testing.T) {
+		t.Parallel()
+		passesCheck(t, "node", filepath.Join(nodejs.Radios(t), "node/example/hub.mjs"))
 	})
 }
 
