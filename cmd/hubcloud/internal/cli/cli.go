@@ -135,28 +135,24 @@ func exitCode(err error, out Output) int {
 	if err == nil {
 		return exitOK
 	}
+	code, text := exitFailed, err.Error()
 	var usageErr installation.UsageError
 	var domainErr *domain.Error
 	switch {
-	case errors.Is(err, errUnhealthy):
+	case errors.Is(err, errUnhealthy): // what is wrong was printed
 		return exitFailed
 	case errors.As(err, &usageErr):
-		fmt.Fprintln(out.Err, "hubcloud:", usageErr)
-		return exitUsage
-	case errors.As(err, &domainErr) &&
-		(domainErr.Code == domain.CodeInvalidRequest || domainErr.Code == domain.CodeNotFound):
-		fmt.Fprintln(out.Err, "hubcloud:", domainErr.Message)
-		return exitUsage
+		code, text = exitUsage, usageErr.Error()
 	case errors.As(err, &domainErr):
-		fmt.Fprintln(out.Err, "hubcloud:", domainErr.Message)
-		return exitFailed
+		text = domainErr.Message
+		if domainErr.Code == domain.CodeInvalidRequest || domainErr.Code == domain.CodeNotFound {
+			code = exitUsage
+		}
 	case errors.Is(err, webhook.ErrGone):
-		fmt.Fprintln(out.Err, "hubcloud:", err)
-		return exitGone
-	default:
-		fmt.Fprintln(out.Err, "hubcloud:", err)
-		return exitFailed
+		code = exitGone
 	}
+	fmt.Fprintln(out.Err, "hubcloud:", text)
+	return code
 }
 
 // ended returns nil for a loop that ctx has stopped, and the loop's error otherwise.

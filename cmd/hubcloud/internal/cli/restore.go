@@ -118,62 +118,44 @@ func (c *restoreCommand) Run(ctx context.Context, out Output) error {
 
 // report prints what was restored, what is lost, and what to do.
 func (c *restoreCommand) report(m backup.Manifest, into string, out Output) {
-	at := m.At.Format(time.RFC3339)
-	fmt.Fprintf(
-		out.Out, "%s has the installation at %s, %s ago.\n\n", into, at,
-		time.Since(m.At).Round(time.Second),
-	)
-	fmt.Fprintf(out.Out, "All changes after %s are lost:\n", at)
-	fmt.Fprintln(
-		out.Out,
-		"  - organizations, sites, hubs, members, invitations and API keys that were added later "+
-			"are missing;",
-	)
-	fmt.Fprintln(
-		out.Out,
-		"  - API keys, members, invitations and hub certificates that were REVOKED OR REMOVED "+
-			"LATER ARE VALID AGAIN: revoke them again;",
-	)
-	fmt.Fprintln(
-		out.Out, "  - a later command that is repeated with its Idempotency-Key runs again.",
-	)
+	events := "All hub events are lost; cursors answer 410, and clients resync."
 	if m.HubLogs {
-		fmt.Fprintln(out.Out, "Events up to then are restored; cursors of later events answer 410.")
-	} else {
-		fmt.Fprintln(out.Out, "All hub events are lost; cursors answer 410, and clients resync.")
+		events = "Events up to then are restored; cursors of later events answer 410."
 	}
-	fmt.Fprintln(
-		out.Out,
-		"The event hub.events_skipped reports what a hub sent later and no longer has. People "+
-			"must sign in to the portal again.",
-	)
-	fmt.Fprintln(out.Out)
+	fmt.Fprintf(out.Out, `%[1]s has the installation at %[2]s, %[3]s ago.
+
+All changes after %[2]s are lost:
+  - organizations, sites, hubs, members, invitations and API keys that were added later are missing;
+  - API keys, members, invitations and hub certificates that were REVOKED OR REMOVED LATER ARE VALID AGAIN: revoke them again;
+  - a later command that is repeated with its Idempotency-Key runs again.
+%[4]s
+The event hub.events_skipped reports what a hub sent later and no longer has. People must sign in to the portal again.
+
+%[5]s
+With --postgres-url, use an empty database: the read models are built again.
+`, into, m.At.Format(time.RFC3339), time.Since(m.At).Round(time.Second), events, c.howToStart(m, into))
+}
+
+// howToStart returns how to start the service on what was restored.
+func (c *restoreCommand) howToStart(m backup.Manifest, into string) string {
+	embedded, authority := c.NATSURL == "", m.Has(operator.AuthorityKey)
 	switch {
-	case c.NATSURL == "" && m.Has(operator.AuthorityKey):
-		fmt.Fprintf(
-			out.Out, "Start the service with its former flags: hubcloud serve --data-dir %s …\n",
-			into,
+	case embedded && authority:
+		return fmt.Sprintf(
+			"Start the service with its former flags: hubcloud serve --data-dir %s …", into,
 		)
-	case c.NATSURL == "":
-		fmt.Fprintf(
-			out.Out,
+	case embedded:
+		return fmt.Sprintf(
 			"Start the service with its former flags, including --ca-cert and --ca-key: hubcloud "+
-				"serve --data-dir %s …\n",
-			into,
+				"serve --data-dir %s …", into,
 		)
-	case m.Has(operator.AuthorityKey):
-		fmt.Fprintf(
-			out.Out,
+	case authority:
+		return fmt.Sprintf(
 			"Start the replicas with their former flags. The authority for --ca-cert and "+
-				"--ca-key, also of broker-config, is in %s/ca.\n",
-			c.Dir,
+				"--ca-key, also of broker-config, is in %s/ca.", c.Dir,
 		)
-	default:
-		fmt.Fprintln(out.Out, "Start the replicas with their former flags.")
 	}
-	fmt.Fprintln(
-		out.Out, "With --postgres-url, use an empty database: the read models are built again.",
-	)
+	return "Start the replicas with their former flags."
 }
 
 // restore restores into the broker or the data directory that the flags name, and returns which.
