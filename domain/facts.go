@@ -210,8 +210,7 @@ type HubAdded struct {
 	OrgID  string  `json:"org_id"`
 	SiteID string  `json:"site_id"`
 	Name   *string `json:"name"`
-	// EpochID is the id of the epoch in which the hub's event log begins. Its stored name, here and
-	// in other facts, is older than the term epoch; changing it would need a migration.
+	// EpochID is the id of the epoch in which the hub's event log begins.
 	EpochID EpochID `json:"epoch"`
 	// Connected is whether the hub was connected then: its first status is online, otherwise
 	// unknown.

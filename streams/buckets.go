@@ -50,8 +50,7 @@ const (
 type Buckets struct {
 	// Presence has the domain.Presence of each hub, by hub id.
 	Presence jetstream.KeyValue
-	// Checkpoints has the ingest checkpoint of each hub, by hub id. The stored name is older than
-	// the term ingest checkpoint; changing it would need a migration.
+	// Checkpoints has the ingest checkpoint of each hub, by hub id.
 	Checkpoints jetstream.KeyValue
 	// Leases has the replica that serves each shard.
 	Leases jetstream.KeyValue
@@ -111,7 +110,7 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 			Bucket: BucketReplicas, Description: "which replicas are alive", TTL: HeartbeatTTL,
 		}},
 		{into: &b.Installation, KeyValueConfig: jetstream.KeyValueConfig{
-			Bucket: InstallationBucket, Description: "what was settled when the installation was made",
+			Bucket: InstallationBucket, Description: "what was decided when the installation was made",
 		}},
 		{into: &b.Idempotency, adjustable: true, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket:      bucketIdempotency,

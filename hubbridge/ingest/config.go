@@ -87,8 +87,7 @@ type Config struct {
 	CheckPresence func(hub domain.HubID, after time.Duration)
 }
 
-// CheckpointBucket is the name of the bucket of ingest checkpoints. The stored name is older than
-// the term ingest checkpoint; changing it would need a migration.
+// CheckpointBucket is the name of the bucket of ingest checkpoints.
 const CheckpointBucket = "checkpoints"
 
 const (
