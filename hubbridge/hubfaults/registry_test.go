@@ -180,7 +180,7 @@ func TestBounds(t *testing.T) {
 `
 	for _, reason := range []string{
 		"foreign_topic", "malformed_events", "mqtt_violation", "no_hello", "no_progress", "qos2",
-		"too_much_data", "unreadable_messages", "too_much_data",
+		"too_much_data", "unreadable_messages",
 	} {
 		value := 0
 		if reason == "foreign_topic" {
