@@ -32,23 +32,14 @@ type Backlog struct {
 // the code not_found.
 var ErrReleased error = domain.ErrHubNotFound()
 
-// LastStored returns when the last record of a hub's log was stored, in nanoseconds since 1970; 0
-// if there never was one.
-func (l *Logs) LastStored(ctx context.Context, hub domain.HubID) (int64, error) {
-	end, err := l.knownEnd(ctx, hub)
-	if err != nil || end.last == 0 {
-		return 0, err
+// LastStored returns when the last record of a hub's log was stored, as far as this process has
+// received it, in nanoseconds since 1970; 0 if there never was one.
+func (l *Logs) LastStored(hub domain.HubID) int64 {
+	tip, ok := l.cfg.Journal.Tip(hub)
+	if !ok {
+		return 0
 	}
-	return end.lastStored.UnixNano(), nil
-}
-
-// knownEnd returns the end of a log as this process has received it.
-func (l *Logs) knownEnd(ctx context.Context, hub domain.HubID) (bounds, error) {
-	if l.cfg.Journal == nil {
-		return l.streamBounds(ctx, hub)
-	}
-	tip, _ := l.cfg.Journal.Tip(hub)
-	return bounds{last: tip.Seq, lastStored: tip.Time, events: tip.Events}, nil
+	return tip.Time.UnixNano()
 }
 
 // Backlog returns the events of an organization's hub after a time, in nanoseconds since 1970, up
@@ -60,15 +51,12 @@ func (l *Logs) Backlog(
 	if err != nil {
 		return b, ErrReleased
 	}
-	end, err := l.knownEnd(ctx, hub)
-	if err != nil {
-		return b, unavailable(err)
-	}
+	tip, _ := l.cfg.Journal.Tip(hub)
 	b = Backlog{
-		logs: l, log: logEpoch{hub, epoch}, after: after, last: end.last, total: end.events,
+		logs: l, log: logEpoch{hub, epoch}, after: after, last: tip.Seq, total: tip.Events,
 	}
 	b.next = b.last + 1
-	if b.last == 0 || end.lastStored.UnixNano() <= after {
+	if b.last == 0 || tip.Time.UnixNano() <= after {
 		return b, nil
 	}
 	first := uint64(1)

@@ -18,9 +18,6 @@ import (
 type bounds struct {
 	// first and last are the first and the last sequence; first is last+1 for an empty log.
 	first, last uint64
-	// events is how many events the log has had; of a log that the journal never had, the last
-	// sequence.
-	events uint64
 	// lastStored is when the last record was stored. It may have expired since.
 	lastStored time.Time
 	// stream describes the hub's stream if the bounds are the stream's.
@@ -34,15 +31,11 @@ func (b bounds) isEmpty() bool { return b.first > b.last }
 func (l *Logs) end(
 	ctx context.Context, hub domain.HubID,
 ) (last uint64, stored time.Time, err error) {
-	if l.cfg.Journal != nil {
-		if err := l.cfg.Journal.Sync(ctx, hub); err != nil {
-			return 0, stored, fmt.Errorf("hub log of %s: %w", hub, err)
-		}
-		tip, _ := l.cfg.Journal.Tip(hub)
-		return tip.Seq, tip.Time, nil
+	if err := l.cfg.Journal.Sync(ctx, hub); err != nil {
+		return 0, stored, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
-	b, err := l.streamBounds(ctx, hub)
-	return b.last, b.lastStored, err
+	tip, _ := l.cfg.Journal.Tip(hub)
+	return tip.Seq, tip.Time, nil
 }
 
 // bounds returns the bounds of a hub's log.
@@ -68,10 +61,6 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
 // is the hub's stream's if the stream is intact. The stream may be missing or damaged, and
 // its server may be away or slow: then the first sequence is the journal's.
 func (l *Logs) first(ctx context.Context, hub domain.HubID, last uint64) (uint64, error) {
-	if l.cfg.Journal == nil {
-		b, err := l.streamBounds(ctx, hub)
-		return b.first, err
-	}
 	if last == 0 {
 		return 1, nil
 	}
@@ -122,7 +111,6 @@ func boundsOf(info *jetstream.StreamInfo) bounds {
 		first:      info.State.FirstSeq,
 		last:       info.State.LastSeq,
 		lastStored: info.State.LastTime,
-		events:     info.State.LastSeq,
 		stream:     info,
 	}
 	if info.State.Msgs == 0 {

@@ -86,7 +86,7 @@ func (t *tail) checkSince(then time.Time) (started bool) {
 func (l *Logs) endAtLeast(ctx context.Context, hub domain.HubID, seen uint64) (uint64, error) {
 	begun := time.Now()
 	for {
-		committing := l.cfg.Journal != nil && l.cfg.Journal.IsCommitting(hub, begun)
+		committing := l.cfg.Journal.IsCommitting(hub, begun)
 		last, _, err := l.end(ctx, hub)
 		switch {
 		case err != nil || last >= seen:

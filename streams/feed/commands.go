@@ -26,7 +26,7 @@ func (l *Logs) CommandRecords(
 		records, err = l.streamedCommands(ctx, hub, end, since, limit)
 		intact = err == nil || !jsapi.IsTemporary(err)
 	}
-	if !intact && l.cfg.Journal != nil {
+	if !intact {
 		records, err = l.newestCommands(ctx, hub, since, limit)
 	}
 	if err != nil {

@@ -23,13 +23,12 @@ const readPatience = jsapi.Patience
 // MinRetention is the shortest retention that the broker accepts.
 const MinRetention = 100 * time.Millisecond
 
-// Config configures Logs. Retention and Epoch are required.
+// Config configures Logs. Retention, Journal and Epoch are required.
 type Config struct {
 	// Retention is how long messages are kept and how long a cursor stays valid; at least
 	// MinRetention.
 	Retention time.Duration
-	// Journal is where the logs are stored. Nil is for readers of the streams alone: they lack what
-	// the journal has stored and the streams do not have yet, and nothing can be appended.
+	// Journal is where the logs are stored.
 	Journal Journal
 	// CacheBytes bounds the cache of history. Defaults to 64 MiB.
 	CacheBytes int64
@@ -81,6 +80,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf(
 			"hub logs: Retention is %v: must be at least %v", c.Retention, MinRetention,
 		)
+	case c.Journal == nil:
+		return errors.New("hub logs: Journal is missing")
 	case c.Epoch == nil:
 		return errors.New("hub logs: Epoch is missing")
 	}

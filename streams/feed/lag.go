@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams/journal"
 )
 
 // lagPatience bounds the search for the first event after a position.
@@ -14,18 +13,8 @@ const lagPatience = time.Second
 
 // eventsAfter returns how many events of the log are after the one with a number.
 func (t *tail) eventsAfter(number uint64) uint64 {
-	total := t.shard.logs.events(t)
-	return total - min(total, number)
-}
-
-// events returns how many events a log has had, as this process has received it.
-func (l *Logs) events(t *tail) uint64 {
-	if tip := l.tip(t.hub); tip.Seq > 0 {
-		return tip.Events
-	}
-	t.Lock()
-	defer t.Unlock()
-	return t.end
+	tip, _ := t.shard.logs.cfg.Journal.Tip(t.hub)
+	return tip.Events - min(tip.Events, number)
 }
 
 // eventsBehind returns how many events are after a sequence. It reads the next one, from the ring
@@ -51,14 +40,6 @@ func (t *tail) eventsBehind(ctx context.Context, pos uint64) uint64 {
 		}
 		pos = b.next
 	}
-}
-
-// tip returns the end of a log that the journal has had, as this process has received it.
-func (l *Logs) tip(hub domain.HubID) (tip journal.Tip) {
-	if l.cfg.Journal != nil {
-		tip, _ = l.cfg.Journal.Tip(hub)
-	}
-	return tip
 }
 
 // lagOf returns the lag of a cursor after which that many events follow.

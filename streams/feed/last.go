@@ -59,24 +59,11 @@ func (l *Logs) lastEvents(
 	if err != nil {
 		return nil, err
 	}
-	if l.cfg.Journal != nil {
-		tip, ok := l.cfg.Journal.Tip(hub)
-		if !ok {
-			return map[string]LastEvent{}, nil
-		}
-		return l.lastEventsOf(ctx, hub, tip, intact)
+	tip, ok := l.cfg.Journal.Tip(hub)
+	if !ok {
+		return map[string]LastEvent{}, nil
 	}
-	events := map[string]LastEvent{}
-	for _, subject := range eventSubjects(hub) {
-		event, ok, err := l.lastOf(ctx, hub, subject)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", subject, err)
-		}
-		if ok {
-			events[subject] = event
-		}
-	}
-	return events, nil
+	return l.lastEventsOf(ctx, hub, tip, intact)
 }
 
 // lastEventsOf returns the last events of a log that the journal has. One copy of the hub's stream
@@ -152,12 +139,8 @@ func (l *Logs) lastInStream(
 	}
 	events := make(map[string]LastEvent, len(subjects))
 	for _, m := range msgs {
-		at, err := time.Parse(time.RFC3339Nano, jsapi.Field(m.Header, jsapi.HeaderTime))
-		if err != nil {
-			return nil, fmt.Errorf("time of sequence %d: %w", m.Sequence, err)
-		}
 		subject := jsapi.Field(m.Header, jsapi.HeaderSubject)
-		event, err := parseLast(hub, subject, m.Sequence, at, m.Header, m.Data)
+		event, err := parseLast(hub, subject, m.Sequence, m.Header, m.Data)
 		if err != nil {
 			return nil, err
 		}
@@ -228,37 +211,19 @@ func addRecord(events map[string]LastEvent, r *journal.Record) (err error) {
 	return nil
 }
 
-func (l *Logs) lastOf(
-	ctx context.Context, hub domain.HubID, subject string,
-) (event LastEvent, ok bool, err error) {
-	msg, err := l.api(hub).GetLast(ctx, streams.HubStream(hub), subject)
-	if errors.Is(err, jsapi.ErrNotFound) || errors.Is(err, jsapi.ErrNoStream) {
-		return event, false, nil
-	}
-	if err != nil {
-		return event, false, err
-	}
-	event, err = parseLast(hub, subject, msg.Sequence, msg.Time, msg.Header, msg.Data)
-	return event, err == nil, err
-}
-
-// parseLast reads the message of an event that the broker stored at the time at.
+// parseLast reads the message of an event.
 func parseLast(
-	hub domain.HubID, subject string, seq uint64, at time.Time, header nats.Header, data []byte,
+	hub domain.HubID, subject string, seq uint64, header nats.Header, data []byte,
 ) (LastEvent, error) {
 	event := LastEvent{
 		Seq:        seq,
-		Time:       at,
 		FromCloud:  subject == streams.CloudEventSubject(hub),
 		OwnLog:     header.Get(views.HeaderOwnLog),
 		Connection: header.Get(views.HeaderConnection),
 	}
-	written, ok, err := views.Time(header)
-	if err != nil {
+	var err error
+	if event.Time, err = views.Time(header); err != nil {
 		return event, fmt.Errorf("headers of sequence %d: %w", seq, err)
-	}
-	if ok {
-		event.Time = written
 	}
 	if id, err := domain.ParseEpochID(header.Get(views.HeaderEpoch)); err == nil {
 		event.EpochID = id

@@ -80,9 +80,7 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 	for i, nc := range conns.Shards {
 		l.shards = append(l.shards, newShard(l, nc, reads.Shards[i], conns.Cloud))
 	}
-	if cfg.Journal != nil {
-		cfg.Journal.Subscribe(l.received)
-	}
+	cfg.Journal.Subscribe(l.received)
 	return l, nil
 }
 

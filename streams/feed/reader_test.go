@@ -403,18 +403,7 @@ func TestIdleReadersAreSmall(t *testing.T) {
 func TestCloseEndsReaders(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
-	logs, err := New(
-		conns,
-		Config{
-			Retention: time.Hour,
-			Epoch: func(domain.HubID) (domain.Epoch, bool) {
-				return domain.Epoch{ID: domain.NewEpochID(0xa)}, true
-			},
-		},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	logs := startOn(t, conns, Config{})
 	r, err := logs.Follow(t.Context(), hubA, "")
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func (l *Logs) records(
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	failures := 0
-	streamOnly := l.cfg.Journal == nil
+	streamOnly := false
 	for pause := readPause; ; pause = min(2*pause, maxReadPause) {
 		messages, err := l.streamed(ctx, hub, from, to, streamOnly)
 		if len(messages) > 0 && messages[0].seq == from {
@@ -100,9 +100,6 @@ var errOutlived = fmt.Errorf("%w: they are older than the retention", journal.Er
 func (l *Logs) journaled(
 	ctx context.Context, hub domain.HubID, from, to uint64,
 ) ([]stored, error) {
-	if l.cfg.Journal == nil {
-		return nil, journal.ErrGone
-	}
 	for from <= to {
 		records, err := l.cfg.Journal.Records(ctx, hub, from, to, loadBytes)
 		if err != nil {

@@ -88,7 +88,8 @@ func (s *shard) acquire(hub domain.HubID) (*tail, error) {
 		s.stop(former, ErrEpochEnded)
 	}
 	// What was received before the tail was in the map.
-	t.skipTo(s.logs.tip(hub).Seq)
+	tip, _ := s.logs.cfg.Journal.Tip(hub)
+	t.skipTo(tip.Seq)
 	return t, nil
 }
 

@@ -81,10 +81,8 @@ func (l *Logs) askStream(
 func (l *Logs) streamEnd(
 	ctx context.Context, hub domain.HubID,
 ) (end uint64, intact bool, err error) {
-	if l.cfg.Journal != nil {
-		if err := l.cfg.Journal.Sync(ctx, hub); err != nil {
-			return 0, false, err
-		}
+	if err := l.cfg.Journal.Sync(ctx, hub); err != nil {
+		return 0, false, err
 	}
 	var b bounds
 	err = l.askStream(ctx, hub, func(ctx context.Context) error {
@@ -97,9 +95,6 @@ func (l *Logs) streamEnd(
 // isIntact reports whether the bounds of a stream belong to an intact one. A stream that was
 // damaged while the service was stopped, or on a server that crashed, is written again soon.
 func (l *Logs) isIntact(hub domain.HubID, b bounds) bool {
-	if l.cfg.Journal == nil {
-		return true
-	}
 	tip, ok := l.cfg.Journal.Tip(hub)
 	return ok && b.stream != nil &&
 		views.IsIntact(b.stream, tip.Time, l.cfg.Now(), l.cfg.Retention)
@@ -109,9 +104,6 @@ func (l *Logs) isIntact(hub domain.HubID, b bounds) bool {
 func (l *Logs) unstreamed(
 	ctx context.Context, hub domain.HubID, end uint64,
 ) (records []stored, err error) {
-	if l.cfg.Journal == nil {
-		return nil, nil
-	}
 	tip, _ := l.cfg.Journal.Tip(hub)
 	for from := end + 1; from <= tip.Seq; {
 		found, err := l.journaled(ctx, hub, from, tip.Seq)

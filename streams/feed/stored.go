@@ -20,7 +20,7 @@ type stored struct {
 	// event reports whether the message is an event, and state whether it is a state. Otherwise it
 	// is the record of a command.
 	event, state bool
-	// at is the message's own time or, for one without, when the broker stored it.
+	// at is when the record was stored.
 	at time.Time
 	// events is what journal.Record.Events has for an event, and number what Through has.
 	events, number uint64
@@ -32,11 +32,7 @@ type stored struct {
 // parseStored reads the headers of a message.
 func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err error) {
 	m.seq, m.data = seq, data
-	written := false
-	if m.at, written, err = views.Time(header); err == nil && !written {
-		m.at, err = time.Parse(time.RFC3339Nano, jsapi.Field(header, jsapi.HeaderTime))
-	}
-	if err != nil {
+	if m.at, err = views.Time(header); err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
 	m.event = streams.IsEventSubject(jsapi.Field(header, jsapi.HeaderSubject))

@@ -37,7 +37,7 @@ type tail struct {
 
 // newTail returns a tail that begins with the end of the log, as this process knows it.
 func newTail(s *shard, hub domain.HubID, epoch domain.Epoch) *tail {
-	tip := s.logs.tip(hub)
+	tip, _ := s.logs.cfg.Journal.Tip(hub)
 	last := max(tip.Seq, epoch.After)
 	t := &tail{
 		shard: s, hub: hub, epoch: epoch, ringFrom: last + 1, end: last,

@@ -53,18 +53,14 @@ func State(header nats.Header) (payload []byte, ok bool, err error) {
 // FormatTime returns a time as the value of HeaderTime.
 func FormatTime(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// Time returns the time in HeaderTime, in UTC. ok is false for a message without the header, as
-// they were stored before there was one: the time of such a message is when the broker stored it.
-func Time(header nats.Header) (t time.Time, ok bool, err error) {
-	values := header[HeaderTime]
-	if len(values) == 0 {
-		return time.Time{}, false, nil
-	}
-	ns, err := strconv.ParseInt(values[0], 10, 64)
+// Time returns the time in HeaderTime, in UTC.
+func Time(header nats.Header) (time.Time, error) {
+	text := header.Get(HeaderTime)
+	ns, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return time.Time{}, false, fmt.Errorf(
-			"header %s is %q: must be nanoseconds since 1970", HeaderTime, values[0],
+		return time.Time{}, fmt.Errorf(
+			"header %s is %q: must be nanoseconds since 1970", HeaderTime, text,
 		)
 	}
-	return time.Unix(0, ns).UTC(), true, nil
+	return time.Unix(0, ns).UTC(), nil
 }

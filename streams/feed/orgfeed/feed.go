@@ -283,17 +283,13 @@ func (f *Feed) sync(ctx context.Context) (at int64, err error) {
 }
 
 // ends returns for each group when the last record of the organization's hubs was stored.
-func (f *Feed) ends(ctx context.Context, org string) ([]int64, error) {
+func (f *Feed) ends(org string) []int64 {
 	times := make([]int64, f.groups)
 	for _, hub := range f.cfg.Hubs.HubsOf(org) {
-		at, err := f.cfg.Logs.LastStored(ctx, hub)
-		if err != nil {
-			return nil, unavailable(err)
-		}
 		g := f.cfg.Journal.GroupOfHub(hub)
-		times[g] = max(times[g], at)
+		times[g] = max(times[g], f.cfg.Logs.LastStored(hub))
 	}
-	return times, nil
+	return times
 }
 
 // expired reports whether a position is older than the retention.

@@ -34,10 +34,7 @@ func (f *Feed) ListPosition(
 	if err != nil {
 		return "", err
 	}
-	ends, err := f.ends(ctx, org)
-	if err != nil {
-		return "", err
-	}
+	ends := f.ends(org)
 	for begun := time.Now(); ; {
 		times, err := reached(ctx)
 		if err != nil {

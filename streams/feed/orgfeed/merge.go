@@ -84,12 +84,7 @@ func (f *Feed) newMerge(ctx context.Context, r *ring, filter *domain.EventFilter
 	loads.SetLimit(mergeLoads)
 	for i, hub := range hubs {
 		group := f.cfg.Journal.GroupOfHub(hub)
-		stored, err := f.cfg.Logs.LastStored(ctx, hub)
-		if err != nil {
-			loads.Wait()
-			return nil, unavailable(err)
-		}
-		if stored <= p.Times[group] {
+		if f.cfg.Logs.LastStored(hub) <= p.Times[group] {
 			continue
 		}
 		loads.Go(func() error {

@@ -43,15 +43,12 @@ func (r *ring) open(ctx context.Context) {
 		// A hub that was added before its events were stored must be among the organization's.
 		err = unavailable(r.feed.cfg.Hubs.Refresh(ctx))
 	}
-	var ends []int64
-	if err == nil {
-		ends, err = r.feed.ends(ctx, r.org)
-	}
 	if err != nil {
 		r.openErr = err
 		r.feed.remove(r, err)
 		return
 	}
+	ends := r.feed.ends(r.org)
 	r.Lock()
 	defer r.Unlock()
 	r.Clear()
