@@ -49,8 +49,8 @@ const (
 // The embedded broker has two servers. External servers are one cluster: there, CloudSys and Sys
 // are the same connection, and so are Callout and Cloud.
 type Conns struct {
-	// Sys is the connection to the account SYS of the servers that hubs connect to, CloudSys to
-	// that of the server that Cloud leads to.
+	// Sys is the connection to the account SYS of the servers that hubs connect to, CloudSys to the
+	// account SYS of the server that Cloud leads to.
 	Sys, CloudSys *nats.Conn
 	// Cloud is the connection to the account CLOUD.
 	Cloud *nats.Conn

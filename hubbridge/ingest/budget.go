@@ -16,7 +16,7 @@ import (
 type BudgetConfig struct {
 	// Retention is how long events are kept: HubBytes and OrgBytes are regained within it.
 	Retention time.Duration
-	// HubBytes is how many bytes of disk the events of one hub may take, and OrgBytes those of all
+	// HubBytes is how many bytes of disk the events of one hub may take, and OrgBytes of all
 	// hubs of an organization. HubBytes defaults to DefaultHubBytes; 0 OrgBytes is no bound.
 	HubBytes, OrgBytes int
 	// Shares reports the budget; nil reports nothing.

@@ -73,8 +73,8 @@ func fetchHere(ctx context.Context, from source, logger *slog.Logger) (binaries,
 	return fetchBinaries(ctx, from, cache, wanted, logger)
 }
 
-// searchDirs returns the directories that may hold the binaries: that of initdb in PATH, then those
-// of packages.
+// searchDirs returns the directories that may hold the binaries: where initdb in PATH is, then the
+// directories of packages.
 func searchDirs() []string {
 	var dirs []string
 	if initdb, err := exec.LookPath("initdb"); err == nil {

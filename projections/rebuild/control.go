@@ -92,7 +92,7 @@ func (c *Control) check(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	case owner != c.cfg.InstallationID:
 		return fmt.Errorf(
-			"%w: it is that of %s, and this one is %s", schema.ErrOtherInstallation, owner,
+			"%w: it belongs to %s, and this one is %s", schema.ErrOtherInstallation, owner,
 			c.cfg.InstallationID,
 		)
 	}

@@ -75,7 +75,7 @@ func claim(ctx context.Context, queries *query.Queries, installation string) err
 	}
 	if owner != installation {
 		return fmt.Errorf(
-			"%w: it is that of %s, and this one is %s; give each installation a database of its own",
+			"%w: it belongs to %s, and this one is %s; give each installation a database of its own",
 			ErrOtherInstallation, owner, installation,
 		)
 	}

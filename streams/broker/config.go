@@ -17,9 +17,9 @@ import (
 	"hubcloud/streams/diskspace"
 )
 
-// DefaultShards is the default number of shards of a new installation with one server, and
-// ClusterShards that of one with several: there each shard costs every server the heartbeats of six
-// Raft groups, five of them for the streams of MQTT sessions.
+// DefaultShards is the default number of shards of a new installation with one server,
+// ClusterShards with several: there each shard costs every server the heartbeats of six Raft
+// groups, five of them for the streams of MQTT sessions.
 const (
 	DefaultShards = 16
 	ClusterShards = 8

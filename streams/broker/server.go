@@ -342,8 +342,8 @@ func (p inProcess) InProcessConn() (net.Conn, error) {
 	return p.which(now).InProcessConn()
 }
 
-// NATSAddr returns the bound address of the NATS listener for taps, host:port. That of the durable
-// server is in Credentials.
+// NATSAddr returns the bound address of the NATS listener for taps, host:port. The durable server's
+// is in Credentials.
 func (s *Server) NATSAddr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,7 +61,7 @@ const standingRetryAfter = time.Minute
 type quotaState struct {
 	// creations serializes counting and creating for one organization or one person.
 	creations keyedMutex
-	// changes counts the changes of an organization, and ofMembers those of each of its members and
+	// changes counts the changes of an organization, and ofMembers of each of its members and
 	// keys. preferences counts what members choose for themselves.
 	changes, ofMembers, preferences *shares.Rate[string]
 }

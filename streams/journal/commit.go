@@ -77,7 +77,7 @@ func NewCommit(
 		r := &records[i]
 		err := r.Validate()
 		if err == nil && i > 0 && !r.Time.After(c.Time) {
-			err = fmt.Errorf("time: must be after that of the record before, %v", c.Time)
+			err = fmt.Errorf("time: must be after the time of the record before, %v", c.Time)
 		}
 		if err != nil {
 			return Commit{}, fmt.Errorf("commit: record %d of %d: %w", i+1, len(records), err)

@@ -148,7 +148,7 @@ func (r *Record) validateContent() error {
 			return fmt.Errorf("state: has %d bytes, must be at most %d", len(r.Payload), MaxState)
 		}
 	default:
-		return fmt.Errorf("kind: is %d, must be that of an event, a command or a state", r.Kind)
+		return fmt.Errorf("kind: is %d, must be one of an event, a command or a state", r.Kind)
 	}
 	return nil
 }

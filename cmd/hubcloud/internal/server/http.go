@@ -197,7 +197,7 @@ func (s *web) adminHandler(public httpapi.API) http.Handler {
 	r.Handle("/healthz", public)
 	r.Handle("/readyz", public.Readiness())
 	r.HandleFunc("/debug/pprof/*", pprof.Index)
-	// Not with pprof.Cmdline: flags may have passwords, such as those of --smtp-url.
+	// Not with pprof.Cmdline: flags may have passwords, such as --smtp-url.
 	r.HandleFunc("/debug/pprof/cmdline", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, os.Args[0])
 	})
