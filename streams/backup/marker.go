@@ -81,10 +81,13 @@ func (m *marker) store(ctx context.Context, replicas int) error {
 	if err != nil {
 		return err
 	}
-	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: markerStream, Subjects: []string{markerSubject}, Storage: jetstream.FileStorage,
-		Replicas: replicas, MaxMsgs: 1,
-		Description: "a restore was begun and not finished",
+	err = jsapi.SetUp(ctx, func(ctx context.Context) error {
+		_, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: markerStream, Subjects: []string{markerSubject}, Storage: jetstream.FileStorage,
+			Replicas: replicas, MaxMsgs: 1,
+			Description: "a restore was begun and not finished",
+		})
+		return err
 	})
 	if err == nil {
 		_, err = js.Publish(ctx, markerSubject, []byte(m.id))
