@@ -34,6 +34,9 @@ func (c *count) total() int { return c.counted + c.added }
 
 // admitted reports whether an organization may have one more key without a count at the broker.
 func (k *Keys) admitted(org string) bool {
+	if !k.bytes.Has(org, k.cfg.Now()) {
+		return false
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c := k.counts[org]
@@ -64,6 +67,13 @@ func (k *Keys) countOf(org string) *count {
 func (k *Keys) admit(ctx context.Context, org string) error {
 	if k.admitted(org) {
 		return nil
+	}
+	if !k.bytes.Has(org, k.cfg.Now()) {
+		return domain.RateLimited(
+			recountPause,
+			"Idempotency-Key: the answers of the organization within %s have %d bytes; no more are "+
+				"allowed", k.cfg.Window, k.cfg.MaxBytesPerOrg,
+		)
 	}
 	total := k.recount(ctx, org)
 	if total < k.cfg.MaxPerOrg {

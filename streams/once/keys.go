@@ -16,6 +16,7 @@ import (
 
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/shares"
 )
 
 // BucketName is the name of the bucket of reservations.
@@ -23,6 +24,10 @@ const BucketName = "idempotency"
 
 // DefaultMaxPerOrg is the default bound of the keys of an organization within the window.
 const DefaultMaxPerOrg = 500_000
+
+// DefaultMaxBytesPerOrg is the default bound of the bytes of an organization's answers within the
+// window: twice what DefaultMaxPerOrg commands have.
+const DefaultMaxBytesPerOrg = 512 << 20
 
 // livenessTimeout is how long a process may take to answer that it still runs.
 const livenessTimeout = 500 * time.Millisecond
@@ -37,6 +42,11 @@ type Config struct {
 	// MaxPerOrg bounds the keys of an organization within the window. Defaults to
 	// DefaultMaxPerOrg.
 	MaxPerOrg int
+	// MaxBytesPerOrg bounds the bytes of an organization's answers that this replica stores within
+	// the window. Defaults to DefaultMaxBytesPerOrg.
+	MaxBytesPerOrg int
+	// Shares reports MaxBytesPerOrg; nil reports nothing.
+	Shares *shares.Registry
 	// Now is the clock. Defaults to time.Now. The clocks of replicas must agree to some seconds.
 	Now func() time.Time
 	// Logger gets faults of storage. Defaults to slog.Default().
@@ -47,6 +57,7 @@ type Config struct {
 func (c Config) WithDefaults() Config {
 	c.Window = cmp.Or(c.Window, streams.DefaultIdempotencyWindow)
 	c.MaxPerOrg = cmp.Or(c.MaxPerOrg, DefaultMaxPerOrg)
+	c.MaxBytesPerOrg = cmp.Or(c.MaxBytesPerOrg, DefaultMaxBytesPerOrg)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
@@ -63,6 +74,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("once: Window %v: must not be negative", c.Window)
 	case c.MaxPerOrg < 0:
 		return fmt.Errorf("once: MaxPerOrg %d: must not be negative", c.MaxPerOrg)
+	case c.MaxBytesPerOrg < 0:
+		return fmt.Errorf("once: MaxBytesPerOrg %d: must not be negative", c.MaxBytesPerOrg)
 	}
 	return nil
 }
@@ -82,6 +95,8 @@ type Keys struct {
 	mu      sync.Mutex
 	running map[string]chan struct{} // by name; closed when the request under the name has ended
 	counts  map[string]*count        // by organization
+	// bytes are those of answers, by organization.
+	bytes *shares.Rate[string]
 }
 
 // New returns Keys in the bucket of the account that conns.Cloud is connected to. The caller must
@@ -95,6 +110,10 @@ func New(conns *streams.Conns, cfg Config) (*Keys, error) {
 		cfg: cfg, cloud: conns.Cloud, reserved: jsapi.NewBucket(conns.Cloud, BucketName),
 		process: cfg.ReplicaID + "." + rand.Text(), recent: newRecentNames(),
 		running: map[string]chan struct{}{}, counts: map[string]*count{},
+		bytes: shares.NewRate[string](cfg.Shares, shares.RateConfig{
+			Name:      "bytes_of_idempotency_keys",
+			PerSecond: float64(cfg.MaxBytesPerOrg) / cfg.Window.Seconds(), Burst: cfg.MaxBytesPerOrg,
+		}, cfg.Now()),
 	}
 	var err error
 	k.liveness, err = k.cloud.Subscribe(

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -55,6 +56,42 @@ func wantCode(t *testing.T, err error, code domain.Code) {
 	t.Helper()
 	if err == nil || domain.CodeOf(err) != code {
 		t.Errorf("got %v, want %s", err, code)
+	}
+}
+
+// The answers of one organization's keys were bounded in number only: 9.6 GB a day.
+func TestBytesAreBounded(t *testing.T) {
+	t.Parallel()
+	broker := newBroker(t)
+	keys, err := once.New(broker.Connect(t), once.Config{
+		ReplicaID: "r1", MaxBytesPerOrg: 10_000, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(keys.Close)
+	answer := fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 4000))
+	reserve := func(org, key string) (*once.Reservation, error) {
+		return keys.Reserve(t.Context(), once.Request{
+			OrgID: org, Name: once.Name(org, key), Fingerprint: "f", Hold: time.Minute,
+		})
+	}
+	for n := range 3 {
+		r, err := reserve("a", fmt.Sprint(n))
+		if err != nil {
+			t.Fatalf("key %d: %v", n, err)
+		}
+		if _, err := keys.Finish(t.Context(), r, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = reserve("a", "next")
+	wantCode(t, err, domain.CodeRateLimited)
+	if r, err := reserve("a", "1"); err != nil || len(r.Answer) == 0 {
+		t.Errorf("a key with an answer: got %v, want the answer", err)
+	}
+	if _, err := reserve("b", "1"); err != nil {
+		t.Errorf("another organization: %v", err)
 	}
 }
 

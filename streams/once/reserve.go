@@ -3,6 +3,7 @@ package once
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -262,6 +263,8 @@ func (k *Keys) Finish(
 		_, err := k.reserved.CompareAndSetJSON(ctx, r.name, &finished, revision)
 		switch {
 		case err == nil:
+			org, _, _ := strings.Cut(r.name, ".")
+			k.bytes.Charge(org, len(answer), k.cfg.Now())
 			return nil, nil
 		case errors.Is(err, jsapi.ErrConflict):
 		case errors.Is(err, jsapi.ErrOutcomeUnknown), errors.Is(err, jsapi.ErrNoStream):

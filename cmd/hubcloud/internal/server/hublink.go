@@ -193,7 +193,7 @@ func (s *hubLink) startCalls(ctx context.Context) (err error) {
 	calls := rpc.NewCallPool(s.shares, rpc.CallLimits)
 	s.devices = rpc.NewDevices(s.caller, calls, s.orgOf)
 	s.keys, err = once.New(s.conns, once.Config{
-		ReplicaID: s.replicaID, Window: s.cfg.IdempotencyWindow,
+		ReplicaID: s.replicaID, Window: s.cfg.IdempotencyWindow, Shares: s.shares,
 		Logger: s.logger,
 	})
 	if err != nil {
