@@ -129,7 +129,8 @@ func (a *attempt[E]) awaitResume(ctx context.Context) error {
 }
 
 // otherStream is called when the tables were built from another stream. It returns the error that
-// stops the projection, or empties the tables, and returns errMoved.
+// stops the projection, or empties the tables, and returns errMoved. It leaves tables alone whose
+// checkpoint has moved: by now they may be of this stream.
 func (a *attempt[E]) otherStream(ctx context.Context, reason string) error {
 	at := int64(a.writer.Checkpoint.Sequence)
 	from, ok := a.projection.source.(emptier)
@@ -145,12 +146,9 @@ func (a *attempt[E]) otherStream(ctx context.Context, reason string) error {
 	}
 	a.projection.logger.Warn("read models are of another stream; they are built again", "reason", reason)
 	err := pgx.BeginFunc(ctx, a.conn, func(tx pgx.Tx) error {
-		const restart = "UPDATE checkpoints SET sequence = 0, event_id = '', built = false " +
-			"WHERE projection = $1 AND term = $2"
-		if _, err := tx.Exec(ctx, restart, a.projection.name, a.projection.term); err != nil {
-			return err
-		}
 		batch := &pgx.Batch{}
+		a.writer.queueAdvance(batch, Header{})
+		batch.Queue("UPDATE checkpoints SET built = false WHERE projection = $1", a.projection.name)
 		from.Empty().Queue(batch)
 		return tx.SendBatch(ctx, batch).Close()
 	})

@@ -3,8 +3,10 @@ package projector
 import (
 	"context"
 
-	"hubcloud/projections/schema"
+	"github.com/jackc/pgx/v5"
 
+	"hubcloud/domain"
+	"hubcloud/projections/schema"
 	"hubcloud/streams/directory"
 )
 
@@ -26,6 +28,21 @@ func (p *Projector) RecordStop(
 func (p *Projector) RunOnce(ctx context.Context, term int64) error {
 	_, err := p.ofTerm(term).attempt(ctx)
 	return err
+}
+
+// DeleteReleased deletes the states of released hubs of journal 0 as the projector of a term.
+func (p *Projector) DeleteReleased(ctx context.Context, term int64) ([]domain.HubID, error) {
+	return p.deleteReleased(ctx, 0, term)
+}
+
+// EmptyStates empties the states of journal 0, which another journal has made, as the projector of a
+// term that has read a checkpoint.
+func (p *Projector) EmptyStates(
+	ctx context.Context, conn *pgx.Conn, term int64, at Checkpoint,
+) error {
+	a := newAttempt(newProjection(p, p.devices[0], &schema.Position{}, term), conn)
+	a.writer.Checkpoint = at
+	return a.otherStream(ctx, "a test says so")
 }
 
 func (p *Projector) ofTerm(term int64) *projection[directory.Recorded] {

@@ -39,9 +39,8 @@ func New(cfg Config) (*Projector, error) {
 	for number := range cfg.Journal.Groups() {
 		p.devices = append(p.devices, &devicesSource{
 			Journal: cfg.Journal, Number: number, Interval: cfg.FlushInterval,
-			MaxChannels: max(1, cfg.MaxChannels/cfg.Journal.Groups()),
-			Sweep:       p.deleteReleased, SweepInterval: cfg.SweepInterval, Logger: cfg.Logger,
-			metrics: p.metrics,
+			MaxChannels:   max(1, cfg.MaxChannels/cfg.Journal.Groups()),
+			SweepInterval: cfg.SweepInterval, Logger: cfg.Logger, metrics: p.metrics,
 		})
 	}
 	return p, nil
@@ -123,6 +122,9 @@ func (p *Projector) leadDevices(ctx context.Context, term int64) error {
 	var streams []schema.Stream
 	for _, source := range p.devices {
 		streams = append(streams, source)
+		source.Sweep = func(ctx context.Context, journal int) ([]domain.HubID, error) {
+			return p.deleteReleased(ctx, journal, term)
+		}
 		devices := newProjection(p, source, &schema.Position{}, term)
 		group.Go(func() error { return devices.run(ctx) })
 	}
@@ -153,6 +155,8 @@ func (p *Projector) measureLags(ctx context.Context, streams ...schema.Stream) e
 }
 
 var (
+	//go:embed sql/hold_checkpoint.sql
+	holdCheckpoint string
 	//go:embed sql/released_hubs.sql
 	releasedHubs string
 	//go:embed sql/delete_reported_hubs.sql
@@ -161,9 +165,10 @@ var (
 
 // deleteReleased deletes the last reported states of hubs of a journal that were released, and
 // returns the hubs, unless the directory's projection stands or is behind: then the rows of a hub
-// that an organization has may look as if nobody had it.
+// that an organization has may look as if nobody had it. It fails with errMoved if another projector
+// than that of a term has taken over, or if an operator has stopped the projection of the states.
 func (p *Projector) deleteReleased(
-	ctx context.Context, journal int,
+	ctx context.Context, journal int, term int64,
 ) (hubs []domain.HubID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, schema.CommitTimeout)
 	defer cancel()
@@ -176,16 +181,25 @@ func (p *Projector) deleteReleased(
 		if err != nil || head != uint64(at.Sequence) {
 			return nil // at the next time
 		}
-		found, err := conn.Query(ctx, releasedHubs, journal)
-		if err != nil {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			held, err := tx.Exec(ctx, holdCheckpoint, schema.JournalName(journal), term)
+			if err != nil {
+				return err
+			}
+			if held.RowsAffected() == 0 {
+				return errMoved
+			}
+			found, err := tx.Query(ctx, releasedHubs, journal)
+			if err != nil {
+				return err
+			}
+			hubs, err = pgx.CollectRows(found, pgx.RowTo[domain.HubID])
+			if err != nil || len(hubs) == 0 {
+				return err
+			}
+			_, err = tx.Exec(ctx, deleteReportedHubs, hubs)
 			return err
-		}
-		hubs, err = pgx.CollectRows(found, pgx.RowTo[domain.HubID])
-		if err != nil || len(hubs) == 0 {
-			return err
-		}
-		_, err = conn.Exec(ctx, deleteReportedHubs, hubs)
-		return err
+		})
 	})
 	return hubs, err
 }

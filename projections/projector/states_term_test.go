@@ -1,0 +1,91 @@
+package projector_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/projections/projector"
+	"hubcloud/projections/schema"
+	"hubcloud/streams/streamstest"
+)
+
+// Regression: a projector that hung while another took over deleted states that the other had
+// written, and whose events it never read again. So did one that an operator had stopped.
+func TestOnlyTheLatestTermDeletesStates(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.at = e.at.Add(-time.Hour) // long enough ago for a released hub
+	stop := e.project(t, nil)
+	e.commit(t, observed(3, 1, e.at, "lock", "true")) // a hub that no organization has
+	conn, err := pgx.ConnectConfig(t.Context(), e.store.ConnConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	count := func(sql string) (n int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const states = "SELECT count(*) FROM reported_hubs"
+	streamstest.Eventually(t, "the states", func() bool { return count(states) == 1 })
+	stop()
+
+	old, err := projector.TakeOver(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, err := projector.TakeOver(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at projector.Checkpoint
+	err = conn.QueryRow(
+		t.Context(), "SELECT sequence, event_id FROM checkpoints WHERE projection = 'devices/0'",
+	).Scan(&at.Sequence, &at.EventID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProjector(t, e.Env, e.store)
+	refused := func(who string, term int64, at projector.Checkpoint) {
+		t.Helper()
+		if hubs, err := p.DeleteReleased(t.Context(), term); !errors.Is(err, projector.ErrMoved) {
+			t.Errorf("DeleteReleased of %s: got %q, %v, want errMoved", who, hubs, err)
+		}
+		_ = p.EmptyStates(t.Context(), conn, term, at) // always fails with errMoved
+		if got := count(states); got != 1 {
+			t.Fatalf("hubs with states after %s: %d, want 1", who, got)
+		}
+	}
+	refused("an old term", old, at)
+	control := e.Control(t)
+	if err := control.Stop(t.Context(), []string{schema.Devices}, ""); err != nil {
+		t.Fatal(err)
+	}
+	refused("a stop", term, at)
+	if err := control.Resume(t.Context(), []string{schema.Devices}); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.EmptyStates(t.Context(), conn, term, projector.Checkpoint{Sequence: at.Sequence + 1})
+	if got := count(states); got != 1 {
+		t.Errorf("hubs with states after the checkpoint has moved: %d, want 1", got)
+	}
+
+	if hubs, err := p.DeleteReleased(t.Context(), term); err != nil || len(hubs) != 1 {
+		t.Errorf("DeleteReleased: got %q, %v, want the hub", hubs, err)
+	}
+	if err := p.EmptyStates(t.Context(), conn, term, at); !errors.Is(err, projector.ErrMoved) {
+		t.Errorf("EmptyStates: got %v, want errMoved", err)
+	}
+	const begun = "SELECT count(*) FROM checkpoints " +
+		"WHERE projection = 'devices/0' AND sequence = 0 AND event_id = '' AND NOT built"
+	if count(begun) != 1 {
+		t.Error("the checkpoint of the emptied states is not at the begin")
+	}
+}
