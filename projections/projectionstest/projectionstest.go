@@ -86,13 +86,13 @@ func (e *Env) ProjectorConfig(t testing.TB, s *readmodel.Store) projector.Config
 	cfg := rebuild.Config{
 		Schema: s.Schema(), ConnConfig: s.ConnConfig(), Sources: e.Sources(), Logger: Logger(t),
 	}
-	builder, err := rebuild.New(cfg)
+	control, err := rebuild.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return projector.Config{
 		Database: cfg.ConnConfig, Schema: cfg.Schema, Sources: cfg.Sources, Committed: s.Position(),
-		BuildTarget: s.SetBuildTarget, BuildFirst: builder.Install, Logger: cfg.Logger,
+		BuildTarget: s.SetBuildTarget, BuildFirst: control.Install, Logger: cfg.Logger,
 		RetryStopped: 50 * time.Millisecond, FlushInterval: 20 * time.Millisecond,
 	}
 }
@@ -184,9 +184,8 @@ func (e *Env) Control(t testing.TB) *rebuild.Control {
 // ControlLoading is Control with rebuild.Config.LoadRows.
 func (e *Env) ControlLoading(t testing.TB, rows int) *rebuild.Control {
 	t.Helper()
-	c, err := rebuild.Open(t.Context(), rebuild.ControlConfig{
-		URL: e.URL, InstallationID: InstallationID, Sources: e.Sources(), Logger: Logger(t),
-		LoadRows: rows,
+	c, err := rebuild.Open(t.Context(), e.URL, InstallationID, rebuild.Config{
+		Sources: e.Sources(), Logger: Logger(t), LoadRows: rows,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ type Config struct {
 	// reach; nil for none.
 	BuildTarget func(seq uint64)
 	// BuildFirst replaces empty read models with ones that are built in bulk
-	// (rebuild.Builder.Install). It returns nil also when another process builds them. Nil means
+	// (rebuild.Control.Install). It returns nil also when another process builds them. Nil means
 	// that the first build applies the events as every later one.
 	BuildFirst func(ctx context.Context) error
 	// LoadFrom is how many events the directory must have for BuildFirst. Defaults to 10,000.

@@ -53,7 +53,7 @@ func TestOnlyTheLatestTermDeletesStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newProjector(t, e.Env, e.store)
-	refused := func(who string, term int64, at projector.Checkpoint) {
+	rejected := func(who string, term int64, at projector.Checkpoint) {
 		t.Helper()
 		if hubs, err := p.DeleteReleased(t.Context(), term); !errors.Is(err, projector.ErrMoved) {
 			t.Errorf("DeleteReleased of %s: got %q, %v, want errMoved", who, hubs, err)
@@ -63,12 +63,12 @@ func TestOnlyTheLatestTermDeletesStates(t *testing.T) {
 			t.Fatalf("hubs with states after %s: %d, want 1", who, got)
 		}
 	}
-	refused("an old term", old, at)
+	rejected("an old term", old, at)
 	control := e.Control(t)
 	if err := control.Stop(t.Context(), []string{schema.Devices}, ""); err != nil {
 		t.Fatal(err)
 	}
-	refused("a stop", term, at)
+	rejected("a stop", term, at)
 	if err := control.Resume(t.Context(), []string{schema.Devices}); err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,8 @@ const (
 // build is one build under way.
 type build struct {
 	cfg Config
+	// report is called with the progress; nil for none.
+	report func(Progress)
 	// purpose is one of the Purpose constants; target is the schema that is built.
 	purpose, target string
 	begun           time.Time
@@ -118,7 +120,9 @@ func (b *build) end(ctx context.Context, outcome error) {
 			"error", err,
 		)
 	}
-	b.cfg.Report(b.progress())
+	if b.report != nil {
+		b.report(b.progress())
+	}
 }
 
 // reportProgress records and reports the progress until ctx ends. If it cannot record the progress,
@@ -143,7 +147,9 @@ func (b *build) reportProgress(ctx context.Context, lost context.CancelCauseFunc
 		}
 		p := b.progress()
 		p.PerSecond = speed.measure(p.Sequence, time.Now())
-		b.cfg.Report(p)
+		if b.report != nil {
+			b.report(p)
+		}
 	}
 }
 

@@ -19,58 +19,70 @@ import (
 // this version has started on it.
 var ErrNoReadModels = errors.New("the database does not have the read models of this program")
 
-// ControlConfig configures a Control.
-type ControlConfig struct {
-	// URL is the database's connection string, in libpq's form. Required.
-	URL string
-	// InstallationID names the installation that the database must belong to. Required.
-	InstallationID string
+// Config configures a Control.
+type Config struct {
+	// Schema has the read models in use. Required by New; Open sets it.
+	Schema string
+	// ConnConfig makes connections that find the tables of Schema. Required by New; Open sets it.
+	ConnConfig *pgx.ConnConfig
 	// Sources are the streams of the read models. Required.
 	projector.Sources
-	// LoadRows is Config.LoadRows.
+	// LoadRows is how many rows a load folds in memory before it writes them. While they are
+	// written, it folds as many again. Defaults to 100,000, some 50 MB.
 	LoadRows int
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 }
 
 // Validate returns an error that names the first invalid field.
-func (c ControlConfig) Validate() error {
+func (c Config) Validate() error {
 	if err := c.Sources.Validate(); err != nil {
-		return fmt.Errorf("control: %w", err)
+		return err
 	}
 	switch {
-	case c.URL == "":
-		return errors.New("control: URL: must not be empty")
-	case c.InstallationID == "":
-		return errors.New("control: InstallationID: must not be empty")
+	case c.Schema == "":
+		return errors.New("rebuild: Schema: must not be empty")
+	case c.ConnConfig == nil:
+		return errors.New("rebuild: ConnConfig: must not be nil")
+	case c.LoadRows < 1:
+		return fmt.Errorf("rebuild: LoadRows: is %d, must be at least 1", c.LoadRows)
 	}
 	return nil
 }
 
-// Control controls the projections and read models of a service. Every method opens connections of
-// its own.
-type Control struct {
-	cfg    ControlConfig
-	schema string
-	dial   *pgx.ConnConfig
-}
+// Control controls the projections and read models of a service, and builds read models beside
+// those in use. Every method opens connections of its own.
+type Control struct{ cfg Config }
 
-// Open connects to the database of a service that has started with this program's read models. It
-// fails with ErrNoReadModels if none has, and with schema.ErrOtherInstallation if the database
-// belongs to another installation.
-func Open(ctx context.Context, cfg ControlConfig) (*Control, error) {
+// New returns a Control.
+func New(cfg Config) (*Control, error) {
+	cfg.LoadRows = cmp.Or(cfg.LoadRows, 100_000)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("read models: %w", err)
 	}
-	c := &Control{cfg: cfg, schema: schema.Name()}
-	pooling, err := schema.PoolConfig(cfg.URL, c.schema)
+	return &Control{cfg}, nil
+}
+
+// Open returns a Control of a service that has started with this program's read models, in the
+// database with a connection string in libpq's form. It fails with ErrNoReadModels if none has, and
+// with schema.ErrOtherInstallation if the database does not belong to the installation.
+func Open(ctx context.Context, url, installation string, cfg Config) (*Control, error) {
+	cfg.Schema = schema.Name()
+	pooling, err := schema.PoolConfig(url, cfg.Schema)
 	if err != nil {
 		return nil, err
 	}
-	c.dial = pooling.ConnConfig
-	c.dial.RuntimeParams["application_name"] = "hubcloud projections"
-	if err := c.withConn(ctx, c.check); err != nil {
+	cfg.ConnConfig = pooling.ConnConfig
+	cfg.ConnConfig.RuntimeParams["application_name"] = "hubcloud projections"
+	c, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	err = c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		return c.check(ctx, conn, installation)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("read models: %w", err)
 	}
 	return c, nil
@@ -78,8 +90,8 @@ func Open(ctx context.Context, cfg ControlConfig) (*Control, error) {
 
 // check makes sure that the database belongs to the installation and has this program's read
 // models.
-func (c *Control) check(ctx context.Context, conn *pgx.Conn) error {
-	if err := schema.CheckSession(ctx, c.dial, conn); err != nil {
+func (c *Control) check(ctx context.Context, conn *pgx.Conn, installation string) error {
+	if err := schema.CheckSession(ctx, c.cfg.ConnConfig, conn); err != nil {
 		return err
 	}
 	queries := query.New(conn)
@@ -90,17 +102,17 @@ func (c *Control) check(ctx context.Context, conn *pgx.Conn) error {
 		return ErrNoReadModels
 	case err != nil:
 		return err
-	case owner != c.cfg.InstallationID:
+	case owner != installation:
 		return fmt.Errorf(
 			"%w: it belongs to %s, and this one is %s", schema.ErrOtherInstallation, owner,
-			c.cfg.InstallationID,
+			installation,
 		)
 	}
-	_, err = queries.SchemaState(ctx, c.schema)
+	_, err = queries.SchemaState(ctx, c.cfg.Schema)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf(
 			"%w (%s): the service is of another version; use its own program", ErrNoReadModels,
-			c.schema,
+			c.cfg.Schema,
 		)
 	}
 	return err
@@ -110,55 +122,18 @@ func (c *Control) check(ctx context.Context, conn *pgx.Conn) error {
 func (c *Control) withConn(
 	ctx context.Context, fn func(ctx context.Context, conn *pgx.Conn) error,
 ) error {
-	return schema.WithConn(ctx, c.dial, func(conn *pgx.Conn) error { return fn(ctx, conn) })
+	return schema.WithConn(
+		ctx, c.cfg.ConnConfig, func(conn *pgx.Conn) error { return fn(ctx, conn) },
+	)
 }
 
 // Status returns the status of every projection, in the order of schema.Names.
 func (c *Control) Status(ctx context.Context) (all []schema.Status, err error) {
 	err = c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		all, err = schema.ReadStatus(ctx, conn, c.schema, c.cfg.Copies(c.cfg.Logger))
+		all, err = schema.ReadStatus(ctx, conn, c.cfg.Schema, c.cfg.Copies(c.cfg.Logger))
 		return err
 	})
 	return all, err
-}
-
-// Rebuild builds the read models again and replaces those in use: see Builder.Rebuild. It
-// calls report with the progress, one call at a time; report may be nil.
-func (c *Control) Rebuild(ctx context.Context, report func(Progress)) error {
-	builder, err := c.builder(report)
-	if err != nil {
-		return err
-	}
-	return builder.Rebuild(ctx)
-}
-
-// Verify compares the read models in use with newly built ones: see Builder.Verify. It calls report
-// with the progress and found with each difference, each one call at a time; report may be nil.
-func (c *Control) Verify(
-	ctx context.Context, report func(Progress),
-	found func(projection string, d Difference) error,
-) ([]Verified, error) {
-	builder, err := c.builder(report)
-	if err != nil {
-		return nil, err
-	}
-	return builder.Verify(ctx, found)
-}
-
-// Building returns the progress of the build under way, in any process; false if there is none.
-func (c *Control) Building(ctx context.Context) (now Progress, ok bool, err error) {
-	builder, err := c.builder(nil)
-	if err != nil {
-		return now, false, err
-	}
-	return builder.Current(ctx)
-}
-
-func (c *Control) builder(report func(Progress)) (*Builder, error) {
-	return New(Config{
-		Schema: c.schema, ConnConfig: c.dial, Sources: c.cfg.Sources, LoadRows: c.cfg.LoadRows,
-		Logger: c.cfg.Logger, Report: report,
-	})
 }
 
 const (

@@ -281,10 +281,7 @@ func TestOpenNeedsReadModels(t *testing.T) {
 	w := projectionstest.New(t)
 	open := func(installation string) error {
 		_, err := rebuild.Open(
-			t.Context(),
-			rebuild.ControlConfig{
-				URL: w.URL, InstallationID: installation, Sources: w.Sources(),
-			},
+			t.Context(), w.URL, installation, rebuild.Config{Sources: w.Sources()},
 		)
 		return err
 	}

@@ -1,6 +1,6 @@
 // Package rebuild has an operator's commands for the read models of a running service, and the
 // builds of read models beside those in use, while reads and writes go on: to replace those in use
-// (Builder.Install, Builder.Rebuild), or to compare with them (Builder.Verify).
+// (Control.Install, Control.Rebuild), or to compare with them (Control.Verify).
 //
 // A Control shows the state of the projections, stops and resumes them, makes one skip an event,
 // rebuilds and verifies the read models, and drops those that are no longer used. Once Control.Stop

@@ -57,7 +57,7 @@ func (c *Control) unused(ctx context.Context, conn *pgx.Conn) ([]Droppable, erro
 	}
 	var unused []Droppable
 	for _, d := range all {
-		if d.Schema == c.schema {
+		if d.Schema == c.cfg.Schema {
 			continue
 		}
 		d.Kind = kindOf(d.Schema)

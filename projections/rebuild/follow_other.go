@@ -14,9 +14,9 @@ import (
 // followPause is the time between two reads of another process's progress.
 const followPause = 500 * time.Millisecond
 
-// Current returns the progress of the build under way, in any process; false if there is none.
-func (b *Builder) Current(ctx context.Context) (now Progress, ok bool, err error) {
-	row, busy, err := b.lastBuild(ctx)
+// Building returns the progress of the build under way, in any process; false if there is none.
+func (c *Control) Building(ctx context.Context) (now Progress, ok bool, err error) {
+	row, busy, err := c.lastBuild(ctx)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return now, false, nil
 	}
@@ -25,12 +25,12 @@ func (b *Builder) Current(ctx context.Context) (now Progress, ok bool, err error
 
 // lastBuild returns the record of the last build beside the schema, and whether a process holds the
 // BuildLock. It fails with pgx.ErrNoRows if there is no record; busy is set even then.
-func (b *Builder) lastBuild(ctx context.Context) (row query.BuildRow, busy bool, err error) {
-	err = schema.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) (err error) {
-		if busy, err = schema.BuildLock(b.cfg.Schema).IsHeld(ctx, conn); err != nil {
+func (c *Control) lastBuild(ctx context.Context) (row query.BuildRow, busy bool, err error) {
+	err = c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		if busy, err = schema.BuildLock(c.cfg.Schema).IsHeld(ctx, conn); err != nil {
 			return err
 		}
-		row, err = query.New(conn).Build(ctx, b.cfg.Schema)
+		row, err = query.New(conn).Build(ctx, c.cfg.Schema)
 		return err
 	})
 	return row, busy, err
@@ -47,11 +47,13 @@ func otherProgress(row query.BuildRow) Progress {
 // followOther waits for the build of another process, and reports its progress. rebuilt means that
 // the other build has replaced the read models; otherwise it had another purpose or was cut off. It
 // fails with ErrFailed if the other build was to replace them and failed.
-func (b *Builder) followOther(ctx context.Context) (rebuilt bool, err error) {
+func (c *Control) followOther(
+	ctx context.Context, report func(Progress),
+) (rebuilt bool, err error) {
 	target := ""
 	var speed speedometer
 	for ; ctx.Err() == nil; schema.Pause(ctx, followPause) {
-		row, busy, err := b.lastBuild(ctx)
+		row, busy, err := c.lastBuild(ctx)
 		missing := errors.Is(err, pgx.ErrNoRows)
 		if err != nil && !missing {
 			return false, err
@@ -78,7 +80,9 @@ func (b *Builder) followOther(ctx context.Context) (rebuilt bool, err error) {
 		}
 		progress := otherProgress(row)
 		progress.PerSecond = speed.measure(progress.Sequence, time.Now())
-		b.cfg.Report(progress)
+		if report != nil {
+			report(progress)
+		}
 	}
 	return false, ctx.Err()
 }

@@ -266,7 +266,7 @@ func TestLockFails(t *testing.T) {
 		AS $$ BEGIN RAISE EXCEPTION 'no locks'; END $$`)
 	dial := s.ConnConfig()
 	dial.RuntimeParams["search_path"] = "failing, pg_catalog, " + s.Schema()
-	builder, err := rebuild.New(rebuild.Config{
+	control, err := rebuild.New(rebuild.Config{
 		Schema: s.Schema(), ConnConfig: dial, Sources: w.Sources(), Logger: projectionstest.Logger(t),
 	})
 	if err != nil {
@@ -274,7 +274,7 @@ func TestLockFails(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := builder.Rebuild(ctx); err == nil || !strings.Contains(err.Error(), "no locks") {
+	if err := control.Rebuild(ctx, nil); err == nil || !strings.Contains(err.Error(), "no locks") {
 		t.Errorf("Rebuild: got %v, want the error of the database", err)
 	}
 }

@@ -116,8 +116,7 @@ func (s *Session) ReadModels(ctx context.Context, url string) (*rebuild.Control,
 	if err != nil {
 		return nil, err
 	}
-	return rebuild.Open(ctx, rebuild.ControlConfig{
-		URL: url, InstallationID: s.Settings.ID,
+	return rebuild.Open(ctx, url, s.Settings.ID, rebuild.Config{
 		Sources: projector.Sources{
 			Directory: s.Log, Presence: s.Buckets.Presence, Journal: journals,
 		},

@@ -1,17 +1,14 @@
 package rebuild
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/projections/internal/query"
-	"hubcloud/projections/projector"
 	"hubcloud/projections/schema"
 )
 
@@ -49,77 +46,20 @@ var (
 	ErrFailed = errors.New("the other process could not build the read models")
 )
 
-// Config configures a Builder.
-type Config struct {
-	// Schema has the read models in use. Required.
-	Schema string
-	// ConnConfig makes connections that find the tables of Schema. Required.
-	ConnConfig *pgx.ConnConfig
-	// Sources are the streams of the read models. Required.
-	projector.Sources
-	// LoadRows is how many rows a load folds in memory before it writes them. While they are
-	// written, it folds as many again. Defaults to 100,000, some 50 MB.
-	LoadRows int
-	// Logger defaults to slog.Default().
-	Logger *slog.Logger
-	// Report is called with the progress of the build twice a second and at its end, one call at a
-	// time; nil means never.
-	Report func(Progress)
-}
-
-// WithDefaults returns a copy with defaults in place of zero values.
-func (c Config) WithDefaults() Config {
-	c.LoadRows = cmp.Or(c.LoadRows, 100_000)
-	c.Logger = cmp.Or(c.Logger, slog.Default())
-	if c.Report == nil {
-		c.Report = func(Progress) {}
-	}
-	return c
-}
-
-// Validate returns an error that names the first invalid field.
-func (c Config) Validate() error {
-	if err := c.Sources.Validate(); err != nil {
-		return fmt.Errorf("rebuild: %w", err)
-	}
-	switch {
-	case c.Schema == "":
-		return errors.New("rebuild: Schema: must not be empty")
-	case c.ConnConfig == nil:
-		return errors.New("rebuild: ConnConfig: must not be nil")
-	case c.LoadRows < 1:
-		return fmt.Errorf("rebuild: LoadRows: is %d, must be at least 1", c.LoadRows)
-	}
-	return nil
-}
-
-// Builder builds read models beside the ones in a schema.
-type Builder struct{ cfg Config }
-
-// New returns a Builder.
-func New(cfg Config) (*Builder, error) {
-	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("build read models: %w", err)
-	}
-	return &Builder{cfg}, nil
-}
-
 // Install builds read models, replaces those in use, which must be empty, and drops these. Last
 // reported states stay empty: the projector builds them then. It
 // returns nil also if another process builds, and fails with a *schema.StoppedError if an event
 // cannot be applied.
-func (b *Builder) Install(ctx context.Context) error {
-	logged := *b
-	logged.cfg.Report = func(p Progress) {
-		b.cfg.Logger.Info(
+func (c *Control) Install(ctx context.Context) error {
+	report := func(p Progress) {
+		c.cfg.Logger.Info(
 			"building the read models", "phase", p.Phase, "sequence", p.Sequence, "head", p.Head,
 			"events_per_second", int(p.PerSecond),
 		)
 	}
 	var replaced string
-	err := logged.withBuild(
-		ctx, PurposeInstall, func(ctx context.Context, build *build) (err error) {
+	err := c.withBuild(
+		ctx, PurposeInstall, report, func(ctx context.Context, build *build) (err error) {
 			replaced, err = build.replace(ctx)
 			return err
 		},
@@ -130,11 +70,11 @@ func (b *Builder) Install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = schema.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) error {
+	err = c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return schema.Drop(ctx, conn, replaced)
 	})
 	if err != nil {
-		b.cfg.Logger.Warn(
+		c.cfg.Logger.Warn(
 			"empty tables not dropped; `hubcloud projections drop` drops them", "schema", replaced,
 			"error", err,
 		)
@@ -142,20 +82,22 @@ func (b *Builder) Install(ctx context.Context) error {
 	return nil
 }
 
-// Rebuild builds read models and replaces those in use, which are kept until they are dropped.
+// Rebuild builds read models and replaces those in use, which are kept until they are dropped. It
+// calls report with the progress twice a second and at the end, one call at a time; report may be
+// nil.
 // While another process builds, Rebuild waits for it, and is done if that was a rebuild too; then
 // it fails with ErrFailed if the other build failed. It fails with a *projections.StoppedError if
 // an event cannot be applied.
-func (b *Builder) Rebuild(ctx context.Context) error {
+func (c *Control) Rebuild(ctx context.Context, report func(Progress)) error {
 	for {
-		err := b.withBuild(ctx, PurposeRebuild, func(ctx context.Context, build *build) error {
+		err := c.withBuild(ctx, PurposeRebuild, report, func(ctx context.Context, build *build) error {
 			_, err := build.replace(ctx)
 			return err
 		})
 		if !errors.Is(err, ErrBusy) {
 			return wrap(err)
 		}
-		rebuilt, err := b.followOther(ctx)
+		rebuilt, err := c.followOther(ctx, report)
 		if err != nil || rebuilt {
 			return wrap(err)
 		}
@@ -164,26 +106,29 @@ func (b *Builder) Rebuild(ctx context.Context) error {
 
 // Verify builds read models and compares those in use with them, both as of the same event: exactly
 // what the projector had committed at one moment, while reads and writes go on. It calls found with
-// each difference, one call at a time. The new read models are dropped afterwards. While another
-// process builds, Verify waits for it first.
+// each difference, one call at a time, and report with the progress as Rebuild does. The new read
+// models are dropped afterwards. While another process builds, Verify waits for it first.
 //
 // Last reported states of hubs that were released or reset, which no organization can see, are left
 // out: they are deleted some time later.
 //
 // The presence bucket has only the newest value of each hub. Hubs whose presence is newer than the
 // moment of the comparison are compared again until their presence no longer changes.
-func (b *Builder) Verify(
-	ctx context.Context, found func(projection string, d Difference) error,
+func (c *Control) Verify(
+	ctx context.Context, report func(Progress),
+	found func(projection string, d Difference) error,
 ) (all []Verified, err error) {
 	for {
-		err := b.withBuild(ctx, PurposeVerify, func(ctx context.Context, build *build) (err error) {
-			all, err = (&verification{build: build, found: found}).run(ctx)
-			return err
-		})
+		err := c.withBuild(
+			ctx, PurposeVerify, report, func(ctx context.Context, build *build) (err error) {
+				all, err = (&verification{build: build, found: found}).run(ctx)
+				return err
+			},
+		)
 		if !errors.Is(err, ErrBusy) {
 			return all, wrap(err)
 		}
-		if _, err := b.followOther(ctx); err != nil && !errors.Is(err, ErrFailed) {
+		if _, err := c.followOther(ctx, report); err != nil && !errors.Is(err, ErrFailed) {
 			return nil, wrap(err)
 		}
 	}
@@ -199,37 +144,39 @@ func wrap(err error) error {
 // withBuild runs fn with a new build, which holds the BuildLock. It fails with ErrBusy if another
 // process holds the lock. Schemas that earlier builds have left are dropped first. fn's context
 // ends when the lock may be lost.
-func (b *Builder) withBuild(
-	ctx context.Context, purpose string, fn func(ctx context.Context, build *build) error,
+func (c *Control) withBuild(
+	ctx context.Context, purpose string, report func(Progress),
+	fn func(ctx context.Context, build *build) error,
 ) error {
-	return schema.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) error {
+	return c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := schema.EndWhenSilent(ctx, conn); err != nil {
 			return err
 		}
-		taken, err := schema.BuildLock(b.cfg.Schema).Try(ctx, conn)
+		taken, err := schema.BuildLock(c.cfg.Schema).Try(ctx, conn)
 		if err != nil {
 			return err
 		}
 		if !taken {
 			return ErrBusy
 		}
-		if err := schema.DropUnfinished(ctx, conn, b.cfg.Schema); err != nil {
+		if err := schema.DropUnfinished(ctx, conn, c.cfg.Schema); err != nil {
 			return err
 		}
-		target := schema.NextName(b.cfg.Schema)
+		target := schema.NextName(c.cfg.Schema)
 		if purpose == PurposeVerify {
-			target = schema.VerifyName(b.cfg.Schema)
+			target = schema.VerifyName(c.cfg.Schema)
 		}
 		err = query.New(conn).BeginBuild(ctx, query.BeginBuildParams{
-			Target: target, Schema: b.cfg.Schema, Purpose: purpose,
+			Target: target, Schema: c.cfg.Schema, Purpose: purpose,
 		})
 		if err != nil {
 			return err
 		}
 		build := &build{
-			cfg: b.cfg, purpose: purpose, target: target, begun: time.Now(), conn: conn,
+			cfg: c.cfg, report: report, purpose: purpose, target: target, begun: time.Now(),
+			conn: conn,
 		}
-		for _, projection := range b.cfg.Copies(b.cfg.Logger) {
+		for _, projection := range c.cfg.Copies(c.cfg.Logger) {
 			if purpose != PurposeInstall || schema.ProjectionOf(projection.Name()) != schema.Devices {
 				build.copies = append(build.copies, &building{Projection: projection})
 			}
