@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"testing"
+	"time"
 
 	"hubcloud/domain"
 )
@@ -10,7 +11,7 @@ import (
 // from other requests, so that a balancer does not lose a replica because of what it forwards.
 func TestProbesAreLimited(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, func(c *Config) { c.Now = func() time.Time { return day } })
 	for n := range probeBurst * 2 {
 		a := s.do("GET", "/healthz", "")
 		if a.StatusCode == 200 {

@@ -66,7 +66,8 @@ func TestMessagesOfAHubAreBounded(t *testing.T) {
 		h.send("events", "broken")
 	}
 	streamstest.Eventually(t, "messages beyond the bound are dropped", func() bool {
-		return r.count("messages_shed_total") >= sent-5000
+		// Some of them by the client of the broker, if this machine is busy.
+		return r.count("messages_shed_total")+r.count("messages_dropped_total") >= sent-5000
 	})
 	if n := r.count("messages_unreadable_total"); n > 5000 {
 		t.Errorf("got %v messages looked at, want at most 5000", n)

@@ -60,6 +60,32 @@ func (s *story) documented(t *testing.T) {
 	t.Error("deploy/docs/metrics.md differs: run the test with -update")
 }
 
+// shares compares the resources that organizations share with their table in deploy/docs/limits.md.
+func (s *story) shares(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "docs", "limits.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## Shares\n")
+	rows := map[string]bool{}
+	for line := range strings.Lines(table) {
+		if name, found := strings.CutPrefix(line, "| `"); found {
+			name, _, _ = strings.Cut(name, "`")
+			rows[name] = true
+		}
+	}
+	for _, metric := range s.after["hubcloud_shares_held_back_total"].GetMetric() {
+		name := metric.GetLabel()[0].GetValue()
+		if !rows[name] {
+			t.Errorf("not in the table of deploy/docs/limits.md: %s", name)
+		}
+		delete(rows, name)
+	}
+	for name := range rows {
+		t.Errorf("wrong in the table of deploy/docs/limits.md: %s", name)
+	}
+}
+
 // metricsTable returns the rows of the table of metrics.
 func metricsTable(metrics harness.Metrics) string {
 	var table strings.Builder

@@ -24,6 +24,7 @@ func TestStory(t *testing.T) {
 	t.Run("metrics", s.metrics)
 	t.Run("lint", s.lint)
 	t.Run("documented", s.documented)
+	t.Run("shares", s.shares)
 	t.Run("profiles", s.profiles)
 	t.Run("health", s.health)
 	t.Run("request ids", s.requestIDs)
