@@ -43,6 +43,14 @@ tar -cf - --exclude='*_test.go' --exclude=testdata --exclude=node_modules --excl
 	deploy/README.md deploy/docs deploy/compose deploy/grafana deploy/haproxy deploy/image deploy/kubernetes deploy/prometheus deploy/systemd \
 	httpapi/openapi.yaml httpapi/docs httpapi/client hubbridge/protocol hubbridge/kit/hub hubbridge/kit/node | tar -xf - -C "$documents"
 chmod -R go=rX,u+rw "$documents"
+
+# Completions and manual pages are what the program itself prints.
+native=${PREBUILT:-$work/native}
+[ -n "${PREBUILT:-}" ] || CGO_ENABLED=0 "$go" build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$native" ./cmd/hubcloud
+mkdir "$documents/man" "$documents/completions"
+"$describe" man "$native" "$VERSION" "$DATE" "$documents/man"
+gzip -n -9 "$documents"/man/*.1
+for shell in bash zsh fish; do "$native" completion $shell >"$documents/completions/hubcloud.$shell"; done
 find "$documents" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
 
 for platform; do

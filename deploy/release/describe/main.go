@@ -1,8 +1,10 @@
-// Command describe prints what a release is made of, as JSON in the formats that tools read:
+// Command describe prints what a release is made of, as JSON in the formats that tools read, and
+// writes manual pages:
 //
 //	describe cyclonedx BINARY VERSION TIME              a bill of materials, CycloneDX 1.6
 //	describe spdx BINARY VERSION TIME                   the same, SPDX 2.3
 //	describe provenance SHA256SUMS VERSION TIME COMMIT  how the files were built, in-toto with SLSA 1
+//	describe man BINARY VERSION TIME FOLDER             a page for each command, from its help
 //
 // The modules are those that the binary itself records. TIME is in RFC 3339.
 package main
@@ -17,7 +19,7 @@ import (
 
 func main() {
 	document, err := describe(os.Args[1:])
-	if err == nil {
+	if err == nil && document != nil {
 		encoder := json.NewEncoder(os.Stdout)
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(document)
@@ -28,9 +30,11 @@ func main() {
 	}
 }
 
-// describe returns the document that the arguments ask for.
+// describe returns the document that the arguments ask for; nil for manual pages.
 func describe(args []string) (any, error) {
 	switch {
+	case len(args) == 5 && args[0] == "man":
+		return nil, writeManPages(args[1], args[2], args[3], args[4])
 	case len(args) == 5 && args[0] == "provenance":
 		sums, err := os.ReadFile(args[1])
 		if err != nil {

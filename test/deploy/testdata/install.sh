@@ -56,6 +56,11 @@ dpkg --install /packages/first.deb
 [ "$(stat -c '%U %a' $data)" = "hubcloud 750" ] || fail "data directory: $(stat -c '%U %a' $data)"
 [ "$(stat -c '%U %a' /etc/hubcloud.env)" = "root 600" ] || fail "hubcloud.env: $(stat -c '%U %a' /etc/hubcloud.env)"
 grep -q "Apache License" /usr/share/doc/hubcloud/copyright || fail "no licences"
+for page in hubcloud hubcloud-serve hubcloud-org-create; do
+	gzip -dc /usr/share/man/man1/$page.1.gz | grep -q 'data.-dir\|Commands:' || fail "manual page $page"
+done
+bash -c '. /usr/share/bash-completion/completions/hubcloud; COMP_WORDS=(hubcloud org cr); COMP_CWORD=2; _hubcloud; [ "${COMPREPLY[*]}" = create ]' ||
+	fail "completion in bash"
 start
 as hubcloud org create --data-dir $data --name Acme --owner-email ann@example.org
 stop
