@@ -64,12 +64,19 @@ func (p *Portal) outcomesOf(
 		})
 	}
 	_ = hubs.Wait() // without its events the outcome of a command stays unknown
+	var judges errgroup.Group
+	judges.SetLimit(concurrentOutcomes)
 	for i, search := range found {
-		if search != nil && search.read {
+		if search == nil || !search.read {
+			continue
+		}
+		judges.Go(func() error {
 			reported[i] = search.reported
 			outcomes[i] = p.judge(ctx, commands[i], search.result(p.Now()), search.reported)
-		}
+			return nil
+		})
 	}
+	_ = judges.Wait() // they return no error
 	return outcomes, reported
 }
 
