@@ -20,7 +20,7 @@ import (
 // attempt runs a projection on one connection, from the checkpoint until an error.
 type attempt[E any] struct {
 	projection *projection[E]
-	writer     *Writer[E]
+	writer     *writer[E]
 	conn       *pgx.Conn
 	queries    *query.Queries
 	// head is the sequence of the stream's last event when the attempt began. The tables are
@@ -36,7 +36,7 @@ type attempt[E any] struct {
 func newAttempt[E any](p *projection[E], conn *pgx.Conn) *attempt[E] {
 	return &attempt[E]{
 		projection: p, conn: conn, queries: query.New(conn),
-		writer: &Writer[E]{
+		writer: &writer[E]{
 			Source: p.source, Conn: conn, Term: p.term, RespectStops: true,
 			NotifyChannel: p.notifyChannel,
 		},

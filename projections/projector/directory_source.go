@@ -38,8 +38,8 @@ const (
 	recent = time.Minute
 )
 
-// DirectorySource is the Source of the projection schema.Directory.
-type DirectorySource struct {
+// directorySource is the Source of the projection schema.Directory.
+type directorySource struct {
 	Log Directory
 	// Presence is the source of the other projection and PresencePosition its checkpoint. If they
 	// are set, Follow waits for that projection before it delivers a newly added hub.
@@ -48,22 +48,22 @@ type DirectorySource struct {
 }
 
 // Name returns schema.Directory.
-func (d *DirectorySource) Name() string { return schema.Directory }
+func (d *directorySource) Name() string { return schema.Directory }
 
 // Head implements Source.
-func (d *DirectorySource) Head(ctx context.Context, seen uint64) (uint64, error) {
+func (d *directorySource) Head(ctx context.Context, seen uint64) (uint64, error) {
 	return d.Log.Head(ctx, seen)
 }
 
 // StoredAt returns when the first event at a sequence or after it was stored, and false if there
 // is none.
-func (d *DirectorySource) StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error) {
+func (d *directorySource) StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error) {
 	event, ok, err := d.Log.At(ctx, seq)
 	return event.StoredAt, ok, err
 }
 
 // Follow implements Source.
-func (d *DirectorySource) Follow(
+func (d *directorySource) Follow(
 	ctx context.Context, at Checkpoint, fn func([]directory.Recorded) error,
 ) error {
 	after := at.Sequence
@@ -90,7 +90,7 @@ func addsHub(batch []directory.Recorded) bool {
 
 // awaitPresence waits until the other projection has caught up, at most presenceTimeout. A hub
 // connects before it is added, so its new owner must find its status and the content of its hello.
-func (d *DirectorySource) awaitPresence(ctx context.Context) {
+func (d *directorySource) awaitPresence(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
 	if head, err := d.Presence.Head(ctx, 0); err == nil {
@@ -99,15 +99,15 @@ func (d *DirectorySource) awaitPresence(ctx context.Context) {
 }
 
 // Header implements Source.
-func (d *DirectorySource) Header(r directory.Recorded) Header {
+func (d *directorySource) Header(r directory.Recorded) Header {
 	return Header{Sequence: r.Seq, Type: r.Event.Type, ID: r.Event.ID, Err: r.Err}
 }
 
 // Permanent implements Source.
-func (d *DirectorySource) Permanent(err error) bool { return IsPermanent(err) }
+func (d *directorySource) Permanent(err error) bool { return IsPermanent(err) }
 
 // Statements implements Source.
-func (d *DirectorySource) Statements(
+func (d *directorySource) Statements(
 	_ context.Context, _ *pgx.Conn, batch []directory.Recorded,
 ) ([]schema.Statement, error) {
 	var changes Changes

@@ -1,7 +1,7 @@
 // Package projector is the engine that applies the streams to the read models: the log of the
 // directory, the presence bucket, and the journals of the hub logs.
 //
-// A Source reads a stream and turns its entries into statements. A Writer commits the entries in
+// A Source reads a stream and turns its entries into statements. A writer commits the entries in
 // order, batch by batch. The Projector runs the sources on the tables in use; package rebuild runs
 // the same sources on tables beside them (Sources.Copies).
 //

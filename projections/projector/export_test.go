@@ -11,6 +11,11 @@ import (
 )
 
 // What tests of the package use.
+type (
+	Writer[E any]   = writer[E]
+	DirectorySource = directorySource
+)
+
 var (
 	TakeOver     = takeOver
 	ErrMoved     = errMoved

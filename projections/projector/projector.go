@@ -17,7 +17,7 @@ import (
 type Projector struct {
 	cfg       Config
 	metrics   *metrics
-	directory *DirectorySource
+	directory *directorySource
 	presence  *PresenceSource
 	devices   []*devicesSource
 	// presenceAt is the checkpoint of the presence projection.
@@ -33,7 +33,7 @@ func New(cfg Config) (*Projector, error) {
 	p := &Projector{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics), presence: &PresenceSource{Bucket: cfg.Presence},
 	}
-	p.directory = &DirectorySource{
+	p.directory = &directorySource{
 		Log: cfg.Directory, Presence: p.presence, PresencePosition: &p.presenceAt,
 	}
 	for number := range cfg.Journal.Groups() {

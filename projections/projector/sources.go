@@ -51,7 +51,7 @@ const copyInterval = 200 * time.Millisecond
 // Copies returns the projections for tables beside those in use, in the order of schema.Names.
 func (s Sources) Copies(logger *slog.Logger) []Projection {
 	all := []Projection{
-		copier[directory.Recorded]{&DirectorySource{Log: s.Directory}},
+		copier[directory.Recorded]{&directorySource{Log: s.Directory}},
 		copier[presenceEntry]{&PresenceSource{Bucket: s.Presence}},
 	}
 	for number := range s.Journal.Groups() {
@@ -86,7 +86,7 @@ func (p copier[E]) Copy(ctx context.Context, conn *pgx.Conn, c Copy) error {
 	if err != nil {
 		return err
 	}
-	w := &Writer[E]{Source: p, Conn: conn, Checkpoint: checkpointOf(row)}
+	w := &writer[E]{Source: p, Conn: conn, Checkpoint: checkpointOf(row)}
 	if w.Skipped, err = c.Skips.Sequences(ctx, p.Name()); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (p copier[E]) Copy(ctx context.Context, conn *pgx.Conn, c Copy) error {
 }
 
 // apply commits a batch, up to the entry at which the copy ends.
-func (p copier[E]) apply(ctx context.Context, w *Writer[E], batch []E, c Copy) error {
+func (p copier[E]) apply(ctx context.Context, w *writer[E], batch []E, c Copy) error {
 	if c.Until == 0 {
 		return w.Apply(ctx, batch)
 	}

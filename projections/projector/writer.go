@@ -20,9 +20,9 @@ var withoutDisk = schema.Statement{
 	SQL: "SET LOCAL synchronous_commit = off",
 }
 
-// Writer writes the entries of a stream into the tables that its connection finds. It is used by
+// writer writes the entries of a stream into the tables that its connection finds. It is used by
 // one goroutine at a time.
-type Writer[E any] struct {
+type writer[E any] struct {
 	Source Source[E]
 	Conn   *pgx.Conn
 	// Checkpoint is the last entry in the tables; Apply moves it.
@@ -41,7 +41,7 @@ type Writer[E any] struct {
 
 // Apply commits the entries of a batch that are after the checkpoint, up to the first that cannot
 // be read or applied. It returns a *schema.StoppedError for that entry.
-func (w *Writer[E]) Apply(ctx context.Context, batch []E) error {
+func (w *writer[E]) Apply(ctx context.Context, batch []E) error {
 	readable, stopped := w.readablePrefix(batch)
 	if len(readable) > 0 {
 		err := w.commit(ctx, readable)
@@ -57,7 +57,7 @@ func (w *Writer[E]) Apply(ctx context.Context, batch []E) error {
 
 // readablePrefix returns the entries after the checkpoint, up to the first that cannot be read and
 // is not skipped, and the error about that entry.
-func (w *Writer[E]) readablePrefix(batch []E) (readable []E, stopped error) {
+func (w *writer[E]) readablePrefix(batch []E) (readable []E, stopped error) {
 	for len(batch) > 0 && w.Source.Header(batch[0]).Sequence <= w.Checkpoint.Sequence {
 		batch = batch[1:]
 	}
@@ -69,7 +69,7 @@ func (w *Writer[E]) readablePrefix(batch []E) (readable []E, stopped error) {
 	return batch, nil
 }
 
-func (w *Writer[E]) stoppedAt(h Header, err error) *schema.StoppedError {
+func (w *writer[E]) stoppedAt(h Header, err error) *schema.StoppedError {
 	return &schema.StoppedError{
 		Projection: w.Source.Name(), Sequence: h.Sequence, Type: h.Type, Err: err,
 	}
@@ -77,7 +77,7 @@ func (w *Writer[E]) stoppedAt(h Header, err error) *schema.StoppedError {
 
 // commitEach commits entry by entry, up to the first that cannot be applied. It returns a
 // *schema.StoppedError for that entry.
-func (w *Writer[E]) commitEach(ctx context.Context, batch []E) error {
+func (w *writer[E]) commitEach(ctx context.Context, batch []E) error {
 	for i, entry := range batch {
 		if err := w.commit(ctx, batch[i:i+1]); w.Source.Permanent(err) {
 			return w.stoppedAt(w.Source.Header(entry), err)
@@ -89,7 +89,7 @@ func (w *Writer[E]) commitEach(ctx context.Context, batch []E) error {
 }
 
 // commit writes a batch and the checkpoint in one transaction.
-func (w *Writer[E]) commit(ctx context.Context, batch []E) error {
+func (w *writer[E]) commit(ctx context.Context, batch []E) error {
 	ctx, cancel := context.WithTimeout(ctx, schema.CommitTimeout)
 	defer cancel()
 	statements, err := w.Source.Statements(ctx, w.Conn, w.withoutSkipped(batch))
@@ -121,7 +121,7 @@ func (w *Writer[E]) commit(ctx context.Context, batch []E) error {
 }
 
 // queueAdvance queues the move of the checkpoint to an entry.
-func (w *Writer[E]) queueAdvance(pipeline *pgx.Batch, to Header) {
+func (w *writer[E]) queueAdvance(pipeline *pgx.Batch, to Header) {
 	pipeline.Queue(
 		advanceCheckpoint, w.Source.Name(), int64(w.Checkpoint.Sequence), int64(to.Sequence), to.ID,
 		w.RespectStops, w.Term,
@@ -137,7 +137,7 @@ func (w *Writer[E]) queueAdvance(pipeline *pgx.Batch, to Header) {
 	})
 }
 
-func (w *Writer[E]) withoutSkipped(batch []E) []E {
+func (w *writer[E]) withoutSkipped(batch []E) []E {
 	if len(w.Skipped) == 0 {
 		return batch
 	}
@@ -152,7 +152,7 @@ func (w *Writer[E]) withoutSkipped(batch []E) []E {
 
 // OtherStream reports whether the entry at the checkpoint is in the batch with another id: the
 // tables were built from another stream. It returns the header of that entry.
-func (w *Writer[E]) OtherStream(batch []E) (Header, bool) {
+func (w *writer[E]) OtherStream(batch []E) (Header, bool) {
 	for _, entry := range batch {
 		h := w.Source.Header(entry)
 		if h.Sequence > w.Checkpoint.Sequence {
