@@ -1,27 +1,25 @@
 package domain
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // ErrUnknownEvent means that this program does not know an event's type or version: a newer program
 // wrote it.
 var ErrUnknownEvent = errors.New("unknown event")
 
-// EventForm is a form in which events are stored: a type, one of the Type… constants, and a version
+// eventForm is a form in which events are stored: a type, one of the Type… constants, and a version
 // of the type's data.
-type EventForm struct {
+type eventForm struct {
 	Type string
 	V    int
 }
 
 // factDecoders has every form in which events were ever written. Entries may be added, but never
 // removed or changed. The map is read-only.
-var factDecoders = map[EventForm]func(json.RawMessage) (Fact, error){
+var factDecoders = map[eventForm]func(json.RawMessage) (Fact, error){
 	{TypeOrgCreated, 1}:            decodeFact[OrgCreated],
 	{TypeOrgRenamed, 1}:            decodeFact[OrgRenamed],
 	{TypeMemberAdded, 1}:           decodeFact[MemberAdded],
@@ -68,22 +66,10 @@ func decodeFact[F Fact](data json.RawMessage) (Fact, error) {
 	return fact, nil
 }
 
-// EventForms returns every form in which events are stored, sorted by type and version.
-func EventForms() []EventForm {
-	forms := make([]EventForm, 0, len(factDecoders))
-	for form := range factDecoders {
-		forms = append(forms, form)
-	}
-	slices.SortFunc(forms, func(a, b EventForm) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.V, b.V))
-	})
-	return forms
-}
-
 // Fact decodes the event's data and ignores unknown fields. It returns ErrUnknownEvent for an
 // unknown type or version.
 func (e Event) Fact() (Fact, error) {
-	decode, ok := factDecoders[EventForm{e.Type, e.V}]
+	decode, ok := factDecoders[eventForm{e.Type, e.V}]
 	if !ok {
 		return nil, fmt.Errorf("%w: %s version %d", ErrUnknownEvent, e.Type, e.V)
 	}
