@@ -41,7 +41,7 @@ documents=$work/documents
 mkdir "$documents"
 tar -cf - --exclude='*_test.go' --exclude=testdata --exclude=node_modules --exclude=dist CHANGELOG.md LICENSE SECURITY.md \
 	deploy/README.md deploy/docs deploy/compose deploy/grafana deploy/haproxy deploy/image deploy/kubernetes deploy/prometheus deploy/systemd \
-	httpapi/openapi.yaml httpapi/docs httpapi/client hubbridge/protocol hubbridge/kit/hub hubbridge/kit/node | tar -xf - -C "$documents"
+	httpapi/openapi.yaml httpapi/docs httpapi/client hubbridge/protocol hubbridge/kit/hub hubbridge/kit/node hubbridge/gateway | tar -xf - -C "$documents"
 chmod -R go=rX,u+rw "$documents"
 
 # Completions and manual pages are what the program itself prints.

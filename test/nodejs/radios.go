@@ -18,7 +18,7 @@ func Radios(t testing.TB) string {
 	must(t, os.Symlink(
 		filepath.Join("..", "..", "node"), filepath.Join(dir, "node_modules", "@hubcloud", "hub"),
 	))
-	for _, source := range []string{"kit/node"} {
+	for _, source := range []string{"kit/node", "gateway/zwave", "gateway/zigbee2mqtt"} {
 		target := filepath.Join(dir, filepath.Base(source))
 		for _, part := range []string{"src", "test", "example"} {
 			from := filepath.Join("..", "..", "hubbridge", source, part)

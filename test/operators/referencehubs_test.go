@@ -18,8 +18,9 @@ import (
 	"hubcloud/test/nodejs"
 )
 
-// TestReferenceHubs: the examples of the hub libraries in Go and Node and the hub in Python pass
-// `hubcloud hub check`, except for the step that fills their queue of events, which takes long.
+// TestReferenceHubs: the examples of the hub libraries in Go and Node, the hub in Python and the
+// gateway for Z-Wave pass `hubcloud hub check`, except for the step that fills their queue of
+// events, which takes long.
 func TestReferenceHubs(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
@@ -44,7 +45,15 @@ func TestReferenceHubs(t *testing.T) {
 	})
 	t.Run("node", func(t *testing.T) {
 		t.Parallel()
-		passesCheck(t, "node", filepath.Join(nodejs.Radios(t), "node/example/hub.mjs"))
+		dir := nodejs.Radios(t)
+		t.Run("library", func(t *testing.T) {
+			t.Parallel()
+			passesCheck(t, "node", filepath.Join(dir, "node/example/hub.mjs"))
+		})
+		t.Run("zwave", func(t *testing.T) {
+			t.Parallel()
+			passesCheck(t, "node", filepath.Join(dir, "zwave/dist/main.js"), "--mock")
+		})
 	})
 }
 

@@ -12,10 +12,10 @@ import (
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	dir := nodejs.Radios(t)
-	for _, name := range []string{"node"} {
+	for _, name := range []string{"node", "zwave", "zigbee2mqtt"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			nodejs.Run(t, nodejs.Command(t, filepath.Join(dir, name), "node", "--test", "test/"))
+			nodejs.Run(t, nodejs.Command(t, filepath.Join(dir, name), "node", "--test", "--test-reporter=tap", "test/"))
 		})
 	}
 }

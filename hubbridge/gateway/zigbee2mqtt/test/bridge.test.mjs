@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Bridge } from "../dist/bridge.js";
+import { mappings, sceneOf } from "../dist/exposes.js";
+import { KINDS, standIn } from "./standin.mjs";
+
+const MINUTE = 60_000;
+
+/** Waits until a condition holds, for a minute at most. */
+async function until(condition, what) {
+  for (const end = Date.now() + MINUTE; !condition();) {
+    assert.ok(Date.now() < end, what);
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = server.address();
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+/** Starts Mosquitto, or skips the test where it is missing. */
+async function mosquitto(t, dir, port) {
+  writeFileSync(join(dir, "mosquitto.conf"), `listener ${port} 127.0.0.1\nallow_anonymous true\n`);
+  const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` };
+  const broker = spawn("mosquitto", ["-c", join(dir, "mosquitto.conf")], { stdio: "ignore", env });
+  const failed = await new Promise((done) => broker.once("error", done).once("spawn", () => done(undefined)));
+  if (failed) return void t.skip("NOT TRIED: mosquitto is missing");
+  const ended = new Promise((done) => broker.once("exit", done));
+  const stop = async () => { broker.kill("SIGKILL"); await ended; };
+  t.after(stop);
+  return stop;
+}
+
+/** Returns the channels of a kind with the values of its message. */
+function channels(kind, message = KINDS[kind][1]) {
+  return Object.fromEntries(mappings(KINDS[kind][0])
+    .map(({ spec, property, report }) => [`${spec.key} ${spec.endpoint}`, report(message[property], message)]));
+}
+
+test("what a device exposes becomes channels", () => {
+  const want = {
+    plug: { "switch 0": true, "power 0": 12.5, "energy 0": 3, "voltage 0": 230, "current 0": 0.05 },
+    two_gang: { "switch 1": true, "switch 2": false },
+    named_gang: { "switch 1": false, "switch 2": true },
+    bulb: { "switch 0": true, "level 0": 99 },
+    color_bulb: { "switch 0": true, "level 0": 50, "color 0": { red: 255, green: 0, blue: 0 } },
+    blind: { "position 0": 99 },
+    radiator: { "heating_setpoint 0": 21, "temperature 0": 20.5, "mode 0": "heat", "operating_state 0": "heating", "local_protection 0": false, "battery 0": 50 },
+    thermostat_f: { "heating_setpoint 0": 21.11, "temperature 0": 69, "mode 0": "off", "operating_state 0": "idle" },
+    fan: { "switch 0": true, "fan_mode 0": "low" },
+    motion: { "motion 0": false, "luminance 0": 40, "battery 0": 90 },
+    leak: { "leak 0": false, "tamper 0": false },
+    climate_sensor: { "temperature 0": 21.3, "humidity 0": 45, "pressure 0": 1010 },
+  };
+  for (const [kind, each] of Object.entries(want)) assert.deepEqual(channels(kind), each, kind);
+  assert.equal(channels("door")["contact 0"], false, "contact true means closed in Zigbee2MQTT");
+  assert.equal(channels("door", { contact: false })["contact 0"], true);
+  assert.equal(channels("lock")["lock 0"], true);
+});
+
+test("a command is what Zigbee2MQTT takes", () => {
+  const command = (kind, key, value) => mappings(KINDS[kind][0]).find(({ spec }) => spec.key === key).command(value);
+  assert.deepEqual(command("bulb", "level", 99), { brightness: 254 });
+  assert.deepEqual(command("blind", "position", 0), { position: 0 });
+  assert.deepEqual(command("thermostat_f", "heating_setpoint", 21), { occupied_heating_setpoint: 70 });
+  assert.deepEqual(command("lock", "lock", false), { state: "UNLOCK" });
+  assert.equal(command("radiator", "mode", "party"), undefined);
+  assert.equal(mappings(KINDS.door[0])[0].spec.writable, false);
+});
+
+test("an action is a scene", () => {
+  assert.deepEqual(sceneOf("single"), { scene: 1, attribute: "pressed" });
+  assert.deepEqual(sceneOf("2_double"), { scene: 2, attribute: "pressed_2" });
+  assert.deepEqual(sceneOf("button_4_hold"), { scene: 4, attribute: "held" });
+  assert.deepEqual(sceneOf("brightness_step_up"), { scene: 1, attribute: "brightness_step_up" });
+  assert.equal(sceneOf(""), undefined);
+});
+
+test("50 devices of 20 kinds: they come, report, obey, go away and leave", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "bridge-")), port = await freePort(), broker = `mqtt://127.0.0.1:${port}`;
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const stopBroker = await mosquitto(t, dir, port);
+  if (!stopBroker) return;
+  const options = { url: "http://127.0.0.1:9", serial: "", secret: "", dir: join(dir, "hub"), broker, firmware: "1", log: () => {}, clockTrusted: () => true };
+  const bridge = await Bridge.open(options);
+  t.after(() => bridge.close());
+  await until(() => bridge.client.connected, "the broker is not reached");
+  const zigbee = await standIn(broker);
+  t.after(() => zigbee.close());
+  const device = (name) => bridge.devices.find((each) => each.name === name);
+  const channel = (name, key) => device(name)?.channels.find((each) => each.key === key);
+  const ask = (method, params = {}) => bridge.hub.answer(method, params);
+  const events = (type) => bridge.hub.store.read(1, 10_000, 1 << 24).map(({ text }) => JSON.parse(text)).filter((each) => each.type === type);
+
+  await until(() => channel("climate_sensor/36", "temperature")?.value === 21.3, "the last devices have not reported");
+  assert.equal(bridge.devices.length, 50);
+  assert.equal(new Set(bridge.devices.map((each) => each.model)).size, 20);
+
+  const command = { command_id: "c1", device_id: device("lock/6").id, key: "lock", endpoint: 0, value: false };
+  assert.equal((await ask("channels.command", command)).result.channel.status, "pending");
+  await until(() => channel("lock/6", "lock").status === "synchronized", "the lock has not obeyed");
+
+  assert.deepEqual(await ask("pairing.open", { setup_code: "12345" }), { result: { status: "open", expires_in: 120 } });
+  await ask("pairing.close");
+  assert.deepEqual(zigbee.told.filter(([name]) => name.endsWith("permit_join")).map(([, { time }]) => time), [120, 0]);
+
+  await zigbee.report(zigbee.devices.find((each) => each.kind === "smoke"), { smoke: true, battery_low: true });
+  await zigbee.publish("button/17", { action: "double" });
+  await until(() => channel("button/17", "scene").value?.attribute === "pressed_2", "no scene");
+  assert.equal(channel("smoke/13", "smoke").value, true);
+  assert.equal(events("channel.observed").filter(({ data }) => data.key === "alarm").length, 1);
+
+  await zigbee.publish("plug/0/availability", { state: "offline" }, true);
+  await until(() => !device("plug/0").available, "the plug is still available");
+  assert.deepEqual(await ask("devices.forget", { device_id: device("plug/0").id }), { result: {} });
+  zigbee.devices.pop();
+  await zigbee.list();
+  await until(() => bridge.devices.length <= 49 && !device("named_gang/42") === false, "the list is not taken");
+
+  await stopBroker();
+  await until(() => !bridge.ready(), "the broker is away");
+  const answer = await ask("channels.command", { ...command, command_id: "c2" });
+  assert.equal(answer.error.type, "hub_unavailable");
+  assert.ok(bridge.devices.length >= 49, "a broker that is away takes no device with it");
+});

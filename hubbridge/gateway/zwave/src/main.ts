@@ -1,0 +1,77 @@
+#!/usr/bin/env node
+import { createInterface } from "node:readline";
+import { parseArgs } from "node:util";
+import { Gateway, serialDriver } from "./gateway.js";
+import { MockNetwork } from "./mock.js";
+
+const USAGE = `Usage: hubcloud-zwave --enroll URL --serial SERIAL --secret=SECRET --dir DIR (--port PORT | --mock)
+
+Connects a Z-Wave network to a Device Hub Cloud.
+
+  --enroll URL      address of the service, such as http://127.0.0.1:8080
+  --serial SERIAL   serial of the hub: hubcloud inventory generate prints one
+  --secret=SECRET   enrolment secret of the hub; also $HUBCLOUD_SECRET
+  --dir DIR         folder for keys, devices and events; back it up
+  --port PORT       the stick, such as /dev/serial/by-id/…, or tcp://HOST:PORT
+  --mock            a network in software in place of a stick
+
+Lines on standard input:
+
+  code DEVICE SLOT CODE LABEL   set a code of a lock
+  code DEVICE SLOT              remove it
+and with --mock:
+  unlock SLOT                   somebody types the code of a slot at the lock
+  smoke on | smoke off          the smoke sensor
+  keypad                        somebody locks at the keypad
+`;
+
+const text = { type: "string" } as const;
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { enroll: text, serial: text, secret: text, dir: text, port: text, mock: { type: "boolean" }, help: { type: "boolean" } },
+  });
+  const { enroll: url, serial, secret = process.env["HUBCLOUD_SECRET"], dir, port, mock } = values;
+  if (values.help || !url || !serial || !secret || !dir || !port === !mock) {
+    (values.help ? process.stdout : process.stderr).write(USAGE);
+    process.exitCode = values.help ? 0 : 2;
+    return;
+  }
+  const log = (line: string): void => console.error(`${new Date().toISOString()} ${line}`);
+  const network = mock ? new MockNetwork(log) : undefined;
+  const gateway = await Gateway.open(
+    { url, serial, secret, dir, firmware: "1.0.0", log }, network?.start ?? serialDriver(port!),
+  );
+  log("the radio is ready");
+  const lines = createInterface({ input: process.stdin });
+  lines.on("line", (line) => void type(gateway, network, line).then(log, (error: Error) => log(error.message)));
+  const stop = (): void => {
+    lines.close();
+    process.stdin.unref?.();
+    void gateway.close().then(() => process.exit(0));
+  };
+  process.once("SIGINT", stop).once("SIGTERM", stop);
+  await gateway.run();
+}
+
+/** Does what a line of standard input says. */
+async function type(gateway: Gateway, network: MockNetwork | undefined, line: string): Promise<string> {
+  const [word, ...rest] = line.trim().split(/\s+/);
+  if (word === "code" && rest.length >= 2) {
+    await gateway.setCode(Number(rest[0]), Number(rest[1]), rest[2], rest.slice(3).join(" ") || `Code ${rest[1]}`);
+  } else if (word === "unlock" && network) {
+    await network.unlockByCode(Number(rest[0]));
+  } else if (word === "smoke" && network) {
+    await network.smoke(rest[0] === "on");
+  } else if (word === "keypad" && network) {
+    await network.keypad();
+  } else {
+    return `not understood: ${line}`;
+  }
+  return "done";
+}
+
+main().catch((error: Error) => {
+  console.error(error.message);
+  process.exit(1);
+});
