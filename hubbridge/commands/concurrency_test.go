@@ -176,9 +176,10 @@ func TestHolderHangs(t *testing.T) {
 	go func() { first <- p.sent(cloud.command("k")) }()
 	streamstest.Eventually(t, "the key is reserved", func() bool { return cloud.reserved() == 1 })
 
+	waits := cloud.replica("r2")
 	impatient, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := cloud.replica("r2").Send(impatient, origin(), cloud.command("k"))
+	_, err := waits.Send(impatient, origin(), cloud.command("k"))
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("before the holder's deadline: got %v, want %v", err, context.DeadlineExceeded)
 	}

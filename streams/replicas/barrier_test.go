@@ -128,12 +128,16 @@ func TestBarrierIgnoresStoppedReplica(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("Serve: %v; want %v", err, context.Canceled)
 	}
-	start := time.Now()
-	if err := barrier.Wait(t.Context(), 99); err != nil {
-		t.Fatal(err)
+	fastest := time.Hour
+	for range 5 { // a busy machine can make one try slow
+		start := time.Now()
+		if err := barrier.Wait(t.Context(), 99); err != nil {
+			t.Fatal(err)
+		}
+		fastest = min(fastest, time.Since(start))
 	}
-	if took := time.Since(start); took > 500*time.Millisecond {
-		t.Errorf("Wait took %v for a stopped replica; want less than 500ms", took)
+	if fastest > 500*time.Millisecond {
+		t.Errorf("Wait took %v for a stopped replica; want less than 500ms", fastest)
 	}
 }
 
@@ -171,21 +175,38 @@ func TestBarrierWaitsForReconnectingReplica(t *testing.T) {
 	broker := streamstest.New(t)
 	barrier := newWaiter(t, broker)
 	r := startReplica(t, broker, "a")
-	if err := r.conns.Cloud.ForceReconnect(); err != nil {
-		t.Fatal(err)
-	}
 	done := make(chan error, 1)
-	go func() { done <- barrier.Wait(t.Context(), 5) }()
-	select {
-	case err := <-done:
-		t.Fatalf("Wait returned %v before the replica applied the event", err)
-	case <-time.After(2 * time.Second):
+	waits := func() bool {
+		if err := r.conns.Cloud.ForceReconnect(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		go func() { done <- barrier.Wait(t.Context(), 5) }()
+		select {
+		case err := <-done:
+			if took := time.Since(began); err != nil || took < silence {
+				t.Fatalf("Wait returned %v after %v, before the replica applied the event", err, took)
+			}
+			return false
+		case <-time.After(2 * time.Second):
+			return true
+		}
+	}
+	// A busy machine can take longer to reconnect than a replica may be silent.
+	for tries := 1; !waits(); tries++ {
+		if tries == 5 {
+			t.Fatal("Wait returned five times before the replica applied the event")
+		}
+		streamstest.Eventually(t, "the replica is back", r.conns.Cloud.IsConnected)
 	}
 	r.apply(5)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
+
+// silence is how long a replica may leave requests without a reply before Wait counts it as gone.
+const silence = 1200 * time.Millisecond
 
 // The replica with the broker inside counted as gone when it had no processor for a second: a key
 // was said to be revoked that it still accepted.

@@ -389,7 +389,7 @@ func TestEnrolment(t *testing.T) {
 			begun = time.Now()
 			h.Restart()
 			c.connected(t, h)
-			if took, n := time.Since(begun), c.enrolments.Load(); n != 3 || took >= 4*time.Second {
+			if took, n := time.Since(begun), c.enrolments.Load(); n != 3 || took >= 7*time.Second {
 				t.Errorf("%d enrolments, connected after %v", n, took)
 			}
 		},
