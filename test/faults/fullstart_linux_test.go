@@ -61,7 +61,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 					"after SIGTERM: got exit code %d after %v", s.ExitCode(), time.Since(began),
 				)
 			}
-			s.Args = []string{"--start-timeout", "30s"}
+			s.Args = []string{"--start-timeout", "2m"}
 			s.Launch()
 			waits()
 			if _, err := os.Stat(
@@ -95,7 +95,7 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	empty := streamstest.FillDisk(t, dir)
 	s := harness.Joining(t, harness.Place{}, streamstest.FreeAddress(t), streamstest.FreeAddress(t))
 	s.Dir = dir
-	s.Args = []string{"--mqtt", s.MQTT, "--nats", s.NATS, "--start-timeout", "30s"}
+	s.Args = []string{"--mqtt", s.MQTT, "--nats", s.NATS, "--start-timeout", "2m"}
 	s.Launch()
 	streamstest.Eventually(t, "the start waits",
 		func() bool { return strings.Contains(s.Log(), "waiting: the disk is full") },
