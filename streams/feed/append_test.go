@@ -3,7 +3,6 @@ package feed
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -286,47 +285,5 @@ func TestAppendWithUnknownOutcome(t *testing.T) {
 	got := numbers(t, f.page(hubA, "", 100).Events)
 	if !slices.Equal(got, upTo(1, len(got))) {
 		t.Errorf("the log has events %v, want 1 to %d", got, len(got))
-	}
-}
-
-// A copy of the stream that was cut off from the others lacks the newest events. They come from the
-// journal, over more records than one answer of it has.
-func TestLastEventsBehind(t *testing.T) {
-	t.Parallel()
-	f := start(t, Config{})
-	link := record(hubA, domain.NewEpochID(0xa), 1)
-	link.Kind = journal.KindCloudEvent
-	last := uint64(0)
-	for n := range 600 {
-		r := record(hubA, domain.NewEpochID(0xa), n)
-		if n == 10 || n == 300 {
-			r = link
-		}
-		var err error
-		if last, err = f.Append(t.Context(), hubA, last, []journal.Record{r}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := f.lastEvents(t.Context(), hubA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, seen := range []uint64{0, 9, 11, 299, 301, 599, 600} {
-		got := map[string]LastEvent{}
-		if seen > 0 {
-			got[streams.HubEventSubject(hubA)] = LastEvent{Seq: seen}
-		}
-		if seen >= 301 {
-			got[streams.CloudEventSubject(hubA)] = want[streams.CloudEventSubject(hubA)]
-		}
-		if seen == 600 {
-			got = maps.Clone(want)
-		}
-		if err := f.addJournaled(t.Context(), hubA, got, last); err != nil {
-			t.Fatal(err)
-		}
-		if !maps.Equal(got, want) {
-			t.Errorf("after sequence %d: last events are %v, want %v", seen, got, want)
-		}
 	}
 }

@@ -79,5 +79,6 @@ func storedRecord(r *journal.Record) stored {
 	return stored{
 		seq: r.Seq, data: r.Payload, event: r.Kind.IsEvent(), state: r.Kind == journal.KindState,
 		at: r.Time, events: r.Events, number: r.Through, epoch: r.EpochID, org: r.OrgID,
+		ownLog: r.OwnLog, connection: r.Connection,
 	}
 }

@@ -39,8 +39,8 @@ type Logs struct {
 	rings   RingBudget
 	// observer gets the events of all logs; nil for none.
 	observer atomic.Pointer[Observer]
-	// silent has the hubs whose streams did not answer a moment ago.
-	silent silences
+	// unresponsive has the hubs whose streams did not answer a moment ago.
+	unresponsive unresponsive
 
 	// ctx is the context of the goroutines started by work, canceled by Close. It is a field
 	// because the callers whose requests start these goroutines do not wait for them: no caller's

@@ -18,42 +18,42 @@ const (
 	viewPatience = time.Second
 	// silentFor is how long a stream that did not answer within viewPatience is not asked again.
 	silentFor = 5 * time.Second
-	// maxSilent is the number of remembered streams from which on those are forgotten that may be
-	// asked again.
+	// maxSilent is how many streams are remembered before the ones that may be asked again are
+	// forgotten.
 	maxSilent = 1024
 )
 
 // errSilent reports that a hub's stream did not answer a moment ago.
 var errSilent = fmt.Errorf("%w: the stream did not answer a moment ago", jsapi.ErrNoLeader)
 
-// silences holds the streams that timed out, and until when they are skipped. Otherwise each read
-// of a log whose server is stopped or cut off would wait for it again.
-type silences struct {
+// unresponsive holds the streams that timed out, and until when they are skipped. Otherwise each
+// read of a log whose server is stopped or cut off would wait for it again.
+type unresponsive struct {
 	mu    sync.Mutex
 	until map[domain.HubID]time.Time
 }
 
-func (s *silences) has(hub domain.HubID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Now().Before(s.until[hub])
+func (u *unresponsive) has(hub domain.HubID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return time.Now().Before(u.until[hub])
 }
 
-func (s *silences) add(hub domain.HubID) {
+func (u *unresponsive) add(hub domain.HubID) {
 	now := time.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.until == nil {
-		s.until = map[domain.HubID]time.Time{}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.until == nil {
+		u.until = map[domain.HubID]time.Time{}
 	}
-	if len(s.until) >= maxSilent {
-		for other, until := range s.until {
+	if len(u.until) >= maxSilent {
+		for other, until := range u.until {
 			if until.Before(now) {
-				delete(s.until, other)
+				delete(u.until, other)
 			}
 		}
 	}
-	s.until[hub] = now.Add(silentFor)
+	u.until[hub] = now.Add(silentFor)
 }
 
 // askStream calls try, which asks a hub's stream for what the journal can have too. The context of
@@ -62,14 +62,14 @@ func (s *silences) add(hub domain.HubID) {
 func (l *Logs) askStream(
 	ctx context.Context, hub domain.HubID, try func(ctx context.Context) error,
 ) error {
-	if l.silent.has(hub) {
+	if l.unresponsive.has(hub) {
 		return errSilent
 	}
 	trying, cancel := context.WithTimeout(ctx, viewPatience)
 	defer cancel()
 	err := try(trying)
 	if err != nil && trying.Err() != nil && ctx.Err() == nil {
-		l.silent.add(hub)
+		l.unresponsive.add(hub)
 		l.metrics.silent.Inc()
 	}
 	return err

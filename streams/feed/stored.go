@@ -27,6 +27,8 @@ type stored struct {
 	// epoch and org are an event's or a state's; org may be empty.
 	epoch domain.EpochID
 	org   string
+	// ownLog and connection are an event's, as they were appended.
+	ownLog, connection string
 }
 
 // parseStored reads the headers of a message.
@@ -53,6 +55,8 @@ func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err err
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
 	m.org = jsapi.Field(header, views.HeaderOrg)
+	m.ownLog = jsapi.Field(header, views.HeaderOwnLog)
+	m.connection = jsapi.Field(header, views.HeaderConnection)
 	if m.epoch, err = domain.ParseEpochID(jsapi.Field(header, views.HeaderEpoch)); err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}

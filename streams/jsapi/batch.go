@@ -28,9 +28,6 @@ type BatchRequest struct {
 	Since time.Time
 	// Filter selects messages by subject. Defaults to all.
 	Filter string
-	// LastOf, unless it is empty, takes the place of From, Since and Filter: the messages wanted
-	// are the last ones of each of these subjects, as one replica has them at one time.
-	LastOf []string
 	// Messages is the most messages wanted, from 1 to the size of the getter.
 	Messages int
 	// Bytes is about how many bytes the batch may have: it ends with the first message that brings
@@ -45,13 +42,9 @@ type BatchRequest struct {
 // body encodes the request. It is written by hand: it is sent for every read of a hub's history.
 func (r BatchRequest) body() []byte {
 	b := make([]byte, 0, 128)
-	switch {
-	case len(r.LastOf) > 0:
-		subjects, _ := json.Marshal(r.LastOf) // strings are always encoded
-		b = append(append(b, `{"multi_last":`...), subjects...)
-	case r.Since.IsZero():
+	if r.Since.IsZero() {
 		b = strconv.AppendUint(append(b, `{"seq":`...), max(r.From, 1), 10)
-	default:
+	} else {
 		b = r.Since.UTC().AppendFormat(append(b, `{"start_time":"`...), time.RFC3339Nano)
 		b = append(b, '"')
 	}
