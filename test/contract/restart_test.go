@@ -45,7 +45,8 @@ func killed(t *testing.T, c *harness.Target) {
 		for i := range retries {
 			retrying.Go(func() {
 				client := tenant.For(t).Client
-				streamstest.Poll(time.Minute, func() bool {
+				// The service has 90 s to start again.
+				streamstest.Poll(3*time.Minute, func() bool {
 					sent.Add(1)
 					answer, err := client.Do(http.MethodPost, path, unlock, keyHeader, key)
 					// "retry on network errors, 429, 502, 503, 504".
