@@ -18,7 +18,7 @@ type Tenant struct {
 }
 
 // readModelsPatience is how long NewTenant waits for read models. Some tests have stopped them.
-const readModelsPatience = 5 * time.Second
+const readModelsPatience = 15 * time.Second
 
 // NewTenant creates an organization on the service. It waits for a moment until the read models of
 // a new installation are built: lists are answered 503 until then.
