@@ -22,6 +22,9 @@ LINT_GC   := 400
 # ATONCE is how many packages `make test` builds and tests at a time. `make test-rest` takes three: its
 # suites run many tests side by side themselves, some within times that the product promises.
 ATONCE    ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# RETRIES is how often a test that failed is repeated by itself, with both results printed. None: a test
+# that passes only now and then is a defect. `.ci/run` allows one, so that nobody's change waits for it.
+RETRIES   ?= 0
 # TOOL is the path of a tool that test/tools/go.mod pins. -modfile and go.work exclude each other.
 TOOL       = $$(GOWORK=off $(GO) tool -modfile=test/tools/go.mod -n $(1))
 
@@ -47,7 +50,7 @@ deps: ## Install PostgreSQL if it is missing, or print what to install
 # `make lint` vets. Tests wait more than they compute, so more packages run than there are processors.
 TEST = HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid $(TESTED))" \
 	$(call TOOL,gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped \
-	-- $(QUICK) -vet=off -timeout 30m $(2) $(1)
+	--rerun-fails=$(RETRIES) --rerun-fails-max-failures 5 --packages "$(1)" -- $(QUICK) -vet=off -timeout 30m $(2)
 
 .PHONY: test
 test: tested ## Test all packages, the API contract at the built binary with hubs over real MQTT and TLS, a kill, a browser
