@@ -72,7 +72,7 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 				continue // a stream whose servers are away is listed without its state
 			}
 			listed[string(hub)] = true
-			if s.auditOne(hub, &page[i].State, began) {
+			if s.auditOne(ctx, hub, &page[i], began) {
 				back = append(back, hub)
 			}
 		}
@@ -92,7 +92,7 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 	}
 	for hub := range s.group.cfg.Journal.Tips(s.group.number) {
 		if s.group.shardOf(hub) == s && !listed[string(hub)] {
-			s.auditOne(hub, nil, began)
+			s.auditOne(ctx, hub, nil, began)
 		}
 	}
 	for _, hub := range back {
@@ -105,15 +105,25 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 	return true
 }
 
-// auditOne leaves a view to a repair if its stream does not look like the journal's log. The state
-// is nil without a stream. A repair looks again, so it is harmless for a complete view. The state
-// was requested at asked or later. back reports that the stream's server was away.
+// auditOne leaves a view to a repair if its stream does not look like the journal's log. info is
+// nil without a stream. A repair looks again, so it is harmless for a complete view. The state was
+// requested at asked or later. back reports that the stream's server was away.
 func (s *shard) auditOne(
-	hub domain.HubID, state *jetstream.StreamState, asked time.Time,
+	ctx context.Context, hub domain.HubID, info *jetstream.StreamInfo, asked time.Time,
 ) (back bool) {
 	tip, ok := s.group.cfg.Journal.Tip(hub)
 	if !ok {
 		return false
+	}
+	var state *jetstream.StreamState
+	released := false
+	if info != nil {
+		state = &info.State
+		if state.Msgs > 0 {
+			var err error
+			released, err = s.group.cfg.IsReleased(ctx, hub)
+			released = released && err == nil
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,15 +134,15 @@ func (s *shard) auditOne(
 	}
 	switch {
 	case v == nil || !v.current && !v.repairing:
-		if state == nil || state.LastSeq != tip.Seq || state.NumDeleted > 0 ||
-			lacksFront(state, tip.Time, s.group.cfg.Now(), s.group.cfg.Retention) {
+		if released || state == nil || state.LastSeq != tip.Seq || state.NumDeleted > 0 ||
+			lacksFront(info, tip.Time, s.group.cfg.Now(), s.group.cfg.Retention) {
 			s.view(hub).fallBehind()
 		}
 	case v.current:
 		// An end that became known after the request may be missing in the state.
 		known := v.endSince.Before(asked)
 		switch {
-		case state != nil && state.NumDeleted > 0,
+		case released, state != nil && state.NumDeleted > 0,
 			known && (state == nil || state.LastSeq < v.end):
 			v.setBehind(true)
 			v.fallBehind()

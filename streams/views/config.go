@@ -40,6 +40,9 @@ type Config struct {
 	LostEnd func(ctx context.Context, hub domain.HubID, kept uint64) (
 		ended domain.EpochID, err error,
 	)
+	// IsReleased reports whether no organization has a hub any more. Nobody may read what such a hub
+	// has recorded, so its view is emptied. Defaults to a function that reports false.
+	IsReleased func(ctx context.Context, hub domain.HubID) (bool, error)
 	// HasSubscribers reports whether anybody subscribes to a subject of the feed in an account.
 	// Records that nobody would get are not published. Nil publishes all: it is for a broker in
 	// another process, which cannot be asked.
@@ -78,6 +81,9 @@ func (c Config) WithDefaults() Config {
 		c.LostEnd = func(context.Context, domain.HubID, uint64) (domain.EpochID, error) {
 			return domain.EpochID{}, nil
 		}
+	}
+	if c.IsReleased == nil {
+		c.IsReleased = func(context.Context, domain.HubID) (bool, error) { return false, nil }
 	}
 	if c.ServerStarted == nil {
 		c.ServerStarted = func() time.Time { return time.Time{} }

@@ -34,7 +34,8 @@
 // to make it current. A stream that is missing, has a gap, lacks messages at its front or has
 // another message than the journal is deleted and created anew, with the same sequences (FirstSeq).
 // Then what is missing at the end is appended from the journal. Rewritten messages have the
-// lifetime that is left of the retention. Records that arrive meanwhile are kept in memory, at most
+// lifetime that is left of the retention. The view of a hub that was released from its organization
+// is created anew after the end of the log, without messages: nobody may read them. Records that arrive meanwhile are kept in memory, at most
 // 256 a view. A repair that fails is tried again after 1 s, later up to a minute, until it
 // succeeds.
 //

@@ -14,17 +14,18 @@ func IsIntact(
 ) bool {
 	rewritten := info.Config.FirstSeq > 0 && now.Sub(info.Created) < retention
 	return info.State.LastSeq > 0 && info.State.NumDeleted == 0 &&
-		(rewritten || !lacksFront(&info.State, last, now, retention))
+		(rewritten || !lacksFront(info, last, now, retention))
 }
 
 // lacksFront reports whether messages at the front of a stream may have been lost rather than have
-// expired. last is the time of the log's last record.
+// expired. last is the time of the log's last record. A view that was written again begins with the
+// first record that was to be kept then.
 func lacksFront(
-	state *jetstream.StreamState, last, now time.Time, retention time.Duration,
+	info *jetstream.StreamInfo, last, now time.Time, retention time.Duration,
 ) bool {
-	expiring := now.Add(time.Minute - retention)
+	state, expiring := &info.State, now.Add(time.Minute-retention)
 	switch {
-	case state.FirstSeq <= 1:
+	case state.FirstSeq <= max(1, info.Config.FirstSeq):
 		return false
 	case state.Msgs == 0:
 		return last.After(expiring)

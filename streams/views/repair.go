@@ -133,6 +133,9 @@ type repair struct {
 	base time.Time
 	// suspect is the view's.
 	suspect uint64
+	// releasedTo is where the log of a released hub ended when it was looked at: nothing up to there
+	// is kept. It is 0 for other hubs.
+	releasedTo uint64
 	// isNew reports that the first record of the log waits in memory.
 	isNew bool
 	// ttlAllowed is set once the stream is known to accept messages with a lifetime.
@@ -177,6 +180,7 @@ func (r *repair) reset(ctx context.Context, damage string) (end uint64, err erro
 	if err != nil {
 		return 0, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
+	first = max(first, r.releasedTo+1)
 	cfg.Logger.Info(
 		"hub log written again from the journal", "hub_id", hub, "reason", damage, "first", first,
 		"last", last,
@@ -217,19 +221,32 @@ func (r *repair) inspect(ctx context.Context) (end uint64, damage string, err er
 	case r.group.isTooLong(r.view.hub, info.State.LastSeq):
 		return 0, "longer than the journal", r.group.cut(ctx, r.api, r.view.hub)
 	}
-	for _, check := range []func(context.Context, jetstream.StreamState) (string, error){
-		r.checkMiddle, r.checkFront, r.checkEnd,
+	for _, check := range []func(context.Context, *jetstream.StreamInfo) (string, error){
+		r.checkReleased, r.checkMiddle, r.checkFront, r.checkEnd,
 	} {
-		if damage, err = check(ctx, info.State); damage != "" || err != nil {
+		if damage, err = check(ctx, info); damage != "" || err != nil {
 			return 0, damage, err
 		}
 	}
 	return info.State.LastSeq, "", nil
 }
 
+// checkReleased looks for messages of a hub that was released.
+func (r *repair) checkReleased(
+	ctx context.Context, info *jetstream.StreamInfo,
+) (string, error) {
+	end := r.tip().Seq // first: what the next organization's hub records is kept
+	released, err := r.group.cfg.IsReleased(ctx, r.view.hub)
+	if err != nil || !released || info.State.Msgs == 0 {
+		return "", err
+	}
+	r.releasedTo = end
+	return "released", nil
+}
+
 // checkMiddle looks for messages that are missing between others.
-func (r *repair) checkMiddle(ctx context.Context, state jetstream.StreamState) (string, error) {
-	if state.NumDeleted == 0 {
+func (r *repair) checkMiddle(ctx context.Context, info *jetstream.StreamInfo) (string, error) {
+	if info.State.NumDeleted == 0 {
 		return "", nil
 	}
 	deleted, err := r.api.Deleted(ctx, streams.HubStream(r.view.hub))
@@ -244,11 +261,11 @@ func (r *repair) checkMiddle(ctx context.Context, state jetstream.StreamState) (
 }
 
 // checkFront looks for messages that are missing before the first.
-func (r *repair) checkFront(ctx context.Context, state jetstream.StreamState) (string, error) {
-	if !lacksFront(&state, r.base, r.base, r.group.cfg.Retention) {
+func (r *repair) checkFront(ctx context.Context, info *jetstream.StreamInfo) (string, error) {
+	if !lacksFront(info, r.base, r.base, r.group.cfg.Retention) {
 		return "", nil
 	}
-	lost, err := r.lost(ctx, state.FirstSeq-1)
+	lost, err := r.lost(ctx, info.State.FirstSeq-1)
 	if !lost {
 		return "", err
 	}
@@ -269,7 +286,8 @@ func (r *repair) lost(ctx context.Context, seq uint64) (bool, error) {
 }
 
 // checkEnd compares the last message of the stream with the journal, and those that are suspect.
-func (r *repair) checkEnd(ctx context.Context, state jetstream.StreamState) (string, error) {
+func (r *repair) checkEnd(ctx context.Context, info *jetstream.StreamInfo) (string, error) {
+	state := &info.State
 	last := state.LastSeq
 	seq := last
 	if r.suspect > 0 {

@@ -83,6 +83,19 @@ func (v *Views) Begin(ctx context.Context, hub domain.HubID) (ended domain.Epoch
 	return v.ended[hub], nil
 }
 
+// Released empties the view of a hub that IsReleased reports. It must be called in each process: the
+// one that writes the view does it, or the next one, which finds it at its start.
+func (v *Views) Released(hub domain.HubID) {
+	g := v.groups[v.cfg.Journal.GroupOfHub(hub)].Load()
+	if g == nil {
+		return
+	}
+	s := g.shardOf(hub)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view(hub).fallBehind()
+}
+
 // askOnce is the policy for a request without which an append can go on.
 var askOnce = jsapi.Retry{
 	Total: time.Second, Try: time.Second, If: func(error) bool { return false },

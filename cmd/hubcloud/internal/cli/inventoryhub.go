@@ -111,8 +111,8 @@ type inventoryReleaseCommand struct{ hubFlags }
 // Help returns the long help text.
 func (*inventoryReleaseCommand) Help() string {
 	return `Removes the hub from its organization: it disappears from the organization's lists, its event streams end, and the names and rooms of its
-devices are deleted. An organization that adds the hub later sees none of its former events. The hub keeps its certificate and its secret;
-its connection is cut once, so that it connects again. A hub without an organization is left unchanged.`
+devices are deleted. An organization that adds the hub later sees none of its former events; its event log is emptied at once. The hub keeps its
+certificate and its secret; its connection is cut once, so that it connects again. A hub without an organization is left unchanged.`
 }
 
 // Run releases the hub.

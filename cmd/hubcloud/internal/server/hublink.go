@@ -97,7 +97,10 @@ func (s *hubLink) startHubLogs(ctx context.Context) (err error) {
 		return err
 	}
 	s.atStop(closeFeeds, s.orgFeed.Close)
-	s.access.OnRelease(s.hubLogs.Released)
+	s.access.OnRelease(func(hub domain.HubID) {
+		s.hubLogs.Released(hub)
+		s.views.Released(hub)
+	})
 	s.run(stopLoops, "journals", s.journals.Run)
 	s.run(stopLoops, "hub logs", s.hubLogs.Run)
 	s.run(stopLoops, "organization feeds", s.orgFeed.Run)
@@ -114,7 +117,7 @@ func (s *hubLink) startJournals(ctx context.Context) (err error) {
 	}
 	viewsCfg := views.Config{
 		Conns: s.conns, Retention: s.cfg.EventRetention, ServerStarted: s.reach.ServerStarted,
-		LostEnd: s.beginLostLog, Logger: s.logger, Metrics: s.registry,
+		LostEnd: s.beginLostLog, IsReleased: s.isReleased, Logger: s.logger, Metrics: s.registry,
 	}
 	if s.broker != nil {
 		cfg.SyncFolders, viewsCfg.HasSubscribers = s.broker.SyncFolders, s.broker.HasSubscribers
@@ -166,6 +169,16 @@ func (s *hubLink) beginLostLog(
 		return ended, err
 	}
 	return ended, s.access.Refresh(ctx)
+}
+
+// isReleased reports whether no organization has a hub. It asks the directory's log: the index of
+// this replica lacks hubs until it is loaded.
+func (s *hubLink) isReleased(ctx context.Context, hub domain.HubID) (bool, error) {
+	if s.orgOf(hub) != "" {
+		return false, nil
+	}
+	state, _, err := s.directory.Hub(ctx, hub)
+	return err == nil && state.Registered && state.OrgID == "", err
 }
 
 // startCaller creates what sends requests to hubs, for the API and for the bridge.
