@@ -212,22 +212,23 @@ func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool) er
 	}
 	defer stopAnswers()
 	logger := b.cfg.Logger.With("shard", shard)
-	var ingestShard *ingest.Shard
-	watcher := presence.NewWatcher(b.conns.Sys, shard, len(b.conns.Shards), b.view,
-		func(hub domain.HubID, o presence.Observation) { ingestShard.Observe(hub, o) },
+	served := ingest.NewShard(b.shardConfig(shard, acks, held, logger))
+	watcher := presence.NewWatcher(b.conns.Sys, shard, len(b.conns.Shards), b.view, served.Observe,
 		b.cfg.RoutesChanged, logger)
-	ingestShard = ingest.NewShard(b.shardConfig(shard, watcher, acks, held, logger))
 	b.mu.Lock()
-	b.serving[shard] = ingestShard
+	b.serving[shard] = served
 	b.mu.Unlock()
 	defer b.stopServing(shard)
-	return runParts(ctx, shard, func() { b.partReady(shard) }, ingestShard.Run, watcher.Run)
+	// A check that is requested after the watcher has ended is left to the shard's next holder.
+	serve := func(ctx context.Context, ready func()) error {
+		return served.Run(ctx, watcher.Check, ready)
+	}
+	return runParts(ctx, shard, func() { b.partReady(shard) }, serve, watcher.Run)
 }
 
 // shardConfig returns the configuration of a served shard.
 func (b *Bridge) shardConfig(
-	shard int, watcher *presence.Watcher, acks *streams.FencedConn, held func() bool,
-	logger *slog.Logger,
+	shard int, acks *streams.FencedConn, held func() bool, logger *slog.Logger,
 ) ingest.Config {
 	return ingest.Config{
 		Logs:        b.logs,
@@ -238,16 +239,14 @@ func (b *Bridge) shardConfig(
 		Conn:        b.conns.Shards[shard],
 		Acks:        acks,
 		LeaseHeld:   held,
-		// A check that is requested after the watcher has ended is left to the shard's next holder.
-		CheckPresence: watcher.Check,
-		Admit:         b.cfg.Admit,
-		Budget:        b.cfg.Budget,
-		Retention:     b.cfg.Retention,
-		Now:           b.cfg.Now,
-		Logger:        logger,
-		Metrics:       b.metrics,
-		Faults:        b.faults,
-		Tracer:        b.cfg.Tracer,
+		Admit:       b.cfg.Admit,
+		Budget:      b.cfg.Budget,
+		Retention:   b.cfg.Retention,
+		Now:         b.cfg.Now,
+		Logger:      logger,
+		Metrics:     b.metrics,
+		Faults:      b.faults,
+		Tracer:      b.cfg.Tracer,
 	}
 }
 

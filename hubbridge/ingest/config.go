@@ -82,9 +82,6 @@ type Config struct {
 	// anything that a hub sent is stored; after an error the hub gets no ack. Nil admits
 	// everything.
 	Admit func(bytes int) error
-	// CheckPresence requests a comparison of a hub with the broker's list of connections, after a
-	// delay (presence.Watcher).
-	CheckPresence func(hub domain.HubID, after time.Duration)
 }
 
 // CheckpointBucket is the name of the bucket of ingest checkpoints.
@@ -117,7 +114,7 @@ const (
 	drainTime = 3 * time.Second
 	// maxCheckpointDelay is how long a hub's checkpoint may be behind its log, when retention is
 	// long. The checkpoint is read only when the log's last record has expired, and the log's last
-	// sequence bounds what the checkpoint lacks after a crash (see evidence.resolve). Each
+	// sequence bounds what the checkpoint lacks after a crash (see sources.resolve). Each
 	// checkpoint is a synced write, so they are spread over this time. maxCheckpointTick is the
 	// longest interval between ticks.
 	maxCheckpointDelay = 5 * time.Minute

@@ -50,7 +50,7 @@ func (s *hubState) handleHello(ctx context.Context, message []byte) error {
 	// with an ack must be online for every client, and hub.connected must precede its events. A
 	// repeated hello is acknowledged without the report.
 	s.helloPending = true
-	cfg.CheckPresence(s.hub, connectGrace)
+	s.shard.checkPresence(s.hub, connectGrace)
 	return nil
 }
 

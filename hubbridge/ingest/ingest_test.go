@@ -108,11 +108,11 @@ func (r *testIngest) start(hub domain.HubID, changes ...change) *running {
 		Now:         time.Now,
 		Logger:      slog.New(slog.DiscardHandler),
 		Metrics:     r.metrics,
-		CheckPresence: func(hub domain.HubID, _ time.Duration) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.checks = append(r.checks, hub)
-		},
+	}
+	check := func(hub domain.HubID, _ time.Duration) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.checks = append(r.checks, hub)
 	}
 	for _, c := range changes {
 		c(&cfg)
@@ -126,7 +126,7 @@ func (r *testIngest) start(hub domain.HubID, changes ...change) *running {
 		ready:  make(chan struct{}),
 		ended:  make(chan error, 1),
 	}
-	go func() { s.ended <- s.Run(ctx, func() { close(s.ready) }) }()
+	go func() { s.ended <- s.Run(ctx, check, func() { close(s.ready) }) }()
 	r.t.Cleanup(s.stop)
 	return s
 }

@@ -29,8 +29,9 @@ type logState struct {
 	// streamLastSeq is the stream's last sequence, also of an expired event. It is set only while
 	// unaccounted is above 0.
 	streamLastSeq uint64
-	// unaccounted is the length of the unaccounted range (see evidence.resolve), the sequences from
-	// accountedSeq to streamLastSeq, when the stream has no event left; 0 otherwise.
+	// unaccounted is how many numbers after through may have been stored and have expired since:
+	// the sequences from accountedSeq to streamLastSeq (see sources.resolve). It is 0 while the
+	// stream has an event left.
 	unaccounted uint64
 	// retired holds the hub's former logs, the last maxRetired, oldest first.
 	retired []string
@@ -98,16 +99,16 @@ func (s *hubState) load(
 		s.loaded = true
 		return nil
 	}
-	ev := evidence{access: access, checkpoint: s.checkpoint}
-	if ev.lastEvents, err = cfg.Logs.LastEvents(ctx, s.hub); err != nil {
+	src := sources{access: access, checkpoint: s.checkpoint}
+	if src.lastEvents, err = cfg.Logs.LastEvents(ctx, s.hub); err != nil {
 		return err
 	}
 	if access.Epoch.ID.IsZero() {
-		s.log = ev.resolveReleased(released)
+		s.log = src.resolveReleased(released)
 		s.loaded = true
 		return nil
 	}
-	if ev.needsDirectory() {
+	if src.needsDirectory() {
 		state, _, err := cfg.Directory.Hub(ctx, s.hub)
 		if err != nil {
 			return err
@@ -115,16 +116,16 @@ func (s *hubState) load(
 		if state.Epoch.ID != access.Epoch.ID {
 			return fmt.Errorf("%w: hub %s", errViewBehind, s.hub)
 		}
-		ev.resetLog, ev.resetThrough = state.OwnLog, state.OwnLogThrough
-		ev.released = state.Released
+		src.resetLog, src.resetThrough = state.OwnLog, state.OwnLogThrough
+		src.released = state.Released
 	}
-	if len(ev.inEpoch()) == 0 {
-		if ev.lastSequence, err = cfg.Logs.LastSequence(ctx, s.hub); err != nil {
+	if len(src.inEpoch()) == 0 {
+		if src.lastSequence, err = cfg.Logs.LastSequence(ctx, s.hub); err != nil {
 			return err
 		}
 	}
-	s.log = ev.resolve()
-	s.restorePresence(ev.lastEvents, access)
+	s.log = src.resolve()
+	s.restorePresence(src.lastEvents, access)
 	s.loaded = true
 	return nil
 }

@@ -23,6 +23,8 @@ import (
 type Shard struct {
 	cfg  Config
 	msgs chan *nats.Msg
+	// checkPresence is Run's check.
+	checkPresence func(hub domain.HubID, after time.Duration)
 	// storageErrors and protocolWarnings limit the log lines about failed writes and about faulty
 	// messages, which any hub can cause all day.
 	storageErrors, protocolWarnings rate.Sometimes
@@ -39,12 +41,10 @@ type Shard struct {
 	bytes int
 	// reportedBytes is the value of bytes at the last tick, which the metric shows.
 	reportedBytes int
-	// workers is the number of workers that handle hubs, and parked the number that wait for
-	// more to do: each value in work ends the wait of one. spawnWorker starts the goroutine of
-	// another worker; it is nil before Run.
-	workers, parked int
-	work            chan struct{}
-	spawnWorker     func()
+	// workers is the number of workers that handle hubs. spawnWorker starts the goroutine of
+	// another one; it is nil before Run.
+	workers     int
+	spawnWorker func()
 	// closed reports whether the shard has stopped receiving.
 	closed bool
 	// idle, if not nil, is closed when no worker handles a hub any more.
@@ -57,19 +57,22 @@ func NewShard(cfg Config) *Shard {
 	return &Shard{
 		flushes: make([][]*hubState, max(int(delay/tick), 2)),
 		cfg:     cfg, msgs: make(chan *nats.Msg, receiveQueue),
-		work:             make(chan struct{}, maxWorkers),
 		storageErrors:    rate.Sometimes{First: 1, Interval: time.Second},
 		protocolWarnings: rate.Sometimes{First: 1, Interval: time.Second},
 		hubs:             make(map[domain.HubID]*hubState),
 	}
 }
 
-// Run serves the shard until ctx ends. Then it receives no more, handles the messages that it has
+// Run serves the shard until ctx ends. It calls check to have a hub compared with the broker's list
+// of connections after a delay (presence.Watcher). When ctx ends, it receives no more, handles the messages that it has
 // received within drainTime, writes the checkpoints and returns nil. When ctx ends with
 // lease.ErrLost, Run drops everything at once, because another replica may serve the shard. Any
 // error means that Run could not subscribe. It calls ready once the broker has confirmed the
 // subscriptions.
-func (sh *Shard) Run(ctx context.Context, ready func()) error {
+func (sh *Shard) Run(
+	ctx context.Context, check func(hub domain.HubID, after time.Duration), ready func(),
+) error {
+	sh.checkPresence = check
 	// Workers finish their work after ctx has ended, so their context ends later.
 	workCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var workers sync.WaitGroup
@@ -238,10 +241,5 @@ func (sh *Shard) startWorker() {
 		return
 	}
 	sh.workers++
-	if sh.parked > 0 {
-		sh.parked--
-		sh.work <- struct{}{}
-		return
-	}
 	sh.spawnWorker()
 }

@@ -18,7 +18,7 @@ func (s *hubState) handleObservation(ctx context.Context, o presence.Observation
 		now := s.now()
 		transitions, pending := presence.Step(s.presence, s.pending, o, now)
 		if len(pending) > len(s.pending) {
-			s.shard.cfg.CheckPresence(s.hub, takeoverGrace)
+			s.shard.checkPresence(s.hub, takeoverGrace)
 		}
 		if err := s.recordTransitions(ctx, transitions, now); err != nil {
 			return err

@@ -4,57 +4,31 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"hubcloud/hubbridge/codec"
 	"hubcloud/streams/diskspace"
 )
 
-// parkTime is how long a worker without work stays. The next message of a hub then needs no new
-// goroutine, whose stack would have to grow again.
-const parkTime = time.Second
+// decoders keeps the buffers of workers that have ended.
+var decoders = sync.Pool{New: func() any { return new(codec.EventsDecoder) }}
 
-// runWorker handles one item of each ready hub in turn until none has been ready for parkTime.
+// runWorker handles one item of each ready hub in turn until none is ready.
 func (sh *Shard) runWorker(ctx context.Context) {
-	var decoder codec.EventsDecoder
-	timeout := time.NewTimer(parkTime)
-	defer timeout.Stop()
+	decoder := decoders.Get().(*codec.EventsDecoder)
+	defer decoders.Put(decoder)
 	for {
-		for {
-			s, it, ok := sh.next()
-			if !ok {
-				break
-			}
-			messages, err := s.handle(ctx, &decoder, it)
-			sh.finish(ctx, s, it, messages, err)
-		}
-		timeout.Reset(parkTime)
-		select {
-		case <-sh.work:
-			continue
-		case <-timeout.C:
-		case <-ctx.Done():
-		}
-		if !sh.unpark() {
+		s, it, ok := sh.next()
+		if !ok {
 			return
 		}
+		messages, err := s.handle(ctx, decoder, it)
+		sh.finish(ctx, s, it, messages, err)
 	}
 }
 
-// unpark ends the wait of a parked worker. It returns true if the worker has been given work
-// meanwhile.
-func (sh *Shard) unpark() bool {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if sh.parked > 0 {
-		sh.parked--
-		return false
-	}
-	<-sh.work
-	return true
-}
-
-// next returns the next ready hub and its first item. When it returns false the worker is parked.
+// next returns the next ready hub and its first item. When it returns false the worker ends.
 func (sh *Shard) next() (s *hubState, it item, ok bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -70,7 +44,6 @@ func (sh *Shard) next() (s *hubState, it item, ok bool) {
 		}
 		s.inbox.scheduled = false
 	}
-	sh.parked++
 	if sh.workers--; sh.workers == 0 && sh.idle != nil {
 		close(sh.idle)
 		sh.idle = nil

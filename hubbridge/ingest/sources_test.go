@@ -12,14 +12,14 @@ import (
 func TestCheckpointNewerThanTheLog(t *testing.T) {
 	t.Parallel()
 	former, present := domain.NewEpochID(1), domain.NewEpochID(2)
-	e := evidence{
+	src := sources{
 		access: domain.HubAccess{
 			OrgID: "org", Epoch: domain.Epoch{ID: former}.Restored(present, 3),
 		},
 		lastEvents: []feed.LastEvent{{Seq: 3, EpochID: former, OwnLog: "a", Through: 3}},
 		checkpoint: checkpoint{Epoch: former, Log: "a", Through: 6, StreamSeq: 6},
 	}
-	if l := e.resolve(); l.ownLog != "a" || l.through != 3 || l.lastEventSeq != 3 {
+	if l := src.resolve(); l.ownLog != "a" || l.through != 3 || l.lastEventSeq != 3 {
 		t.Errorf("got log %q through %d after event %d, want \"a\" through 3 after 3", l.ownLog,
 			l.through, l.lastEventSeq)
 	}

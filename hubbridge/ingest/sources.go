@@ -7,8 +7,8 @@ import (
 	"hubcloud/streams/feed"
 )
 
-// evidence holds the stored facts from which resolve derives the state of a hub's log.
-type evidence struct {
+// sources holds what is stored about a hub's log in each place; resolve derives the log's state.
+type sources struct {
 	access     domain.HubAccess
 	lastEvents []feed.LastEvent
 	checkpoint checkpoint
@@ -25,10 +25,10 @@ type evidence struct {
 }
 
 // inEpoch returns the last events that are in the log's epoch and carry a number of the hub's log.
-func (e *evidence) inEpoch() []feed.LastEvent {
+func (src *sources) inEpoch() []feed.LastEvent {
 	var events []feed.LastEvent
-	for _, event := range e.lastEvents {
-		if e.access.Epoch.Has(event.Seq, event.EpochID) && event.OwnLog != "" {
+	for _, event := range src.lastEvents {
+		if src.access.Epoch.Has(event.Seq, event.EpochID) && event.OwnLog != "" {
 			events = append(events, event)
 		}
 	}
@@ -39,24 +39,24 @@ func (e *evidence) inEpoch() []feed.LastEvent {
 // and whether the checkpoint is of the log. For a checkpoint from before a restore it is a sequence
 // that was restored. A checkpoint that is newer than what is left of the log, which the broker has
 // lost the end of, does not count while an event is left: what it accounts for is lost.
-func (e *evidence) checkpointSeq() (seq uint64, ok bool) {
-	if e.checkpoint.Log == "" {
+func (src *sources) checkpointSeq() (seq uint64, ok bool) {
+	if src.checkpoint.Log == "" {
 		return 0, false
 	}
-	if e.checkpoint.Epoch == e.access.Epoch.ID {
-		return e.checkpoint.StreamSeq, true
+	if src.checkpoint.Epoch == src.access.Epoch.ID {
+		return src.checkpoint.StreamSeq, true
 	}
-	former, ok := e.access.Epoch.Former.Find(e.checkpoint.Epoch)
-	if ok && e.checkpoint.StreamSeq > former.Through && len(e.inEpoch()) > 0 {
+	former, ok := src.access.Epoch.Former.Find(src.checkpoint.Epoch)
+	if ok && src.checkpoint.StreamSeq > former.Through && len(src.inEpoch()) > 0 {
 		return 0, false
 	}
-	return min(e.checkpoint.StreamSeq, former.Through), ok
+	return min(src.checkpoint.StreamSeq, former.Through), ok
 }
 
 // needsDirectory reports whether neither the log nor the checkpoint holds the state of the epoch.
-func (e *evidence) needsDirectory() bool {
-	_, ok := e.checkpointSeq()
-	return len(e.inEpoch()) == 0 && !ok
+func (src *sources) needsDirectory() bool {
+	_, ok := src.checkpointSeq()
+	return len(src.inEpoch()) == 0 && !ok
 }
 
 // resolve returns the state of the log. Of the sources for the epoch, the one with the highest
@@ -74,38 +74,38 @@ func (e *evidence) needsDirectory() bool {
 // have been stored since. If the next hello begins beyond the checkpoint by no more than that, no
 // gap is recorded: those events were probably stored, and have expired. Readers miss nothing: their
 // cursors have expired too.
-func (e *evidence) resolve() logState {
-	l := logState{epoch: e.access.Epoch.ID, org: e.access.OrgID}
-	for _, event := range e.lastEvents {
+func (src *sources) resolve() logState {
+	l := logState{epoch: src.access.Epoch.ID, org: src.access.OrgID}
+	for _, event := range src.lastEvents {
 		l.lastEventSeq = max(l.lastEventSeq, event.Seq)
 	}
-	checkpointSeq, ok := e.checkpointSeq()
+	checkpointSeq, ok := src.checkpointSeq()
 	// From the newest to the oldest: a checkpoint of this epoch was written after the reset that
 	// began the epoch, and a checkpoint without an epoch before the hub was added.
 	switch {
 	case ok:
-		l.ownLog, l.through, l.accountedSeq = e.checkpoint.Log, e.checkpoint.Through, checkpointSeq
-	case e.resetLog != "":
-		l.ownLog, l.through, l.accountedSeq = e.resetLog, e.resetThrough, e.access.Epoch.After
-	case e.checkpoint.Epoch.IsZero():
-		l.ownLog, l.through = e.checkpoint.Log, e.checkpoint.Through
-		l.accountedSeq = e.access.Epoch.After
+		l.ownLog, l.through, l.accountedSeq = src.checkpoint.Log, src.checkpoint.Through, checkpointSeq
+	case src.resetLog != "":
+		l.ownLog, l.through, l.accountedSeq = src.resetLog, src.resetThrough, src.access.Epoch.After
+	case src.checkpoint.Epoch.IsZero():
+		l.ownLog, l.through = src.checkpoint.Log, src.checkpoint.Through
+		l.accountedSeq = src.access.Epoch.After
 	default:
-		l.accountedSeq = e.access.Epoch.After
+		l.accountedSeq = src.access.Epoch.After
 	}
-	events := e.inEpoch()
+	events := src.inEpoch()
 	for _, event := range events {
 		if event.Seq > l.accountedSeq {
 			l.ownLog, l.through, l.accountedSeq = event.OwnLog, event.Through, event.Seq
 		}
 	}
-	if len(events) == 0 && e.lastSequence > l.accountedSeq && l.ownLog != "" {
-		l.streamLastSeq, l.unaccounted = e.lastSequence, e.lastSequence-l.accountedSeq
+	if len(events) == 0 && src.lastSequence > l.accountedSeq && l.ownLog != "" {
+		l.streamLastSeq, l.unaccounted = src.lastSequence, src.lastSequence-l.accountedSeq
 	}
-	l.retired = retire(e.checkpoint.Retired, e.checkpoint.Log, l.ownLog)
-	l.logReset = e.missingLogReset()
-	if e.released != nil && e.resetLog == "" && len(events) == 0 && !ok {
-		former := e.resolveReleased(e.released)
+	l.retired = retire(src.checkpoint.Retired, src.checkpoint.Log, l.ownLog)
+	l.logReset = src.missingLogReset()
+	if src.released != nil && src.resetLog == "" && len(events) == 0 && !ok {
+		former := src.resolveReleased(src.released)
 		l.ownLog, l.through = former.ownLog, former.through
 		l.retired, l.released = former.retired, former.released
 		l.streamLastSeq, l.unaccounted = 0, 0
@@ -116,12 +116,12 @@ func (e *evidence) resolve() logState {
 // missingLogReset returns the reason of the hub.log_reset that the epoch must still begin with, ""
 // if there is none to store. It is stored before every other event of the epoch and before the
 // first checkpoint of the epoch.
-func (e *evidence) missingLogReset() domain.LogResetReason {
-	epoch := e.access.Epoch
-	if e.checkpoint.Epoch == epoch.ID {
+func (src *sources) missingLogReset() domain.LogResetReason {
+	epoch := src.access.Epoch
+	if src.checkpoint.Epoch == epoch.ID {
 		return ""
 	}
-	for _, event := range e.lastEvents {
+	for _, event := range src.lastEvents {
 		if event.EpochID == epoch.ID {
 			return ""
 		}
@@ -129,7 +129,7 @@ func (e *evidence) missingLogReset() domain.LogResetReason {
 	switch {
 	case len(epoch.Former) > 0:
 		return domain.LogResetRestored
-	case e.resetLog != "":
+	case src.resetLog != "":
 		return domain.LogResetFactory
 	}
 	return "" // the hub was added
@@ -140,10 +140,10 @@ func (e *evidence) missingLogReset() domain.LogResetReason {
 // state is released, so that the events that the hub still holds are skipped at its next hello. If
 // a checkpoint was written after the release, while the hub had no organization, those events have
 // been acknowledged since, and the checkpoint's state counts.
-func (e *evidence) resolveReleased(r *domain.ReleasedLog) logState {
-	atRelease := evidence{
+func (src *sources) resolveReleased(r *domain.ReleasedLog) logState {
+	atRelease := sources{
 		access:     domain.HubAccess{OrgID: r.OrgID, Epoch: r.Epoch},
-		lastEvents: e.lastEvents, checkpoint: e.checkpoint,
+		lastEvents: src.lastEvents, checkpoint: src.checkpoint,
 		resetLog: r.OwnLog, resetThrough: r.OwnLogThrough,
 	}
 	former := atRelease.resolve()
@@ -154,7 +154,7 @@ func (e *evidence) resolveReleased(r *domain.ReleasedLog) logState {
 		retired:      former.retired,
 		released:     true,
 	}
-	c := &e.checkpoint
+	c := &src.checkpoint
 	newer := (c.Log == former.ownLog && c.Through >= former.through) ||
 		slices.Contains(c.Retired, former.ownLog)
 	if c.Epoch.IsZero() && (newer || former.ownLog == "") {
