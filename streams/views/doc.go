@@ -35,9 +35,9 @@
 // another message than the journal is deleted and created anew, with the same sequences (FirstSeq).
 // Then what is missing at the end is appended from the journal. Rewritten messages have the
 // lifetime that is left of the retention. The view of a hub that was released from its organization
-// is created anew after the end of the log, without messages: nobody may read them. Records that arrive meanwhile are kept in memory, at most
-// 256 a view. A repair that fails is tried again after 1 s, later up to a minute, until it
-// succeeds.
+// is created anew after the end of the log, without messages: nobody may read them. Records that
+// arrive meanwhile are kept in memory, at most 256 a view. A repair that fails is tried again after
+// 1 s, later up to a minute, until it succeeds.
 //
 // A view that is longer than its log means that the journal has lost the log's end: the journal
 // decides what the log has, and gives the sequences that it has lost out again. Config.LostEnd
