@@ -108,9 +108,12 @@ func New(
 // the leases could not be watched.
 func (b *Bridge) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
-	var faults sync.WaitGroup
-	faults.Go(func() { _ = b.faults.Run(watching) }) // the context's error
-	defer faults.Wait()
+	var watchers sync.WaitGroup
+	watchers.Go(func() { _ = b.faults.Run(watching) }) // the context's error, as below
+	if b.cfg.Budget != nil {
+		watchers.Go(func() { _ = b.cfg.Budget.Run(watching) })
+	}
+	defer watchers.Wait()
 	defer stop()
 	return b.leases.Run(ctx, b.serve)
 }

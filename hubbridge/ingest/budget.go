@@ -2,71 +2,144 @@ package ingest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/hubfaults"
+	"hubcloud/streams"
 	"hubcloud/streams/journal"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/shares"
 )
 
-// BudgetConfig bounds what hubs store and send.
+// BudgetConfig bounds what hubs store and send. Conns and Ownership are required by Run.
 type BudgetConfig struct {
-	// Retention is how long events are kept: HubBytes and OrgBytes are regained within it.
-	Retention time.Duration
-	// HubBytes is how many bytes of disk the events of one hub may take, and OrgBytes of all
-	// hubs of an organization. HubBytes defaults to DefaultHubBytes; 0 OrgBytes is no bound.
-	HubBytes, OrgBytes int
+	// Conns are the connections to the accounts of the hubs' streams, and Ownership has the
+	// organizations of the hubs.
+	Conns     *streams.Conns
+	Ownership Ownership
+	// HubBytes is how many bytes of disk the events of one hub may take. Defaults to
+	// DefaultHubBytes. DiskBytes is how many there are for all hubs; 0 if that is not known.
+	HubBytes, DiskBytes int64
 	// Shares reports the budget; nil reports nothing.
 	Shares *shares.Registry
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
 }
 
 const (
 	// DefaultHubBytes is the space of some 40 small events a second, day and night: a building with
 	// thousands of devices. A hub that was away for a day sends what it holds at once.
 	DefaultHubBytes = 4 << 30
+	// unknownDisk stands for a disk whose size is not known: one petabyte.
+	unknownDisk = 1 << 50
+	// diskLeave is the part of the disk that an organization leaves: a quarter of what the others
+	// leave it.
+	diskLeave = 4
+	// measureEvery is the time between two measurements of what hubs have stored.
+	measureEvery = 5 * time.Minute
 	// hubMessages and hubMessageBurst bound the messages of one hub that are looked at. A hub sends
 	// at most protocol.MaxUnacknowledged events without an ack, at worst each in its own message.
 	hubMessages, hubMessageBurst = 2500, 5000
-	// budgetPause is the longest time for which a hub beyond its budget is not listened to.
+	// budgetPause is the time for which a hub beyond its budget is not listened to.
 	budgetPause = 5 * time.Second
 	// copies is how often an event is on the disk: in the journal, and in its hub's log.
 	copies = 2
 )
 
 // Budget bounds what hubs store and send at one replica. Beyond it a hub gets no ack, keeps its
-// events, and continues later. It counts from the start of the replica.
+// events, and continues later. What hubs have stored is measured: as long as Run runs, restarts
+// and other replicas change nothing.
 type Budget struct {
-	hubBytes, orgBytes *shares.Rate[string]
-	messages           *shares.Rate[domain.HubID]
-	window             time.Duration
-	now                func() time.Time
+	cfg      BudgetConfig
+	bytes    *shares.Pool
+	messages *shares.Rate[domain.HubID]
+	measured map[domain.HubID]int64
 }
 
 // NewBudget returns a Budget for all shards of a replica.
 func NewBudget(cfg BudgetConfig) *Budget {
 	cfg.HubBytes = cmp.Or(cfg.HubBytes, DefaultHubBytes)
+	cfg.DiskBytes = cmp.Or(cfg.DiskBytes, unknownDisk)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	now := cfg.Now()
-	within := func(name string, bytes int) *shares.Rate[string] {
-		return shares.NewRate[string](cfg.Shares, shares.RateConfig{
-			Name: name, PerSecond: float64(bytes) / cfg.Retention.Seconds(), Burst: bytes,
-		}, now)
-	}
 	return &Budget{
-		hubBytes: within("stored_bytes_of_hubs", cfg.HubBytes),
-		orgBytes: within("stored_bytes_of_organizations", cfg.OrgBytes),
+		cfg: cfg,
+		bytes: shares.NewPool(cfg.Shares, shares.PoolConfig{
+			Name: "stored_bytes", What: "bytes of events are stored", Of: "hub",
+			Limits: shares.Limits{Total: cfg.DiskBytes, Leave: diskLeave, PerID: cfg.HubBytes},
+		}),
 		messages: shares.NewRate[domain.HubID](cfg.Shares, shares.RateConfig{
 			Name: "messages_of_hubs", PerSecond: hubMessages, Burst: hubMessageBurst,
-		}, now),
-		window: cfg.Retention, now: cfg.Now,
+		}, cfg.Now()),
 	}
+}
+
+// Run measures what all hubs have stored, at once and then from time to time, until ctx ends. In
+// between, what this replica stores is added. It returns ctx's error.
+func (b *Budget) Run(ctx context.Context) error {
+	for {
+		if err := b.Measure(ctx); err != nil && ctx.Err() == nil {
+			b.cfg.Logger.Warn("space of events not measured", "error", err)
+		}
+		if !streams.Sleep(ctx, measureEvery) {
+			return ctx.Err()
+		}
+	}
+}
+
+// Measure counts what the streams of all hubs have. A stream whose server does not answer has what
+// it had. It must not be called twice at the same time.
+func (b *Budget) Measure(ctx context.Context) error {
+	measured, held := map[domain.HubID]int64{}, map[shares.Spender]int64{}
+	count := func(hub domain.HubID, bytes int64) {
+		if owner, _ := b.cfg.Ownership.Hub(hub); bytes > 0 {
+			measured[hub] = bytes
+			held[shares.Spender{Org: owner.OrgID, ID: string(hub)}] = copies * bytes
+		}
+	}
+	for _, conn := range b.cfg.Conns.Shards {
+		away, err := jsapi.New(conn).List(ctx, func(page []jetstream.StreamInfo) (more bool) {
+			for i := range page {
+				hub, ok := hubOfStream(page[i].Config.Name)
+				if ok && jsapi.CheckLeader(&page[i]) == nil {
+					count(hub, int64(page[i].State.Bytes))
+				} else if ok {
+					count(hub, b.measured[hub])
+				}
+			}
+			return ctx.Err() == nil
+		})
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		for _, name := range away {
+			if hub, ok := hubOfStream(name); ok {
+				count(hub, b.measured[hub])
+			}
+		}
+	}
+	b.measured = measured
+	b.bytes.Replace(held)
+	return nil
+}
+
+// hubOfStream returns the hub of a stream of that name.
+func hubOfStream(name string) (domain.HubID, bool) {
+	id, ok := strings.CutPrefix(name, streams.HubStream(""))
+	hub, valid := domain.ParseHubID(id)
+	return hub, ok && valid
 }
 
 // errOverBudget reports that a hub, or its organization, has used up its space.
@@ -74,7 +147,7 @@ var errOverBudget = errors.New("the space for events is used up")
 
 // allowMessage reports whether another message of a hub is looked at.
 func (b *Budget) allowMessage(hub domain.HubID) bool {
-	return b == nil || b.messages.Take(hub, b.now()).Granted
+	return b == nil || b.messages.Take(hub, b.cfg.Now()).Granted
 }
 
 // spend takes the space of records. It returns errOverBudget if there is none, after which the hub
@@ -84,28 +157,27 @@ func (s *hubState) spend(records []journal.Record) error {
 	if b == nil || len(records) == 0 {
 		return nil
 	}
-	bytes := 0
+	bytes := int64(0)
 	for i := range records {
-		bytes += copies * (len(records[i].Payload) + eventOverhead)
+		bytes += copies * int64(len(records[i].Payload)+eventOverhead)
 	}
-	now, of := b.now(), "of the hub"
-	taken := b.hubBytes.TakeN(string(s.hub), bytes, now)
-	most := b.hubBytes.Burst()
-	if taken.Granted {
-		of, most = "of its organization", b.orgBytes.Burst()
-		taken = b.orgBytes.TakeN(s.log.org, bytes, now)
+	who := shares.Spender{Org: s.log.org, ID: string(s.hub)}
+	if _, err := b.bytes.Take(who, bytes); err == nil {
+		return nil // a measurement finds what expires
 	}
-	if taken.Granted {
-		return nil
+	hub, _, most := b.bytes.Held(who)
+	of := "of its organization"
+	if hub+bytes > b.cfg.HubBytes {
+		of, most = "of the hub", b.cfg.HubBytes
 	}
-	s.unheardUntil = now.Add(min(max(taken.Next, firstPause), budgetPause))
+	s.unheardUntil = b.cfg.Now().Add(budgetPause)
 	s.shard.cfg.Faults.Report(s.hub, hubfaults.TooMuchData, fmt.Sprintf(
-		"the events %s take more than %d MiB within %s", of, most>>20, b.window,
+		"the events %s take more than %d MiB", of, most>>20,
 	))
 	return errOverBudget
 }
 
 // isUnheard reports whether the hub is beyond its budget and is not listened to yet.
 func (s *hubState) isUnheard() bool {
-	return !s.unheardUntil.IsZero() && s.shard.cfg.Budget.now().Before(s.unheardUntil)
+	return !s.unheardUntil.IsZero() && s.shard.cfg.Budget.cfg.Now().Before(s.unheardUntil)
 }

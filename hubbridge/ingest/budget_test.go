@@ -6,48 +6,75 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/ingest"
+	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
-// One hub with legal events filled the disk of all organizations within hours. Now its events get no
-// ack beyond its budget, other hubs' do, and it goes on where it was once there is room.
+// One hub with legal events filled the disk of all organizations within hours, and a restart of the
+// service forgot what it had stored. Now its events get no ack beyond its budget, which is measured,
+// and the hub goes on where it was once there is room.
 func TestBudgetOfAHub(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
 	now, log := &clock{now: time.Now()}, &logLines{}
-	budget := ingest.NewBudget(ingest.BudgetConfig{
-		Retention: time.Hour, HubBytes: 50_000, Now: now.Now,
-	})
 	h := adopted(r)
-	r.shard(h.id, func(cfg *ingest.Config) {
-		cfg.Budget, cfg.Now, cfg.Logger = budget, now.Now, slog.New(slog.NewJSONHandler(log, nil))
-	})
+	start := func() (*ingest.Budget, *running) {
+		budget := ingest.NewBudget(ingest.BudgetConfig{
+			Conns: r.Conns, Ownership: r, HubBytes: 50_000, Now: now.Now,
+		})
+		if err := budget.Measure(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return budget, r.shard(h.id, func(cfg *ingest.Config) {
+			cfg.Budget, cfg.Now, cfg.Logger = budget, now.Now, slog.New(slog.NewJSONHandler(log, nil))
+		})
+	}
+	_, shard := start()
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
 	const size = 20 // events of a message; each takes some 1,000 bytes
 	stored := uint64(0)
-	for len(log.of(t, "hub limited")) == 0 {
-		if stored > 50_000/(2*300) {
-			t.Fatalf("%d events are stored within a budget of 50,000 bytes", stored)
-		}
-		h.events("a", stored+1, stored+size)
-		streamstest.Eventually(t, "an ack, or the limit", func() bool {
-			return len(h.acks) > 0 || len(log.of(t, "hub limited")) > 0
-		})
-		if len(h.acks) > 0 {
+	fill := func() (filled uint64) {
+		for limited := len(log.of(t, "hub limited")); ; filled += size {
+			h.events("a", stored+1, stored+size)
+			streamstest.Eventually(t, "an ack, or the limit", func() bool {
+				return len(h.acks) > 0 || len(log.of(t, "hub limited")) > limited
+			})
+			if len(h.acks) == 0 {
+				return filled
+			}
 			stored += size
 			h.wantAck("a", stored)
+			if stored > 50_000/300 {
+				t.Fatalf("%d events are stored within a budget of 50,000 bytes", stored)
+			}
 		}
 	}
-	if stored == 0 {
-		t.Error("no event is stored within the budget")
-	}
+	first := fill()
 	shed := r.count("messages_shed_total")
 	h.events("a", stored+1, stored+size)
 	streamstest.Eventually(t, "the hub is not listened to", func() bool {
 		return r.count("messages_shed_total") > shed
 	})
-	now.advance(time.Hour)
+	shard.stop()
+	stream := jsapi.New(r.Conns.Shard(h.id))
+	streamstest.Eventually(t, "the hub's log has what was stored", func() bool {
+		info, err := stream.Info(t.Context(), streams.HubStream(h.id))
+		return err == nil && info.State.LastSeq >= stored
+	})
+	budget, _ := start()
+	if again := fill(); first == 0 || 2*again > first {
+		t.Errorf("%d events are stored, and %d more after a restart, want few more", first, again)
+	}
+	err := stream.Delete(t.Context(), streams.HubStream(h.id))
+	if err == nil {
+		err = budget.Measure(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	now.advance(time.Minute)
 	h.events("a", stored+1, stored+size)
 	h.wantAck("a", stored+size)
 }
@@ -59,7 +86,7 @@ func TestMessagesOfAHubAreBounded(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	r.shard(h.id, func(cfg *ingest.Config) {
-		cfg.Budget = ingest.NewBudget(ingest.BudgetConfig{Retention: time.Hour, Now: now.Now})
+		cfg.Budget = ingest.NewBudget(ingest.BudgetConfig{Now: now.Now})
 	})
 	const sent = 12_000
 	for range sent {

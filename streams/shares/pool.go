@@ -1,7 +1,9 @@
 package shares
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,8 +26,9 @@ type Spender struct {
 
 // Limits bound what is held of a Pool. A zero PerOrg or PerID is no bound.
 type Limits struct {
-	// Total is for all organizations together, each of which gets half of what the others leave.
-	Total int64
+	// Total is for all organizations together, each of which gets a part of what the others leave:
+	// all but one Leave-th of it. Leave defaults to 2, a half.
+	Total, Leave int64
 	// PerOrg is for one organization, and PerID for one of its spenders.
 	PerOrg, PerID int64
 	// Waiting is how many requests of an organization may wait in Pool.Wait.
@@ -49,6 +52,8 @@ type Pool struct {
 	mu   sync.Mutex
 	used int64
 	orgs map[string]*holder
+	// waiting counts the requests that wait.
+	waiting int
 	// served counts what was granted: the order in which spenders were served.
 	served uint64
 }
@@ -70,6 +75,7 @@ type waiter struct {
 
 // NewPool returns a Pool, which the registry reports; a nil registry reports nothing.
 func NewPool(registry *Registry, cfg PoolConfig) *Pool {
+	cfg.Limits.Leave = cmp.Or(cfg.Limits.Leave, 2)
 	p := &Pool{cfg: cfg, orgs: map[string]*holder{}}
 	p.account = registry.open(cfg.Name, cfg.Limits.Total, p.holders)
 	return p
@@ -110,6 +116,7 @@ func (p *Pool) Wait(ctx context.Context, s Spender) (release func(), err error) 
 	w := &waiter{id: s.ID, granted: make(chan struct{})}
 	org = p.org(s.Org)
 	org.waiting = append(org.waiting, w)
+	p.waiting++
 	p.mu.Unlock()
 	select {
 	case <-w.granted:
@@ -122,7 +129,7 @@ func (p *Pool) Wait(ctx context.Context, s Spender) (release func(), err error) 
 	case <-w.granted: // at the same moment
 		p.countAndServe(s, -1)
 	default:
-		org.remove(w)
+		p.remove(org, w)
 		p.forget(s)
 	}
 	p.account.heldBack(s)
@@ -134,6 +141,25 @@ func (p *Pool) Adjust(s Spender, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.countAndServe(s, n)
+}
+
+// Replace counts what all spenders hold anew, without regard to the bounds: for what is measured,
+// rather than taken and released.
+func (p *Pool) Replace(held map[Spender]int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for org, o := range p.orgs {
+		for id, spender := range o.spenders {
+			s := Spender{org, id}
+			if _, known := held[s]; !known && spender.used != 0 {
+				p.countAndServe(s, -spender.used)
+			}
+		}
+	}
+	for s, n := range held {
+		used, _ := p.held(s)
+		p.countAndServe(s, n-used)
+	}
 }
 
 // Held returns what a spender holds, what its organization holds, and how much that may hold.
@@ -155,9 +181,11 @@ func (p *Pool) held(s Spender) (spender, org int64) {
 	return spender, o.used
 }
 
-// share returns how much an organization may hold that holds ofOrg: half of what the others leave.
+// share returns how much an organization may hold that holds ofOrg: its part of what the others
+// leave.
 func (p *Pool) share(ofOrg int64) int64 {
-	share := (p.cfg.Limits.Total - (p.used - ofOrg) + 1) / 2
+	left := p.cfg.Limits.Total - (p.used - ofOrg)
+	share := left - left/p.cfg.Limits.Leave
 	if most := p.cfg.Limits.PerOrg; most > 0 {
 		share = min(share, most)
 	}
@@ -232,15 +260,12 @@ func (p *Pool) forget(s Spender) {
 // countAndServe counts, and grants what waits and may be granted now.
 func (p *Pool) countAndServe(s Spender, n int64) {
 	p.count(s, n)
-	if n >= 0 {
-		return
-	}
-	for {
+	for n < 0 && p.waiting > 0 {
 		name, w := p.next()
 		if w == nil {
 			return
 		}
-		p.orgs[name].remove(w)
+		p.remove(p.orgs[name], w)
 		p.count(Spender{name, w.id}, 1)
 		close(w.granted)
 	}
@@ -281,14 +306,10 @@ func (h *holder) before(other *holder) bool {
 	return h.used < other.used || h.used == other.used && h.served < other.served
 }
 
-// remove removes a waiter.
-func (h *holder) remove(w *waiter) {
-	for i, other := range h.waiting {
-		if other == w {
-			h.waiting = append(h.waiting[:i:i], h.waiting[i+1:]...)
-			return
-		}
-	}
+// remove removes a waiter of an organization.
+func (p *Pool) remove(org *holder, w *waiter) {
+	org.waiting = slices.DeleteFunc(org.waiting, func(other *waiter) bool { return other == w })
+	p.waiting--
 }
 
 // holders returns what is held in all, and by each organization.

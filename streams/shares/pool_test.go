@@ -195,6 +195,25 @@ func TestPoolWaiting(t *testing.T) {
 	})
 }
 
+// What is measured replaces what was counted, and whoever has less then may take more: one
+// organization up to its part of all.
+func TestPoolReplace(t *testing.T) {
+	t.Parallel()
+	p := newPool(shares.Limits{Total: 400, Leave: 4, PerID: 200})
+	one, two := shares.Spender{Org: "a", ID: "1"}, shares.Spender{Org: "a", ID: "2"}
+	if got := takeAll(p, one, 10) + takeAll(p, two, 10); got != 300 {
+		t.Errorf("an organization got %d of 400, want three quarters", got)
+	}
+	other := shares.Spender{Org: "b", ID: "3"}
+	p.Replace(map[shares.Spender]int64{two: 50, other: 60})
+	if spender, org, share := p.Held(one); spender != 0 || org != 50 || share != 255 {
+		t.Errorf("after a measurement: got %d, %d of %d, want 0, 50 of 255", spender, org, share)
+	}
+	if got := takeAll(p, one, 5); got != 200 {
+		t.Errorf("a spender that was measured with nothing got %d, want the 200 of one", got)
+	}
+}
+
 // The registry names who holds most and who was held back.
 func TestRegistry(t *testing.T) {
 	t.Parallel()

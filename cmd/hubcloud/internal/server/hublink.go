@@ -237,18 +237,19 @@ func (s *hubLink) newBridge() (*hubbridge.Bridge, error) {
 			ReplicaID: s.replicaID, Retention: s.cfg.EventRetention, Admit: s.space.Admit,
 			RoutesChanged: s.reach.RoutesChanged,
 			Budget: ingest.NewBudget(ingest.BudgetConfig{
-				Retention: s.cfg.EventRetention, OrgBytes: s.orgBytes(), Shares: s.shares,
+				Conns: s.conns, Ownership: s.access, DiskBytes: s.diskBytes(), Shares: s.shares,
+				Logger: s.logger,
 			}),
 			Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
 		},
 	)
 }
 
-// orgBytes returns how much of the embedded broker's disk the events of one organization may take:
-// three quarters of what is there for events. It returns 0 if the disk is not known.
-func (s *hubLink) orgBytes() int {
+// diskBytes returns how much of the embedded broker's disk events may take; 0 if the disk is not
+// known.
+func (s *hubLink) diskBytes() int64 {
 	disk := s.space.State()
-	return int((disk.Size - disk.Reserve) / 4 * 3)
+	return disk.Size - disk.Reserve
 }
 
 // startBridge starts the bridge and waits until it holds the leases of its shards.
