@@ -11,7 +11,7 @@
 //     streams of the logs from it.
 //   - once runs each request with an Idempotency-Key once.
 //   - outbox queues mails; signin keeps the portal's sessions, keyuse the last use of API keys.
-//   - tap streams the events of all hubs to analytics, and tapuser manages its credentials.
+//   - tap streams the events of all hubs to analytics, and manages its credentials.
 //   - backup writes all of this to a folder and restores it.
 //   - broker is the embedded server; telemetry has the trace and id of a request.
 //

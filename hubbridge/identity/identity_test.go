@@ -29,7 +29,7 @@ import (
 	"hubcloud/streams/directory"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/tapuser"
+	"hubcloud/streams/tap"
 )
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ type installation struct {
 	enrolment    *identity.Enrolment
 	disconnector *identity.Disconnector
 	streams      *installationtest.Installation
-	taps         *tapuser.Store
+	taps         *tap.Users
 	// stopCallout ends the auth callout and waits for it.
 	stopCallout func()
 }
@@ -102,7 +102,7 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.taps = tapuser.New(i.conns.Cloud, i.streams.Buckets.Installation)
+	i.taps = tap.NewUsers(i.conns.Cloud, i.streams.Buckets.Installation)
 	i.startCallout(t, i.streams.Directory)
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
@@ -42,7 +41,7 @@ func commands(t *testing.T, c *harness.Target) {
 	slow := virtualhub.DeviceSpec{
 		Kind:    "lock",
 		Name:    "Slow",
-		Latency: device.Duration(700 * time.Millisecond),
+		Latency: virtualhub.Duration(700 * time.Millisecond),
 	}
 	house := virtualhub.Config{
 		Devices: []virtualhub.DeviceSpec{
@@ -139,7 +138,7 @@ func commands(t *testing.T, c *harness.Target) {
 		hub := c.For(t).
 			VirtualHub(tenant, virtualhub.Config{
 				Devices: []virtualhub.DeviceSpec{
-					{Kind: "lock", Latency: device.Duration(time.Hour)},
+					{Kind: "lock", Latency: virtualhub.Duration(time.Hour)},
 				},
 			})
 		client.Must(

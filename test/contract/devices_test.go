@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/test/harness"
 )
@@ -121,15 +120,15 @@ func devices(t *testing.T, c *harness.Target) {
 		list := tenant.For(t).Must(http.MethodGet, path, nil, http.StatusOK).Object(t)
 		hasExactly(t, "list", list, "data")
 		all := data(t, list)
-		if len(all) != len(device.Demo()) {
-			t.Errorf("got %d devices, want %d", len(all), len(device.Demo()))
+		if len(all) != len(virtualhub.DemoDevices()) {
+			t.Errorf("got %d devices, want %d", len(all), len(virtualhub.DemoDevices()))
 		}
 		for i, d := range all {
 			hasExactly(t, "device", d, "id", "name", "manufacturer", "model", "room", "channels")
-			if d["id"] != float64(i+1) || d["name"] != device.Demo()[i].Name || d["room"] != nil {
+			if d["id"] != float64(i+1) || d["name"] != virtualhub.DemoDevices()[i].Name || d["room"] != nil {
 				t.Errorf(
 					"device %d: got %v, want the name %s and no room", i+1, d,
-					device.Demo()[i].Name,
+					virtualhub.DemoDevices()[i].Name,
 				)
 			}
 			for _, item := range d["channels"].([]any) {

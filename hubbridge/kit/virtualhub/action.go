@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
 )
 
@@ -197,7 +196,7 @@ func report(_ context.Context, h *Hub, a Action) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ref := device.Ref{Key: a.Channel, Endpoint: a.Endpoint}
+	ref := ChannelRef{Key: a.Channel, Endpoint: a.Endpoint}
 	c := channelOf(d, a.Channel, a.Endpoint)
 	if c == nil {
 		return "", fmt.Errorf("device %d (%s) has no channel %s", d.ID, d.Name, ref)
@@ -223,7 +222,7 @@ func set(ctx context.Context, h *Hub, a Action) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ref := device.Ref{Key: a.Channel, Endpoint: a.Endpoint}
+	ref := ChannelRef{Key: a.Channel, Endpoint: a.Endpoint}
 	if err := h.Command(ctx, d.ID, ref, a.Value); err != nil {
 		return "", err
 	}
@@ -235,9 +234,9 @@ func rename(_ context.Context, h *Hub, a Action) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var removed []device.Ref
+	var removed []ChannelRef
 	if a.Channel != "" {
-		ref := device.Ref{Key: a.Channel, Endpoint: a.Endpoint}
+		ref := ChannelRef{Key: a.Channel, Endpoint: a.Endpoint}
 		if channelOf(d, a.Channel, a.Endpoint) == nil {
 			return "", fmt.Errorf("device %d (%s) has no channel %s", d.ID, d.Name, ref)
 		}
@@ -248,11 +247,11 @@ func rename(_ context.Context, h *Hub, a Action) (string, error) {
 }
 
 func join(ctx context.Context, h *Hub, a Action) (string, error) {
-	spec := device.Spec{
-		Kind: a.Kind, Name: a.Name, Interview: device.Duration(a.Interview),
-		WakesEvery: device.Duration(a.WakesEvery),
+	spec := DeviceSpec{
+		Kind: a.Kind, Name: a.Name, Interview: Duration(a.Interview),
+		WakesEvery: Duration(a.WakesEvery),
 	}
-	if err := device.Check(spec); err != nil {
+	if err := checkSpec(spec); err != nil {
 		return "", err
 	}
 	id, err := h.Join(spec)

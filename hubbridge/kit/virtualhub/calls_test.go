@@ -15,7 +15,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// Ids of devices of device.Demo.
+// Ids of devices of DemoDevices.
 const (
 	frontDoor  = 1
 	thermostat = 2

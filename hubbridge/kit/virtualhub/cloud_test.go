@@ -20,7 +20,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
-	"hubcloud/hubbridge/kit/fleet"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/hubbridge/mqtttest"
 	"hubcloud/hubbridge/protocol"
@@ -117,13 +116,13 @@ func (c *cloud) enrol(enrolment *identity.Enrolment) http.HandlerFunc {
 }
 
 // register adds a hub to the inventory.
-func (c *cloud) register(t testing.TB, id string) fleet.Credentials {
+func (c *cloud) register(t testing.TB, id string) virtualhub.Credentials {
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
 	must(t, c.Directory.RegisterHub(
 		t.Context(), installationtest.Operator, domain.HubID(id), hash[:],
 	))
-	return fleet.Credentials{Serial: strings.ToUpper(id), Secret: secret}
+	return virtualhub.Credentials{Serial: strings.ToUpper(id), Secret: secret}
 }
 
 // receive handles a message of a hub.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
 )
 
@@ -20,7 +19,7 @@ func (c *controller) Command(ctx context.Context, cmd *hub.Command) error {
 	if err != nil {
 		return err
 	}
-	ref := device.Ref{Key: cmd.Key, Endpoint: cmd.Endpoint}
+	ref := ChannelRef{Key: cmd.Key, Endpoint: cmd.Endpoint}
 	value, err := d.Check(ref, cmd.Value)
 	if err != nil {
 		return err
@@ -31,7 +30,7 @@ func (c *controller) Command(ctx context.Context, cmd *hub.Command) error {
 	before := d.Snapshot()
 	channel := d.Command(ref, value, c.now())
 	if err := cmd.Accept(channel, hub.Change{Set: c.entries(d)}); err != nil {
-		if restored, restoreErr := device.Restore(before, seed(c.id)); restoreErr == nil {
+		if restored, restoreErr := restoreDevice(before, seed(c.id)); restoreErr == nil {
 			restored.Jammed = d.Jammed
 			*d = *restored
 		}

@@ -9,17 +9,12 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/protocol"
 )
 
-// Types of the packages below that are part of this package's API.
+// Types of package hub that are part of this package's API.
 type (
-	// DeviceSpec specifies a device; device.Kinds lists the kinds.
-	DeviceSpec = device.Spec
-	// ChannelRef names a channel within its device.
-	ChannelRef = device.Ref
 	// Event is an event for Emit.
 	Event = hub.Event
 	// Status is a hub's position in its log.
@@ -39,10 +34,10 @@ type Config struct {
 	Dir string
 
 	// Devices are the devices of a new or reset hub. Devices in Dir take precedence. Defaults to
-	// device.Demo() if nil.
+	// DemoDevices() if nil.
 	Devices []DeviceSpec
 	// Joinable are the devices that the installer makes join, in turn. Defaults to
-	// device.Joinable() if nil.
+	// joinableDevices() if nil.
 	Joinable []DeviceSpec
 	// Installer is how long after a window opens a simulated installer acts: the next device of
 	// Joinable joins, or the device that joined last is removed. 0 disables the installer; see Join
@@ -104,10 +99,10 @@ type Config struct {
 func (cfg Config) WithDefaults() Config {
 	cfg.Firmware = cmp.Or(cfg.Firmware, "2.4.1")
 	if cfg.Devices == nil {
-		cfg.Devices = device.Demo()
+		cfg.Devices = DemoDevices()
 	}
 	if cfg.Joinable == nil {
-		cfg.Joinable = device.Joinable()
+		cfg.Joinable = joinableDevices()
 	}
 	cfg.PairingWindow = cmp.Or(cfg.PairingWindow, 120*time.Second)
 	cfg.GiveUp = cmp.Or(cfg.GiveUp, 10*time.Second)

@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/protocol"
 )
 
 // Names of the engine's entries.
 const (
-	entryDevice     = "device/" // + device id: a device.Snapshot
+	entryDevice     = "device/" // + device id: a deviceSnapshot
 	entryNextDevice = "next_device"
 )
 
@@ -36,7 +35,7 @@ type controller struct {
 	now    func() time.Time
 
 	mu         sync.Mutex
-	devices    []*device.Device // by ascending id
+	devices    []*device // by ascending id
 	nextDevice int64
 	pairing    window
 	removal    window
@@ -80,17 +79,17 @@ func (c *controller) load(now time.Time) error {
 		return fmt.Errorf("read the next device id: %w", err)
 	}
 	for name, raw := range c.engine.Entries(entryDevice) {
-		var s device.Snapshot
+		var s deviceSnapshot
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		d, err := device.Restore(s, seed(c.id))
+		d, err := restoreDevice(s, seed(c.id))
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
 		c.devices = append(c.devices, d)
 	}
-	slices.SortFunc(c.devices, func(a, b *device.Device) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(c.devices, func(a, b *device) int { return cmp.Compare(a.ID, b.ID) })
 	return nil
 }
 
@@ -100,7 +99,7 @@ func (c *controller) makeNew(now time.Time) (map[string]json.RawMessage, error) 
 	c.pairing, c.removal, c.lastJoined, c.joins = window{}, window{}, 0, 0
 	c.smartStart, c.interviews = false, nil
 	for i, spec := range c.cfg.Devices {
-		d, err := device.New(c.nextDevice, spec, seed(c.id), now)
+		d, err := newDevice(c.nextDevice, spec, seed(c.id), now)
 		if err != nil {
 			return nil, fmt.Errorf("device %d: %w", i+1, err)
 		}
@@ -111,7 +110,7 @@ func (c *controller) makeNew(now time.Time) (map[string]json.RawMessage, error) 
 }
 
 // entries returns the entries of the given devices. It returns none unless they are stored.
-func (c *controller) entries(devices ...*device.Device) map[string]json.RawMessage {
+func (c *controller) entries(devices ...*device) map[string]json.RawMessage {
 	if c.cfg.Dir == "" {
 		return nil
 	}
@@ -135,8 +134,8 @@ func (c *controller) advance(now time.Time) (due time.Time) {
 		}
 	}
 	var events []hub.Event
-	var changed []*device.Device
-	s := device.Surroundings{Radio: !c.faults.RadioDown, Quiet: c.cfg.Quiet, GiveUp: c.cfg.GiveUp}
+	var changed []*device
+	s := surroundings{Radio: !c.faults.RadioDown, Quiet: c.cfg.Quiet, GiveUp: c.cfg.GiveUp}
 	for _, d := range c.devices {
 		observations, did := d.Advance(now, s)
 		for _, o := range observations {

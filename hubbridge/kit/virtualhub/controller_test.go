@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams/streamstest"
@@ -55,7 +54,7 @@ const unlock = `{"command_id":"c1","device_id":1,"key":"lock","endpoint":0,"valu
 func TestWindowDuration(t *testing.T) {
 	t.Parallel()
 	c := newTestHub(t, "")
-	lock := device.Spec{Kind: "lock"}
+	lock := DeviceSpec{Kind: "lock"}
 	c.ask(protocol.MethodPairingOpen, `{}`, noon)
 	if due := c.advance(noon.Add(time.Second)); !due.Equal(noon.Add(120 * time.Second)) {
 		t.Errorf("advance() = %v, want the end of the window", due)
@@ -82,7 +81,7 @@ func TestSmartStart(t *testing.T) {
 		)
 	}
 	open()
-	id, err := c.Join(device.Spec{Kind: "lock"}, late)
+	id, err := c.Join(DeviceSpec{Kind: "lock"}, late)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,12 +90,12 @@ func TestSmartStart(t *testing.T) {
 	), late); r.Error != nil {
 		t.Errorf("the lock has not joined securely: %v", r.Error)
 	}
-	if _, err := c.Join(device.Spec{Kind: "lock"}, late); !errors.Is(err, ErrNoWindow) {
+	if _, err := c.Join(DeviceSpec{Kind: "lock"}, late); !errors.Is(err, ErrNoWindow) {
 		t.Errorf("second Join() = %v, want ErrNoWindow", err)
 	}
 	open()
 	c.ask(protocol.MethodPairingClose, `{}`, noon)
-	if _, err := c.Join(device.Spec{Kind: "lock"}, late); !errors.Is(err, ErrNoWindow) {
+	if _, err := c.Join(DeviceSpec{Kind: "lock"}, late); !errors.Is(err, ErrNoWindow) {
 		t.Errorf("Join() after pairing.close = %v, want ErrNoWindow", err)
 	}
 }
@@ -106,7 +105,7 @@ func TestInterview(t *testing.T) {
 	t.Parallel()
 	c := newTestHub(t, "")
 	c.ask(protocol.MethodPairingOpen, `{}`, noon)
-	id, err := c.Join(device.Spec{Kind: "lock", Interview: device.Duration(time.Minute)}, noon)
+	id, err := c.Join(DeviceSpec{Kind: "lock", Interview: Duration(time.Minute)}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +128,7 @@ func TestSleepingDevice(t *testing.T) {
 	t.Parallel()
 	c := newTestHub(t, "")
 	c.ask(protocol.MethodPairingOpen, `{"setup_code":"12345"}`, noon)
-	id, err := c.Join(device.Spec{Kind: "lock", WakesEvery: device.Duration(time.Hour)}, noon)
+	id, err := c.Join(DeviceSpec{Kind: "lock", WakesEvery: Duration(time.Hour)}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
 )
 
 // observed returns the event of an observation.
-func observed(d *device.Device, o device.Observation) hub.Event {
+func observed(d *device, o observation) hub.Event {
 	if o.Failed {
 		return hub.StatusChanged(d.ID, o.Key, o.Endpoint, domain.ChannelFailed)
 	}
@@ -29,11 +28,11 @@ type nameData struct {
 // updatedData is the data of device.updated.
 type updatedData struct {
 	Name            string       `json:"name"`
-	RemovedChannels []device.Ref `json:"removed_channels"`
+	RemovedChannels []ChannelRef `json:"removed_channels"`
 }
 
 // device returns the device with the given id, or nil.
-func (c *controller) device(id int64) *device.Device {
+func (c *controller) device(id int64) *device {
 	for _, d := range c.devices {
 		if d.ID == id {
 			return d
@@ -66,7 +65,7 @@ func (c *controller) DeviceIDs() []int64 {
 
 // withDevice calls do for a device with the lock held. It returns an error if the hub has no device
 // with the id.
-func (c *controller) withDevice(id int64, do func(*device.Device) error) error {
+func (c *controller) withDevice(id int64, do func(*device) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.device(id)
@@ -79,9 +78,9 @@ func (c *controller) withDevice(id int64, do func(*device.Device) error) error {
 // Report makes a device report a value. value is JSON of the channel's form; limits are not
 // checked.
 func (c *controller) Report(
-	deviceID int64, ref device.Ref, value json.RawMessage, now time.Time,
+	deviceID int64, ref ChannelRef, value json.RawMessage, now time.Time,
 ) error {
-	return c.withDevice(deviceID, func(d *device.Device) error {
+	return c.withDevice(deviceID, func(d *device) error {
 		observations, err := d.Report(ref, value, now)
 		if err != nil {
 			return err
@@ -97,9 +96,9 @@ func (c *controller) Report(
 
 // Rename renames a device and removes channels from it: device.updated.
 func (c *controller) Rename(
-	deviceID int64, name string, removed []device.Ref, now time.Time,
+	deviceID int64, name string, removed []ChannelRef, now time.Time,
 ) error {
-	return c.withDevice(deviceID, func(d *device.Device) error {
+	return c.withDevice(deviceID, func(d *device) error {
 		d.Spec.Name = name
 		data := updatedData{name, d.Remove(removed...)}
 		c.commit(now, hub.Change{
@@ -112,7 +111,7 @@ func (c *controller) Rename(
 
 // SetReachable sets whether the radio reaches a device: device.available or device.unavailable.
 func (c *controller) SetReachable(deviceID int64, reachable bool, now time.Time) error {
-	return c.withDevice(deviceID, func(d *device.Device) error {
+	return c.withDevice(deviceID, func(d *device) error {
 		c.faults.Unreachable = slices.DeleteFunc(
 			c.faults.Unreachable, func(id int64) bool { return id == deviceID },
 		)
@@ -122,7 +121,7 @@ func (c *controller) SetReachable(deviceID int64, reachable bool, now time.Time)
 }
 
 // setAvailable changes the availability of a device, with an event if it differs.
-func (c *controller) setAvailable(d *device.Device, available bool, now time.Time) {
+func (c *controller) setAvailable(d *device, available bool, now time.Time) {
 	if d.Available == available {
 		return
 	}
@@ -137,8 +136,8 @@ func (c *controller) setAvailable(d *device.Device, available bool, now time.Tim
 }
 
 // remove removes a device from the hub: device.forgotten.
-func (c *controller) remove(d *device.Device, now time.Time) {
-	c.devices = slices.DeleteFunc(c.devices, func(other *device.Device) bool { return other == d })
+func (c *controller) remove(d *device, now time.Time) {
+	c.devices = slices.DeleteFunc(c.devices, func(other *device) bool { return other == d })
 	c.commit(now, hub.Change{
 		Events: []hub.Event{{Type: hub.EventForgotten, DeviceID: d.ID, Data: nameData{Name: d.Spec.Name}}},
 		Delete: []string{deviceEntry(d.ID)},

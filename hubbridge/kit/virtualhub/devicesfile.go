@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-
-	"hubcloud/hubbridge/kit/device"
 )
 
 // DevicesFile is the content of a devices file: a JSON object whose fields are all optional.
@@ -24,12 +22,12 @@ import (
 //	  "faults": {"jammed": [1], "late_answers": "3s"}
 //	}
 //
-// Devices get the ids 1, 2, … in order. The fields of a device are as in device.Spec, the fields
+// Devices get the ids 1, 2, … in order. The fields of a device are as in DeviceSpec, the fields
 // of faults as in Faults.
 type DevicesFile struct {
-	// Devices are the devices of a new hub. Defaults to device.Demo().
+	// Devices are the devices of a new hub. Defaults to DemoDevices().
 	Devices []DeviceSpec `json:"devices"`
-	// Joinable are the devices that can join. Defaults to device.Joinable().
+	// Joinable are the devices that can join. Defaults to joinableDevices().
 	Joinable []DeviceSpec `json:"joinable"`
 	// Faults are the faults from the start.
 	Faults Faults `json:"faults"`
@@ -63,7 +61,7 @@ func parseDevicesFile(raw []byte) (DevicesFile, error) {
 		if i >= len(f.Devices) {
 			list, n = "joinable", i-len(f.Devices)
 		}
-		if err := device.Check(spec); err != nil {
+		if err := checkSpec(spec); err != nil {
 			return f, fmt.Errorf("%s[%d]: %w", list, n, err)
 		}
 	}

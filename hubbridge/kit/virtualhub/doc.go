@@ -10,6 +10,23 @@
 // Serve offers the hubs of a process to other processes, which Find finds: `hubcloud sim` makes
 // them misbehave with an Action.
 //
-// Package device simulates the devices. Package fleet runs many hubs in one process to generate
-// load.
+// A Fleet is many hubs in one process, in memory and without faults, to generate load.
+//
+// # Devices
+//
+// A device is pure: the time is an input, randomness is seeded, and there is no I/O and no
+// goroutine. Its hub serializes all calls.
+//
+//   - A channel has the value last reported, the desired value of the last command, and a status.
+//     The transitions of domain.ChannelState (Commanded, Reported, Abandoned) are its state
+//     machine. The values that a channel accepts are the device's own rules.
+//   - A command schedules one action for its channel. A later command to the same channel replaces
+//     the action, and the earlier command has no outcome of its own. When the action is due, the
+//     device carries it out and reports. If the device is not reachable by then, the hub gives up
+//     and the channel fails.
+//   - Advance moves a device on to a given time and returns the observations for the cloud, in
+//     order: every change of a value, every report of an alarm or scene, and every outcome of a
+//     command, even one that changes no value.
+//   - Physics has no state besides the channels' values and a few numbers (memory), so a Snapshot
+//     is enough to survive a restart.
 package virtualhub

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/protocol"
 )
@@ -33,7 +32,7 @@ func (h *Hub) Unjam(deviceID int64) {
 
 // LateAnswers delays each response by d; 0 ends the delay.
 func (h *Hub) LateAnswers(d time.Duration) {
-	h.controller.SetFaults(func(f *Faults) { f.LateAnswers = device.Duration(d) })
+	h.controller.SetFaults(func(f *Faults) { f.LateAnswers = Duration(d) })
 }
 
 // RejectCommands makes the hub answer every command with command_refused while on.

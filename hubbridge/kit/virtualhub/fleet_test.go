@@ -6,20 +6,20 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/hubbridge/kit/fleet"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 )
 
 // startFleet runs a fleet of n hubs until the test ends.
-func (c *cloud) startFleet(t *testing.T, n int, change func(*fleet.Config)) *fleet.Fleet {
+func (c *cloud) startFleet(t *testing.T, n int, change func(*virtualhub.FleetConfig)) *virtualhub.Fleet {
 	t.Helper()
-	cfg := fleet.Config{EnrollURL: c.http.URL}
+	cfg := virtualhub.FleetConfig{EnrollURL: c.http.URL}
 	for i := range n {
 		cfg.Hubs = append(cfg.Hubs, c.register(t, fmt.Sprintf("hub-flee-0000-%04d", i)))
 	}
 	cfg.Logger = streamstest.Logger()
 	change(&cfg)
-	f, err := fleet.New(cfg)
+	f, err := virtualhub.NewFleet(cfg)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -42,7 +42,7 @@ func TestFleet(t *testing.T) {
 	t.Run("rate", func(t *testing.T) {
 		t.Parallel()
 		c := startCloud(t)
-		f := c.startFleet(t, 20, func(cfg *fleet.Config) { cfg.Rate, cfg.Batch = 20, 5 })
+		f := c.startFleet(t, 20, func(cfg *virtualhub.FleetConfig) { cfg.Rate, cfg.Batch = 20, 5 })
 		begun := time.Now()
 		streamstest.Eventually(t, "800 acks", func() bool { return f.Stats().Acked >= 800 })
 		if took := time.Since(begun); took < time.Second {
@@ -60,7 +60,7 @@ func TestFleet(t *testing.T) {
 	t.Run("saturate", func(t *testing.T) {
 		t.Parallel()
 		c := startCloud(t)
-		f := c.startFleet(t, 4, func(cfg *fleet.Config) { cfg.Batch = 50 })
+		f := c.startFleet(t, 4, func(cfg *virtualhub.FleetConfig) { cfg.Batch = 50 })
 		streamstest.Eventually(t, "many acks", func() bool { return f.Stats().Acked >= 20000 })
 		if s := f.Stats(); s.Emitted-s.Acked > 4*2*50+4*50 || s.Resent != 0 {
 			t.Errorf("unexpected Stats() = %+v", s)
@@ -77,13 +77,13 @@ func TestFleet(t *testing.T) {
 
 func TestFleetConfig(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]fleet.Config{
+	for name, cfg := range map[string]virtualhub.FleetConfig{
 		"rate":  {Rate: -1},
 		"batch": {Batch: 501},
-		"hub":   {Hubs: []fleet.Credentials{{Serial: "x"}}},
+		"hub":   {Hubs: []virtualhub.Credentials{{Serial: "x"}}},
 	} {
 		cfg.EnrollURL = "http://127.0.0.1:1"
-		if _, err := fleet.New(cfg); err == nil {
+		if _, err := virtualhub.NewFleet(cfg); err == nil {
 			t.Errorf("%s: New returned no error", name)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
 )
 
@@ -87,7 +86,7 @@ func (h *Hub) wakeDevices() {
 
 // startFaults starts what causes the periodic faults of the configuration until ctx ends.
 func (h *Hub) startFaults(ctx context.Context, running *sync.WaitGroup) {
-	every := func(d device.Duration, do func() error) {
+	every := func(d Duration, do func() error) {
 		if d == 0 {
 			return
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/protocol"
 )
 
@@ -20,7 +19,7 @@ type Faults struct {
 	// Unreachable are the ids of devices out of the radio's reach.
 	Unreachable []int64 `json:"unreachable,omitempty"`
 	// LateAnswers delays each response.
-	LateAnswers device.Duration `json:"late_answers,omitempty"`
+	LateAnswers Duration `json:"late_answers,omitempty"`
 	// RejectCommands makes the hub answer every command with command_refused.
 	RejectCommands bool `json:"refuse_commands,omitempty"`
 	// RadioDown cuts the hub off from its devices. Commands are answered with hub_unavailable.
@@ -31,14 +30,14 @@ type Faults struct {
 	// IgnoreWindow makes the hub ignore the limit of unacknowledged events.
 	IgnoreWindow bool `json:"heedless,omitempty"`
 	// CutEvery is the interval of cut connections; 0 for none.
-	CutEvery device.Duration `json:"cut_every,omitempty"`
+	CutEvery Duration `json:"cut_every,omitempty"`
 	// LoseEvery is the interval at which ten events are lost; 0 for none.
-	LoseEvery device.Duration `json:"lose_every,omitempty"`
+	LoseEvery Duration `json:"lose_every,omitempty"`
 	// MalformEvery is the interval at which malformed events are sent, one of each kind; 0 for
 	// none.
-	MalformEvery device.Duration `json:"malform_every,omitempty"`
+	MalformEvery Duration `json:"malform_every,omitempty"`
 	// ResetEvery is the interval of factory resets; 0 for none.
-	ResetEvery device.Duration `json:"reset_every,omitempty"`
+	ResetEvery Duration `json:"reset_every,omitempty"`
 }
 
 // faultNames are the JSON names of the faults.

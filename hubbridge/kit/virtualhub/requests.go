@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
 )
 
@@ -97,7 +96,7 @@ func (c *controller) CloseRemoval(ctx context.Context) error {
 }
 
 // findDevice returns the device with the given id, or ErrorNotFound.
-func (c *controller) findDevice(id int64) (*device.Device, error) {
+func (c *controller) findDevice(id int64) (*device, error) {
 	d := c.device(id)
 	if d == nil {
 		return nil, hub.Errorf(hub.ErrorNotFound, "no device %d", id)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/kit/device"
 	"hubcloud/hubbridge/kit/hub"
 )
 
@@ -70,13 +69,13 @@ func (c *controller) advanceWindows(now time.Time) (due time.Time) {
 // Join makes a device join in the open pairing window, which closes: device.added with the returned
 // id, then the device's first values. It returns ErrNoWindow if no pairing window is open, unless
 // the hub has kept a QR code (SmartStart).
-func (c *controller) Join(spec device.Spec, now time.Time) (deviceID int64, err error) {
+func (c *controller) Join(spec DeviceSpec, now time.Time) (deviceID int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.join(spec, now)
 }
 
-func (c *controller) join(spec device.Spec, now time.Time) (int64, error) {
+func (c *controller) join(spec DeviceSpec, now time.Time) (int64, error) {
 	used, open := c.pairing.Use(now)
 	if !open && !c.smartStart {
 		return 0, fmt.Errorf("pairing: %w", ErrNoWindow)
@@ -87,7 +86,7 @@ func (c *controller) join(spec device.Spec, now time.Time) (int64, error) {
 	if open && c.pairing.setupCode == "" {
 		spec.Insecure = true // matters only for devices that must join securely, such as locks
 	}
-	d, err := device.New(c.nextDevice, spec, seed(c.id), now)
+	d, err := newDevice(c.nextDevice, spec, seed(c.id), now)
 	if err != nil {
 		return 0, err
 	}
@@ -115,10 +114,10 @@ func (c *controller) join(spec device.Spec, now time.Time) (int64, error) {
 }
 
 // joined returns the data of device.added.
-func joined(d *device.Device) nameData {
+func joined(d *device) nameData {
 	data := nameData{Name: d.Spec.Name}
 	for _, key := range []string{"lock", "barrier"} {
-		if d.Channel(device.Ref{Key: key}) != nil {
+		if d.Channel(ChannelRef{Key: key}) != nil {
 			secure := !d.Spec.Insecure
 			data.Secure = &secure
 		}
@@ -128,8 +127,8 @@ func joined(d *device.Device) nameData {
 
 // interview is a device that has joined and whose channels are not known until a time.
 type interview struct {
-	device   *device.Device
-	channels []*device.Channel
+	device   *device
+	channels []*channel
 	until    time.Time
 }
 
@@ -149,7 +148,7 @@ func (c *controller) advanceInterviews(now time.Time) (due time.Time) {
 		}
 		d.Channels = i.channels
 		events := []hub.Event{{
-			Type: hub.EventUpdated, DeviceID: d.ID, Data: updatedData{d.Spec.Name, []device.Ref{}},
+			Type: hub.EventUpdated, DeviceID: d.ID, Data: updatedData{d.Spec.Name, []ChannelRef{}},
 		}}
 		for _, o := range d.First() {
 			events = append(events, observed(d, o))
@@ -163,7 +162,7 @@ func (c *controller) advanceInterviews(now time.Time) (due time.Time) {
 // Press presses the button of a device: in an open removal window, which closes, the device leaves
 // the hub (device.forgotten). It returns ErrNoWindow if no removal window is open.
 func (c *controller) Press(deviceID int64, now time.Time) error {
-	return c.withDevice(deviceID, func(d *device.Device) error {
+	return c.withDevice(deviceID, func(d *device) error {
 		if !c.press(d, now) {
 			return fmt.Errorf("removal: %w", ErrNoWindow)
 		}
@@ -172,7 +171,7 @@ func (c *controller) Press(deviceID int64, now time.Time) error {
 }
 
 // press reports whether a removal window was open.
-func (c *controller) press(d *device.Device, now time.Time) bool {
+func (c *controller) press(d *device, now time.Time) bool {
 	used, open := c.removal.Use(now)
 	if open {
 		c.removal = window{WindowState: used}

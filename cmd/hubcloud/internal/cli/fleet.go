@@ -14,7 +14,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/hubbridge/kit/fleet"
+	"hubcloud/hubbridge/kit/virtualhub"
 )
 
 // virtualhubFleetCommand runs many virtual hubs in one process.
@@ -37,7 +37,7 @@ func (c *virtualhubFleetCommand) Run(ctx context.Context, out Output) error {
 	if err != nil {
 		return installation.AsUsage(err)
 	}
-	hubFleet, err := fleet.New(fleet.Config{
+	hubFleet, err := virtualhub.NewFleet(virtualhub.FleetConfig{
 		EnrollURL: c.Enroll, Hubs: hubs, Rate: c.Rate, Batch: c.Batch,
 		HTTPClient: build.HTTPClient(enrolTimeout),
 		Logger:     slog.New(slog.DiscardHandler), // the lines of report say enough
@@ -60,7 +60,7 @@ func (c *virtualhubFleetCommand) Run(ctx context.Context, out Output) error {
 }
 
 // hubs reads the inventory, one JSON object per line.
-func (c *virtualhubFleetCommand) hubs() ([]fleet.Credentials, error) {
+func (c *virtualhubFleetCommand) hubs() ([]virtualhub.Credentials, error) {
 	var from io.Reader = os.Stdin
 	if c.Inventory != "-" {
 		file, err := os.Open(c.Inventory)
@@ -70,10 +70,10 @@ func (c *virtualhubFleetCommand) hubs() ([]fleet.Credentials, error) {
 		defer file.Close()
 		from = file
 	}
-	var hubs []fleet.Credentials
+	var hubs []virtualhub.Credentials
 	lines := bufio.NewScanner(from)
 	for n := 1; lines.Scan() && (c.Count == 0 || len(hubs) < c.Count); n++ {
-		var hub fleet.Credentials
+		var hub virtualhub.Credentials
 		if err := json.Unmarshal(lines.Bytes(), &hub); err != nil {
 			return nil, fmt.Errorf("%s, line %d: %w", c.Inventory, n, err)
 		}
@@ -92,10 +92,10 @@ func (c *virtualhubFleetCommand) hubs() ([]fleet.Credentials, error) {
 }
 
 // report prints a line of progress per interval, and one at the end.
-func (c *virtualhubFleetCommand) report(ctx context.Context, hubs *fleet.Fleet, out Output) {
+func (c *virtualhubFleetCommand) report(ctx context.Context, hubs *virtualhub.Fleet, out Output) {
 	ticker := time.NewTicker(max(c.Every, 100*time.Millisecond))
 	defer ticker.Stop()
-	began, before := time.Now(), fleet.Stats{}
+	began, before := time.Now(), virtualhub.FleetStats{}
 	last := began
 	for {
 		select {

@@ -16,7 +16,6 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/durablefile"
 	"hubcloud/streams/tap"
-	"hubcloud/streams/tapuser"
 )
 
 // tapCredentialsCommand creates, rotates, revokes and lists credentials of taps.
@@ -57,7 +56,7 @@ func (c *tapCredentialsCommand) Validate() error {
 // Run does what the flags ask for.
 func (c *tapCredentialsCommand) Run(ctx context.Context, out Output) error {
 	err := c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
-		users := tapuser.New(s.Conns.Cloud, s.Buckets.Installation)
+		users := tap.NewUsers(s.Conns.Cloud, s.Buckets.Installation)
 		switch {
 		case c.List:
 			return c.list(ctx, out, users)
@@ -67,8 +66,8 @@ func (c *tapCredentialsCommand) Run(ctx context.Context, out Output) error {
 			return c.create(ctx, out, s, users)
 		}
 	})
-	if errors.Is(err, tapuser.ErrName) || errors.Is(err, tapuser.ErrExists) ||
-		errors.Is(err, tapuser.ErrFull) || errors.Is(err, tapuser.ErrUnknown) {
+	if errors.Is(err, tap.ErrName) || errors.Is(err, tap.ErrExists) ||
+		errors.Is(err, tap.ErrFull) || errors.Is(err, tap.ErrUnknown) {
 		return installation.AsUsage(err)
 	}
 	return err
@@ -76,7 +75,7 @@ func (c *tapCredentialsCommand) Run(ctx context.Context, out Output) error {
 
 // create creates credentials, or replaces the password of existing ones.
 func (c *tapCredentialsCommand) create(
-	ctx context.Context, out Output, s *operator.Session, users *tapuser.Store,
+	ctx context.Context, out Output, s *operator.Session, users *tap.Users,
 ) error {
 	name, create := c.Name, users.Create
 	switch {
@@ -137,7 +136,7 @@ func (c *tapCredentialsCommand) deliver(
 }
 
 func (c *tapCredentialsCommand) revoke(
-	ctx context.Context, out Output, s *operator.Session, users *tapuser.Store,
+	ctx context.Context, out Output, s *operator.Session, users *tap.Users,
 ) error {
 	account, err := users.Account(ctx, c.Revoke)
 	if err != nil {
@@ -146,7 +145,7 @@ func (c *tapCredentialsCommand) revoke(
 	if err := users.Revoke(ctx, c.Revoke); err != nil {
 		return err
 	}
-	cut, err := identity.DisconnectTap(ctx, s.Conns, account, tapuser.UserOf(c.Revoke))
+	cut, err := identity.DisconnectTap(ctx, s.Conns, account, tap.UserOf(c.Revoke))
 	if err != nil {
 		return fmt.Errorf("revoked, but connections may remain: %w", err)
 	}
@@ -156,12 +155,12 @@ func (c *tapCredentialsCommand) revoke(
 		)
 	}
 	return c.print(
-		out.Out, field{"name", c.Revoke}, field{"user", tapuser.UserOf(c.Revoke)},
+		out.Out, field{"name", c.Revoke}, field{"user", tap.UserOf(c.Revoke)},
 		field{"connections_cut", fmt.Sprint(cut)},
 	)
 }
 
-func (c *tapCredentialsCommand) list(ctx context.Context, out Output, users *tapuser.Store) error {
+func (c *tapCredentialsCommand) list(ctx context.Context, out Output, users *tap.Users) error {
 	all, err := users.List(ctx)
 	if err != nil {
 		return err

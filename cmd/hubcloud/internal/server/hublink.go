@@ -19,7 +19,7 @@ import (
 	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/once"
-	"hubcloud/streams/tapuser"
+	"hubcloud/streams/tap"
 	"hubcloud/streams/views"
 )
 
@@ -307,7 +307,7 @@ func (s *hubLink) waitForBridge(ctx context.Context) error {
 func (s *hubLink) startCallout() error {
 	callout, err := identity.NewCallout(identity.CalloutConfig{
 		Conns: s.conns, Credentials: s.credentials, Directory: s.directory,
-		Taps:    tapuser.New(s.conns.Cloud, s.buckets.Installation),
+		Taps:    tap.NewUsers(s.conns.Cloud, s.buckets.Installation),
 		Confirm: s.freshness.Confirm, Logger: s.logger, Metrics: s.registry,
 		HubConnections: hubConnections, Shares: s.shares,
 	})

@@ -1,4 +1,4 @@
-package device
+package virtualhub
 
 import (
 	"encoding/json"
@@ -13,16 +13,16 @@ type Value any
 // Color is the value of a color channel; each component is 0 to 255.
 type Color struct {
 	Red, Green, Blue int
-	// WarmWhite is Unchanged in a command without it.
+	// WarmWhite is unchanged in a command without it.
 	WarmWhite int
 }
 
-// Unchanged is a color component that a command does not set.
-const Unchanged = -1
+// unchanged is a color component that a command does not set.
+const unchanged = -1
 
-// MarshalJSON omits warm_white if it is Unchanged.
+// MarshalJSON omits warm_white if it is unchanged.
 func (c Color) MarshalJSON() ([]byte, error) {
-	if c.WarmWhite == Unchanged {
+	if c.WarmWhite == unchanged {
 		return fmt.Appendf(nil, `{"red":%d,"green":%d,"blue":%d}`, c.Red, c.Green, c.Blue), nil
 	}
 	return fmt.Appendf(
@@ -66,42 +66,42 @@ type Scene struct {
 // domain.Desired.
 func (c Color) Matches(reported any) bool {
 	r, ok := reported.(Color)
-	if c.WarmWhite == Unchanged {
-		r.WarmWhite = Unchanged
+	if c.WarmWhite == unchanged {
+		r.WarmWhite = unchanged
 	}
 	return ok && r == c
 }
 
 // parse decodes a value of the given channel key. Its errors are shown to the sender of a command.
-func parse(keyName string, raw json.RawMessage) (Value, error) {
+func parse(keyName string, raw json.RawMessage) (any, error) {
 	k, ok := keys[keyName]
 	if !ok {
 		return nil, fmt.Errorf("unknown channel key %q", keyName)
 	}
 	switch k.shape {
-	case boolean:
+	case shapeBoolean:
 		if b, ok := decode[bool](raw); ok {
 			return b, nil
 		}
 		return nil, fmt.Errorf("value of %s must be true or false", k.name)
-	case percent:
+	case shapePercent:
 		if n, ok := decode[float64](raw); ok && n == math.Trunc(n) && n >= 0 && n <= 99 {
 			return n + 0, nil // turns -0 into 0
 		}
 		return nil, fmt.Errorf("value of %s must be an integer from 0 to 99", k.name)
-	case number:
+	case shapeNumber:
 		if n, ok := decode[float64](raw); ok {
 			return n + 0, nil
 		}
 		return nil, fmt.Errorf("value of %s must be a number", k.name)
-	case text:
+	case shapeText:
 		if s, ok := decode[string](raw); ok && s != "" {
 			return s, nil
 		}
 		return nil, fmt.Errorf("value of %s must be a string that is not empty", k.name)
-	case color:
+	case shapeColor:
 		return parseColor(raw)
-	case alarm:
+	case shapeAlarm:
 		if a, ok := decode[alarmJSON](raw); ok {
 			value := Alarm{Type: a.Type, Event: a.Event, Active: a.Active}
 			if a.User != nil {
@@ -120,14 +120,14 @@ func parse(keyName string, raw json.RawMessage) (Value, error) {
 	}
 }
 
-func parseColor(raw json.RawMessage) (Value, error) {
+func parseColor(raw json.RawMessage) (any, error) {
 	components, ok := decode[map[string]json.RawMessage](raw)
 	if !ok {
 		return nil, fmt.Errorf(
 			"value of color must be an object of red, green, blue and optionally warm_white",
 		)
 	}
-	c := Color{WarmWhite: Unchanged}
+	c := Color{WarmWhite: unchanged}
 	fields := map[string]*int{
 		"red":        &c.Red,
 		"green":      &c.Green,

@@ -1,4 +1,4 @@
-package device
+package virtualhub
 
 import (
 	"encoding/json"
@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Spec specifies a device. Its JSON is an entry of a devices file. Only Kind is required.
-type Spec struct {
-	// Kind is one of Kinds().
+// DeviceSpec specifies a device. Its JSON is an entry of a devices file. Only Kind is required.
+type DeviceSpec struct {
+	// Kind is one of the table of kinds.
 	Kind string `json:"kind"`
 	// Name is the name that the device reports. Defaults to the kind's, such as "Lock".
 	Name string `json:"name,omitempty"`
@@ -64,8 +64,8 @@ func (d *Duration) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Kinds returns the names of all kinds of devices, sorted.
-func Kinds() []string {
+// kindNames returns the names of all kinds of devices, sorted.
+func kindNames() []string {
 	names := make([]string, 0, len(kinds))
 	for name := range kinds {
 		names = append(names, name)
@@ -75,10 +75,10 @@ func Kinds() []string {
 }
 
 // complete validates s and fills in the defaults of its kind.
-func (s Spec) complete() (Spec, error) {
+func (s DeviceSpec) complete() (DeviceSpec, error) {
 	k, ok := kinds[s.Kind]
 	if !ok {
-		return s, fmt.Errorf("kind: is %q, must be one of %s", s.Kind, strings.Join(Kinds(), ", "))
+		return s, fmt.Errorf("kind: is %q, must be one of %s", s.Kind, strings.Join(kindNames(), ", "))
 	}
 	if s.Gangs != 0 && s.Kind != "switch" {
 		return s, fmt.Errorf("gangs: is for a switch, not for a %s", s.Kind)
@@ -104,7 +104,7 @@ func (s Spec) complete() (Spec, error) {
 	return s, nil
 }
 
-func (s Spec) limits() limits {
+func (s DeviceSpec) limits() limits {
 	l := limits{Min: 5, Max: 35}
 	if s.Min != nil {
 		l.Min = *s.Min
@@ -116,22 +116,22 @@ func (s Spec) limits() limits {
 }
 
 // parseRef parses a ref such as "switch/2" or "switch".
-func parseRef(s string) (Ref, error) {
+func parseRef(s string) (ChannelRef, error) {
 	name, endpoint, found := strings.Cut(s, "/")
 	if !found {
-		return Ref{Key: name}, nil
+		return ChannelRef{Key: name}, nil
 	}
 	n, err := strconv.Atoi(endpoint)
 	if err != nil || n < 0 {
-		return Ref{}, fmt.Errorf(
+		return ChannelRef{}, fmt.Errorf(
 			"values: %q must be a channel key, or a key and an endpoint as in switch/2", s,
 		)
 	}
-	return Ref{Key: name, Endpoint: n}, nil
+	return ChannelRef{Key: name, Endpoint: n}, nil
 }
 
-// Check returns an error that names the first invalid field of s, or nil.
-func Check(s Spec) error {
-	_, err := New(1, s, 0, time.Time{})
+// checkSpec returns an error that names the first invalid field of s, or nil.
+func checkSpec(s DeviceSpec) error {
+	_, err := newDevice(1, s, 0, time.Time{})
 	return err
 }

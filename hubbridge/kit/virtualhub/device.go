@@ -1,4 +1,4 @@
-package device
+package virtualhub
 
 import (
 	"encoding/json"
@@ -11,11 +11,11 @@ import (
 	"hubcloud/hubbridge/kit/hub"
 )
 
-// Device is one device on a hub's network. It is not safe for concurrent use.
-type Device struct {
+// device is one device on a hub's network. It is not safe for concurrent use.
+type device struct {
 	ID       int64
-	Spec     Spec
-	Channels []*Channel
+	Spec     DeviceSpec
+	Channels []*channel
 	// Available is false while the radio cannot reach the device.
 	Available bool
 	// Jammed makes boolean commands end with the opposite value and an alarm.
@@ -31,28 +31,28 @@ type Device struct {
 
 // action is a pending command. The device carries it out at Due.
 type action struct {
-	Ref
-	Value Value
+	ChannelRef
+	Value any
 	Since time.Time
 	Due   time.Time
 }
 
 // reading is a value that a device reports for one of its channels.
 type reading struct {
-	Ref
-	Value Value
+	ChannelRef
+	Value any
 }
 
-// Observation is the data of a channel.observed event. With Failed it is instead that the hub has
+// observation is the data of a channel.observed event. With Failed it is instead that the hub has
 // given up the command of the channel.
-type Observation struct {
-	Ref
-	Value  Value `json:"value"`
-	Failed bool  `json:"-"`
+type observation struct {
+	ChannelRef
+	Value  any  `json:"value"`
+	Failed bool `json:"-"`
 }
 
-// Surroundings is the state of the hub that affects its devices.
-type Surroundings struct {
+// surroundings is the state of the hub that affects its devices.
+type surroundings struct {
 	// Radio is false while the hub's radio is down.
 	Radio bool
 	// Quiet disables readings that no command or report caused.
@@ -61,16 +61,16 @@ type Surroundings struct {
 	GiveUp time.Duration
 }
 
-func (s Surroundings) giveUp() time.Duration {
+func (s surroundings) giveUp() time.Duration {
 	if s.GiveUp == 0 {
 		return 10 * time.Second
 	}
 	return s.GiveUp
 }
 
-// New makes a device that has just joined: its channels have reported their first values at now. It
-// returns an error for an invalid spec. Devices with the same id and seed behave the same.
-func New(id int64, spec Spec, seed uint64, now time.Time) (*Device, error) {
+// newDevice makes a device that has just joined: its channels have reported their first values at
+// now. It returns an error for an invalid spec. Devices with the same id and seed behave the same.
+func newDevice(id int64, spec DeviceSpec, seed uint64, now time.Time) (*device, error) {
 	spec, err := spec.complete()
 	if err != nil {
 		return nil, err
@@ -89,14 +89,14 @@ func New(id int64, spec Spec, seed uint64, now time.Time) (*Device, error) {
 	return d, nil
 }
 
-func blank(id int64, spec Spec, seed uint64) *Device {
-	return &Device{
+func blank(id int64, spec DeviceSpec, seed uint64) *device {
+	return &device{
 		ID: id, Spec: spec, kind: kinds[spec.Kind], memory: map[string]float64{},
 		rnd: rand.New(rand.NewPCG(seed, uint64(id))),
 	}
 }
 
-func (d *Device) setFirst(name string, raw json.RawMessage, now time.Time) error {
+func (d *device) setFirst(name string, raw json.RawMessage, now time.Time) error {
 	ref, err := parseRef(name)
 	if err != nil {
 		return err
@@ -113,10 +113,10 @@ func (d *Device) setFirst(name string, raw json.RawMessage, now time.Time) error
 	return nil
 }
 
-// Channel returns the channel with the given ref, or nil.
-func (d *Device) Channel(ref Ref) *Channel {
+// channel returns the channel with the given ref, or nil.
+func (d *device) Channel(ref ChannelRef) *channel {
 	for _, c := range d.Channels {
-		if c.Ref == ref {
+		if c.ChannelRef == ref {
 			return c
 		}
 	}
@@ -124,7 +124,7 @@ func (d *Device) Channel(ref Ref) *Channel {
 }
 
 // Check decodes and validates the value of a command without running it. Its errors are *hub.Error.
-func (d *Device) Check(ref Ref, raw json.RawMessage) (Value, error) {
+func (d *device) Check(ref ChannelRef, raw json.RawMessage) (any, error) {
 	c := d.Channel(ref)
 	if c == nil {
 		return nil, hub.Errorf(hub.ErrorNotFound, "device %d has no channel %s", d.ID, ref)
@@ -143,9 +143,9 @@ func (d *Device) Check(ref Ref, raw json.RawMessage) (Value, error) {
 
 // Command starts a command with a value from Check. It returns the channel, which is pending. The
 // outcome comes from a later Advance.
-func (d *Device) Command(ref Ref, v Value, now time.Time) hub.Channel {
+func (d *device) Command(ref ChannelRef, v any, now time.Time) hub.Channel {
 	c := d.Channel(ref)
-	if i := slices.IndexFunc(d.actions, func(a action) bool { return a.Ref == ref }); i >= 0 {
+	if i := slices.IndexFunc(d.actions, func(a action) bool { return a.ChannelRef == ref }); i >= 0 {
 		if d.kind.interrupt != nil {
 			d.kind.interrupt(d, d.actions[i], now)
 		}
@@ -153,13 +153,13 @@ func (d *Device) Command(ref Ref, v Value, now time.Time) hub.Channel {
 	}
 	c.ChannelState = c.Commanded(v, now)
 	d.actions = append(
-		d.actions, action{Ref: ref, Value: v, Since: now, Due: d.awake(now).Add(d.latency(ref, v))},
+		d.actions, action{ChannelRef: ref, Value: v, Since: now, Due: d.awake(now).Add(d.latency(ref, v))},
 	)
 	return c.view(d.Available)
 }
 
 // awake returns when a device is awake next: now, unless it sleeps.
-func (d *Device) awake(now time.Time) time.Time {
+func (d *device) awake(now time.Time) time.Time {
 	every := time.Duration(d.Spec.WakesEvery)
 	if every <= 0 {
 		return now
@@ -167,7 +167,7 @@ func (d *Device) awake(now time.Time) time.Time {
 	return now.Truncate(every).Add(every)
 }
 
-func (d *Device) latency(ref Ref, v Value) time.Duration {
+func (d *device) latency(ref ChannelRef, v any) time.Duration {
 	switch {
 	case d.Spec.Latency != 0:
 		return time.Duration(d.Spec.Latency)
@@ -180,7 +180,7 @@ func (d *Device) latency(ref Ref, v Value) time.Duration {
 
 // Report makes the device report a value, as if a person turned the knob of a lock. It returns the
 // observations for the cloud.
-func (d *Device) Report(ref Ref, raw json.RawMessage, now time.Time) ([]Observation, error) {
+func (d *device) Report(ref ChannelRef, raw json.RawMessage, now time.Time) ([]observation, error) {
 	if d.Channel(ref) == nil {
 		return nil, fmt.Errorf("device %d has no channel %s", d.ID, ref)
 	}
@@ -193,26 +193,26 @@ func (d *Device) Report(ref Ref, raw json.RawMessage, now time.Time) ([]Observat
 
 // First returns the observations of a device that has just joined: one for each channel with a
 // value.
-func (d *Device) First() []Observation {
-	var out []Observation
+func (d *device) First() []observation {
+	var out []observation
 	for _, c := range d.Channels {
 		if c.Value != nil {
-			out = append(out, Observation{Ref: c.Ref, Value: c.Value})
+			out = append(out, observation{ChannelRef: c.ChannelRef, Value: c.Value})
 		}
 	}
 	return out
 }
 
 // Remove removes channels from the device and returns the refs that the device had.
-func (d *Device) Remove(refs ...Ref) []Ref {
-	removed := []Ref{}
+func (d *device) Remove(refs ...ChannelRef) []ChannelRef {
+	removed := []ChannelRef{}
 	for _, ref := range refs {
 		if d.Channel(ref) == nil {
 			continue
 		}
 		removed = append(removed, ref)
-		d.Channels = slices.DeleteFunc(d.Channels, func(c *Channel) bool { return c.Ref == ref })
-		d.actions = slices.DeleteFunc(d.actions, func(a action) bool { return a.Ref == ref })
+		d.Channels = slices.DeleteFunc(d.Channels, func(c *channel) bool { return c.ChannelRef == ref })
+		d.actions = slices.DeleteFunc(d.actions, func(a action) bool { return a.ChannelRef == ref })
 	}
 	return removed
 }

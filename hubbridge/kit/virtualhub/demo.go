@@ -1,10 +1,10 @@
-package device
+package virtualhub
 
 import "encoding/json"
 
-// Demo returns the devices of a small house, which have a channel of every key.
-func Demo() []Spec {
-	return []Spec{
+// DemoDevices returns the devices of a small house, which have a channel of every key.
+func DemoDevices() []DeviceSpec {
+	return []DeviceSpec{
 		{Kind: "lock", Name: "Front door"},
 		{Kind: "thermostat", Name: "Hall thermostat"},
 		{Kind: "dimmer", Name: "Dining room light"},
@@ -30,9 +30,10 @@ func Demo() []Spec {
 	}
 }
 
-// Joinable returns devices that are not joined yet, for the pairing windows of a demonstration.
-func Joinable() []Spec {
-	return []Spec{
+// joinableDevices returns devices that are not joined yet, for the pairing windows of a
+// demonstration.
+func joinableDevices() []DeviceSpec {
+	return []DeviceSpec{
 		{Kind: "contact_sensor", Name: "Window contact"},
 		{Kind: "lock", Name: "Side door"},
 		{Kind: "switch", Name: "Porch light"},

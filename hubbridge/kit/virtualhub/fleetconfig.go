@@ -1,4 +1,4 @@
-package fleet
+package virtualhub
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ type Credentials struct {
 	Secret string `json:"secret"`
 }
 
-// Config configures a Fleet. EnrollURL and Hubs are required.
-type Config struct {
+// FleetConfig configures a Fleet. EnrollURL and Hubs are required.
+type FleetConfig struct {
 	// EnrollURL is the base URL of the cloud, without /link/v1.
 	EnrollURL string
 	// Hubs are the hubs to run. Each has one device, an outlet.
@@ -42,15 +42,15 @@ const (
 )
 
 // WithDefaults returns a copy of cfg with the defaults of fields that the hubs do not fill in.
-func (cfg Config) WithDefaults() Config {
+func (cfg FleetConfig) WithDefaults() FleetConfig {
 	cfg.Batch = cmp.Or(cfg.Batch, 1)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	return cfg
 }
 
 // Validate returns an error that names the first invalid field. The hubs' credentials are validated
-// by New.
-func (cfg Config) Validate() error {
+// by NewFleet.
+func (cfg FleetConfig) Validate() error {
 	switch {
 	case cfg.EnrollURL == "":
 		return errors.New("enroll url: must not be empty")
@@ -64,7 +64,7 @@ func (cfg Config) Validate() error {
 
 // messageBatch is the most events per message. A hub that lags behind sends large messages, unless
 // the batch is what is measured.
-func (cfg Config) messageBatch() int {
+func (cfg FleetConfig) messageBatch() int {
 	if cfg.Rate == 0 {
 		return cfg.Batch
 	}

@@ -1,4 +1,4 @@
-package device
+package virtualhub
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 
 // Advance moves the device on to now. It returns the observations for the cloud, in order, and
 // whether the device has changed at all.
-func (d *Device) Advance(now time.Time, s Surroundings) (observed []Observation, changed bool) {
+func (d *device) Advance(now time.Time, s surroundings) (observed []observation, changed bool) {
 	reachable := d.Available && s.Radio
 	for {
 		i := d.nextAction()
@@ -20,9 +20,9 @@ func (d *Device) Advance(now time.Time, s Surroundings) (observed []Observation,
 		d.actions = slices.Delete(d.actions, i, i+1)
 		changed = true
 		if !reachable {
-			c := d.Channel(a.Ref)
+			c := d.Channel(a.ChannelRef)
 			if c.ChannelState = c.Abandoned(); c.Status == domain.ChannelFailed {
-				observed = append(observed, Observation{Ref: a.Ref, Failed: true})
+				observed = append(observed, observation{ChannelRef: a.ChannelRef, Failed: true})
 			}
 			continue
 		}
@@ -45,7 +45,7 @@ func (d *Device) Advance(now time.Time, s Surroundings) (observed []Observation,
 }
 
 // Due returns when to call Advance next; zero means not before the next command or report.
-func (d *Device) Due(s Surroundings) time.Time {
+func (d *device) Due(s surroundings) time.Time {
 	var due time.Time
 	if d.sampled(s) {
 		if due = d.nextSample; due.IsZero() {
@@ -61,11 +61,11 @@ func (d *Device) Due(s Surroundings) time.Time {
 }
 
 // sampled reports whether the device makes readings by itself.
-func (d *Device) sampled(s Surroundings) bool { return d.kind.sample != nil && !s.Quiet }
+func (d *device) sampled(s surroundings) bool { return d.kind.sample != nil && !s.Quiet }
 
 // actionDue returns when a ends: when the device carries it out, or when the hub gives up because
 // it cannot reach the device.
-func (d *Device) actionDue(a action, s Surroundings) time.Time {
+func (d *device) actionDue(a action, s surroundings) time.Time {
 	if d.Available && s.Radio {
 		return a.Due
 	}
@@ -73,7 +73,7 @@ func (d *Device) actionDue(a action, s Surroundings) time.Time {
 }
 
 // nextAction returns the index of the earliest action, or -1.
-func (d *Device) nextAction() int {
+func (d *device) nextAction() int {
 	next := -1
 	for i, a := range d.actions {
 		if next < 0 || a.Due.Before(d.actions[next].Due) {
@@ -84,22 +84,22 @@ func (d *Device) nextAction() int {
 }
 
 // carryOut carries out a and returns the readings that result from it.
-func (d *Device) carryOut(a action) []reading {
+func (d *device) carryOut(a action) []reading {
 	if on, ok := a.Value.(bool); ok && d.Jammed {
 		return []reading{
-			{a.Ref, !on},
-			{Ref{Key: "alarm"}, Alarm{Type: a.Key, Event: "jammed", Active: true}},
+			{a.ChannelRef, !on},
+			{ChannelRef{Key: "alarm"}, Alarm{Type: a.Key, Event: "jammed", Active: true}},
 		}
 	}
 	v := a.Value
-	if c, ok := v.(Color); ok && c.WarmWhite == Unchanged {
+	if c, ok := v.(Color); ok && c.WarmWhite == unchanged {
 		c.WarmWhite = 0
-		if last, ok := d.Channel(a.Ref).Value.(Color); ok {
+		if last, ok := d.Channel(a.ChannelRef).Value.(Color); ok {
 			c.WarmWhite = last.WarmWhite
 		}
 		v = c
 	}
-	own := reading{a.Ref, v}
+	own := reading{a.ChannelRef, v}
 	if d.kind.afterCommand == nil {
 		return []reading{own}
 	}
@@ -108,17 +108,17 @@ func (d *Device) carryOut(a action) []reading {
 
 // update updates the channels with readings and returns the observations for the cloud. It ignores
 // readings of channels that the device does not have.
-func (d *Device) update(readings []reading, now time.Time) []Observation {
-	var observed []Observation
+func (d *device) update(readings []reading, now time.Time) []observation {
+	var observed []observation
 	for _, r := range readings {
-		c := d.Channel(r.Ref)
+		c := d.Channel(r.ChannelRef)
 		if c == nil {
 			continue
 		}
 		next, changed := c.Reported(r.Value, now)
 		c.ChannelState = next
 		if changed || keys[r.Key].everyReport {
-			observed = append(observed, Observation{Ref: r.Ref, Value: r.Value})
+			observed = append(observed, observation{ChannelRef: r.ChannelRef, Value: r.Value})
 		}
 	}
 	return observed

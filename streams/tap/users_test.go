@@ -1,4 +1,4 @@
-package tapuser_test
+package tap_test
 
 import (
 	"bytes"
@@ -10,23 +10,19 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/tapuser"
+	"hubcloud/streams/tap"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
-
-func store(t testing.TB) (*tapuser.Store, *streams.Buckets) {
+func store(t testing.TB) (*tap.Users, *streams.Buckets) {
 	t.Helper()
 	conns := streamstest.Start(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tapuser.New(conns.Cloud, buckets.Installation), buckets
+	return tap.NewUsers(conns.Cloud, buckets.Installation), buckets
 }
 
 // TestLife checks that a user is admitted with its current password only, and not once revoked.
@@ -59,7 +55,7 @@ func TestLife(t *testing.T) {
 			t.Errorf("user %q with password %q was admitted", u.User, u.Password)
 		}
 	}
-	if _, err := s.Create(t.Context(), "analytics", began); !errors.Is(err, tapuser.ErrExists) {
+	if _, err := s.Create(t.Context(), "analytics", began); !errors.Is(err, tap.ErrExists) {
 		t.Errorf("second create: got %v, want ErrExists", err)
 	}
 	entry, err := buckets.Installation.Get(t.Context(), "tap.analytics")
@@ -90,7 +86,7 @@ func TestLife(t *testing.T) {
 			return err
 		},
 	} {
-		if err := do(t.Context()); !errors.Is(err, tapuser.ErrUnknown) {
+		if err := do(t.Context()); !errors.Is(err, tap.ErrUnknown) {
 			t.Errorf("%s an unknown user: got %v, want ErrUnknown", what, err)
 		}
 	}
@@ -152,13 +148,13 @@ func TestEachUserHasAnAccount(t *testing.T) {
 	if len(taken) != streams.MaxTaps {
 		t.Fatalf("accounts: got %d, want %d", len(taken), streams.MaxTaps)
 	}
-	if _, err := s.Create(t.Context(), "late", time.Now()); !errors.Is(err, tapuser.ErrFull) {
+	if _, err := s.Create(t.Context(), "late", time.Now()); !errors.Is(err, tap.ErrFull) {
 		t.Errorf("create one user too many: got %v, want ErrFull", err)
 	}
 	if err := s.Release(t.Context(), "tap3"); err != nil { // not revoked
 		t.Fatal(err)
 	}
-	if _, err := s.Create(t.Context(), "late", time.Now()); !errors.Is(err, tapuser.ErrFull) {
+	if _, err := s.Create(t.Context(), "late", time.Now()); !errors.Is(err, tap.ErrFull) {
 		t.Errorf("create one user too many: got %v, want ErrFull", err)
 	}
 	err = errors.Join(s.Revoke(t.Context(), "tap3"), s.Release(t.Context(), "tap3"))
@@ -190,10 +186,10 @@ func TestNames(t *testing.T) {
 		"", "A", "a.b", "a b", "*", ">", "-a", "ä", "a\n",
 		"12345678901234567890123456789012345678901",
 	} {
-		if _, err := s.Create(t.Context(), name, time.Now()); !errors.Is(err, tapuser.ErrName) {
+		if _, err := s.Create(t.Context(), name, time.Now()); !errors.Is(err, tap.ErrName) {
 			t.Errorf("create %q: got %v, want ErrName", name, err)
 		}
-		if err := s.Revoke(t.Context(), name); !errors.Is(err, tapuser.ErrName) {
+		if err := s.Revoke(t.Context(), name); !errors.Is(err, tap.ErrName) {
 			t.Errorf("revoke %q: got %v, want ErrName", name, err)
 		}
 	}

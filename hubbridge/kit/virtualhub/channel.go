@@ -1,4 +1,4 @@
-package device
+package virtualhub
 
 import (
 	"encoding/json"
@@ -9,23 +9,23 @@ import (
 	"hubcloud/hubbridge/kit/hub"
 )
 
-// Ref names a channel within its device.
-type Ref struct {
+// ChannelRef names a channel within its device.
+type ChannelRef struct {
 	Key      string `json:"key"`
 	Endpoint int    `json:"endpoint"`
 }
 
-func (r Ref) String() string {
+func (r ChannelRef) String() string {
 	if r.Endpoint == 0 {
 		return r.Key
 	}
 	return fmt.Sprintf("%s at endpoint %d", r.Key, r.Endpoint)
 }
 
-// Channel is a channel of a device: a value that the device reports and, if the key is writable,
+// channel is a channel of a device: a value that the device reports and, if the key is writable,
 // accepts in commands.
-type Channel struct {
-	Ref
+type channel struct {
+	ChannelRef
 	// ChannelState has the values, each of type Value, and their status.
 	domain.ChannelState
 	// limits bound a setpoint; nil for other channels.
@@ -41,9 +41,9 @@ type limits struct {
 
 // parseCommand decodes and validates the value of a command. Its errors are shown to the sender of
 // the command.
-func (c *Channel) parseCommand(raw json.RawMessage) (Value, error) {
+func (c *channel) parseCommand(raw json.RawMessage) (any, error) {
 	if !keys[c.Key].writable {
-		return nil, fmt.Errorf("channel %s is read-only", c.Ref)
+		return nil, fmt.Errorf("channel %s is read-only", c.ChannelRef)
 	}
 	v, err := parse(c.Key, raw)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Channel) parseCommand(raw json.RawMessage) (Value, error) {
 }
 
 // view returns the channel as the hub answers with it.
-func (c *Channel) view(available bool) hub.Channel {
+func (c *channel) view(available bool) hub.Channel {
 	v := hub.Channel{
 		Key: c.Key, Endpoint: c.Endpoint, Unit: keys[c.Key].unit,
 		Readable: true, Writable: keys[c.Key].writable, Available: available,

@@ -1,8 +1,9 @@
-package device
+package virtualhub
 
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -14,12 +15,12 @@ import (
 
 var (
 	start   = time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.UTC)
-	healthy = Surroundings{Radio: true}
+	healthy = surroundings{Radio: true}
 )
 
-func newDevice(t *testing.T, spec Spec) *Device {
+func testDevice(t *testing.T, spec DeviceSpec) *device {
 	t.Helper()
-	d, err := New(1, spec, 42, start)
+	d, err := newDevice(1, spec, 42, start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,26 +30,26 @@ func newDevice(t *testing.T, spec Spec) *Device {
 // TestDemoHasEveryKey: the devices of the demo have a channel of every key of the API contract.
 func TestDemoHasEveryKey(t *testing.T) {
 	t.Parallel()
-	missing := Keys()
-	for _, spec := range Demo() {
-		for _, c := range newDevice(t, spec).Channels {
+	missing := slices.Collect(maps.Keys(keys))
+	for _, spec := range DemoDevices() {
+		for _, c := range testDevice(t, spec).Channels {
 			missing = slices.DeleteFunc(missing, func(key string) bool { return key == c.Key })
 		}
 	}
 	if len(missing) > 0 {
 		t.Errorf("no device has the channels %v", missing)
 	}
-	if len(Keys()) != 33 {
-		t.Errorf("%d keys, want the 33 of the API contract", len(Keys()))
+	if len(keys) != 33 {
+		t.Errorf("%d keys, want the 33 of the API contract", len(keys))
 	}
 }
 
 // TestValues: which values commands accept, and the messages of those that are rejected.
 func TestValues(t *testing.T) {
 	t.Parallel()
-	devices := map[string]*Device{}
-	for _, spec := range Demo() {
-		devices[spec.Kind] = newDevice(t, spec)
+	devices := map[string]*device{}
+	for _, spec := range DemoDevices() {
+		devices[spec.Kind] = testDevice(t, spec)
 	}
 	for _, tc := range []struct {
 		kind, channel string
@@ -122,7 +123,7 @@ func TestValues(t *testing.T) {
 }
 
 // run runs a command until its outcome and returns the observations.
-func run(t *testing.T, d *Device, ref Ref, value string, s Surroundings) []Observation {
+func run(t *testing.T, d *device, ref ChannelRef, value string, s surroundings) []observation {
 	t.Helper()
 	v, err := d.Check(ref, json.RawMessage(value))
 	if err != nil {
@@ -144,42 +145,42 @@ func run(t *testing.T, d *Device, ref Ref, value string, s Surroundings) []Obser
 	return observed
 }
 
-func quiet() Surroundings { return Surroundings{Radio: true, Quiet: true} }
+func quiet() surroundings { return surroundings{Radio: true, Quiet: true} }
 
 func TestCommandOutcomes(t *testing.T) {
 	t.Parallel()
-	lock := newDevice(t, Spec{Kind: "lock"})
-	if observed := run(t, lock, Ref{Key: "lock"}, "false", quiet()); !reflect.DeepEqual(
-		observed, []Observation{{Ref: Ref{Key: "lock"}, Value: false}},
+	lock := testDevice(t, DeviceSpec{Kind: "lock"})
+	if observed := run(t, lock, ChannelRef{Key: "lock"}, "false", quiet()); !reflect.DeepEqual(
+		observed, []observation{{ChannelRef: ChannelRef{Key: "lock"}, Value: false}},
 	) {
 		t.Errorf("unlock: %v", observed)
 	}
-	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelSynchronized ||
+	if c := lock.Channel(ChannelRef{Key: "lock"}); c.Status != domain.ChannelSynchronized ||
 		c.Value != false {
 		t.Errorf("after unlock: %+v", c.ChannelState)
 	}
 
 	lock.Jammed = true
-	observed := run(t, lock, Ref{Key: "lock"}, "true", quiet())
-	if len(observed) != 2 || observed[0] != (Observation{Ref: Ref{Key: "lock"}, Value: false}) ||
+	observed := run(t, lock, ChannelRef{Key: "lock"}, "true", quiet())
+	if len(observed) != 2 || observed[0] != (observation{ChannelRef: ChannelRef{Key: "lock"}, Value: false}) ||
 		observed[1].Key != "alarm" {
 		t.Errorf("jammed: %v", observed)
 	}
-	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelDiverged ||
+	if c := lock.Channel(ChannelRef{Key: "lock"}); c.Status != domain.ChannelDiverged ||
 		c.Value != false ||
 		c.Desired != true {
 		t.Errorf("after a jam: %+v", c.ChannelState)
 	}
 
 	// The hub gives up if its radio is down or the device is out of reach.
-	for name, s := range map[string]Surroundings{"radio": {Quiet: true}, "reach": quiet()} {
-		lock := newDevice(t, Spec{Kind: "lock"})
+	for name, s := range map[string]surroundings{"radio": {Quiet: true}, "reach": quiet()} {
+		lock := testDevice(t, DeviceSpec{Kind: "lock"})
 		lock.Available = name != "reach"
-		want := []Observation{{Ref: Ref{Key: "lock"}, Failed: true}}
-		if got := run(t, lock, Ref{Key: "lock"}, "false", s); !reflect.DeepEqual(got, want) {
+		want := []observation{{ChannelRef: ChannelRef{Key: "lock"}, Failed: true}}
+		if got := run(t, lock, ChannelRef{Key: "lock"}, "false", s); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want that the command has failed", name, got)
 		}
-		if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelFailed ||
+		if c := lock.Channel(ChannelRef{Key: "lock"}); c.Status != domain.ChannelFailed ||
 			c.Value != true {
 			t.Errorf("%s: %+v", name, c.ChannelState)
 		}
@@ -188,10 +189,10 @@ func TestCommandOutcomes(t *testing.T) {
 
 func TestDimmer(t *testing.T) {
 	t.Parallel()
-	d := newDevice(t, Spec{Kind: "dimmer"})
-	level, on := Ref{Key: "level"}, Ref{Key: "switch"}
+	d := testDevice(t, DeviceSpec{Kind: "dimmer"})
+	level, on := ChannelRef{Key: "level"}, ChannelRef{Key: "switch"}
 	for _, step := range []struct {
-		ref   Ref
+		ref   ChannelRef
 		value string
 		level float64
 		on    bool
@@ -212,8 +213,8 @@ func TestDimmer(t *testing.T) {
 // TestShadeInterrupted: a command takes as long as the way from where the shade is.
 func TestShadeInterrupted(t *testing.T) {
 	t.Parallel()
-	d := newDevice(t, Spec{Kind: "shade"})
-	ref := Ref{Key: "position"}
+	d := testDevice(t, DeviceSpec{Kind: "shade"})
+	ref := ChannelRef{Key: "position"}
 	d.Command(ref, 0.0, start)
 	whole := d.Due(quiet()).Sub(start)
 	if whole < fullTravel || whole > fullTravel+time.Second {
@@ -226,7 +227,7 @@ func TestShadeInterrupted(t *testing.T) {
 		t.Errorf("half the travel takes %v, want about %v", back, fullTravel/2)
 	}
 	observed, _ := d.Advance(d.Due(quiet()), quiet())
-	if !reflect.DeepEqual(observed, []Observation{{Ref: ref, Value: 99.0}}) {
+	if !reflect.DeepEqual(observed, []observation{{ChannelRef: ref, Value: 99.0}}) {
 		t.Errorf("observed %v, want only the outcome of the second command", observed)
 	}
 }
@@ -234,9 +235,9 @@ func TestShadeInterrupted(t *testing.T) {
 // TestThermostat: the temperature reaches the setpoint and stays near it.
 func TestThermostat(t *testing.T) {
 	t.Parallel()
-	d := newDevice(
+	d := testDevice(
 		t,
-		Spec{
+		DeviceSpec{
 			Kind: "thermostat",
 			Values: map[string]json.RawMessage{
 				"temperature":      json.RawMessage("15"),
@@ -257,7 +258,7 @@ func TestThermostat(t *testing.T) {
 	if events < 50 {
 		t.Errorf("%d events in half an hour, want at least 50", events)
 	}
-	run(t, d, Ref{Key: "mode"}, `"off"`, quiet())
+	run(t, d, ChannelRef{Key: "mode"}, `"off"`, quiet())
 	if d.text("operating_state") != "idle" || d.text("fan_state") != "idle" {
 		t.Errorf(
 			"states after mode off: %s, %s, want idle", d.text("operating_state"),
@@ -269,9 +270,9 @@ func TestThermostat(t *testing.T) {
 // TestDemoIsAlive: the devices of the demo report every few seconds.
 func TestDemoIsAlive(t *testing.T) {
 	t.Parallel()
-	var devices []*Device
-	for i, spec := range Demo() {
-		d, err := New(int64(i+1), spec, 7, start)
+	var devices []*device
+	for i, spec := range DemoDevices() {
+		d, err := newDevice(int64(i+1), spec, 7, start)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +294,7 @@ func TestDemoIsAlive(t *testing.T) {
 // TestRepeatedReports: a report that repeats the last one is an event for alarms and scenes only.
 func TestRepeatedReports(t *testing.T) {
 	t.Parallel()
-	d := newDevice(t, Spec{Kind: "keypad"})
+	d := testDevice(t, DeviceSpec{Kind: "keypad"})
 	for key, tc := range map[string]struct {
 		value string
 		again int
@@ -303,7 +304,7 @@ func TestRepeatedReports(t *testing.T) {
 		"tamper": {`true`, 0},
 	} {
 		for i, want := range []int{1, tc.again} {
-			observed, err := d.Report(Ref{Key: key}, json.RawMessage(tc.value), start)
+			observed, err := d.Report(ChannelRef{Key: key}, json.RawMessage(tc.value), start)
 			if err != nil || len(observed) != want {
 				t.Errorf("%s, report %d: observed %v, %v, want %d", key, i+1, observed, err, want)
 			}
@@ -314,22 +315,22 @@ func TestRepeatedReports(t *testing.T) {
 // TestSnapshot: a restored device equals the original, pending commands included.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
-	for _, spec := range Demo() {
-		d := newDevice(t, spec)
+	for _, spec := range DemoDevices() {
+		d := testDevice(t, spec)
 		for range 5 {
 			d.Advance(start.Add(time.Minute), healthy)
 		}
 		for _, c := range d.Channels {
 			if keys[c.Key].writable && c.Value != nil {
-				d.Command(c.Ref, c.Value, start)
+				d.Command(c.ChannelRef, c.Value, start)
 			}
 		}
 		raw := encode(d.Snapshot())
-		var s Snapshot
+		var s deviceSnapshot
 		if err := json.Unmarshal(raw, &s); err != nil {
 			t.Fatal(err)
 		}
-		back, err := Restore(s, 42)
+		back, err := restoreDevice(s, 42)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,12 +345,12 @@ func TestSnapshot(t *testing.T) {
 
 func TestSpecs(t *testing.T) {
 	t.Parallel()
-	for _, kind := range Kinds() {
-		if err := Check(Spec{Kind: kind}); err != nil {
+	for _, kind := range kindNames() {
+		if err := checkSpec(DeviceSpec{Kind: kind}); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
-	for name, spec := range map[string]Spec{
+	for name, spec := range map[string]DeviceSpec{
 		"kind missing":        {},
 		"kind unknown":        {Kind: "toaster"},
 		"gangs of a lock":     {Kind: "lock", Gangs: 2},
@@ -367,7 +368,7 @@ func TestSpecs(t *testing.T) {
 			Values: map[string]json.RawMessage{"switch/x": json.RawMessage("true")},
 		},
 	} {
-		if Check(spec) == nil {
+		if checkSpec(spec) == nil {
 			t.Errorf("%s: Check returned no error", name)
 		}
 	}
@@ -384,9 +385,9 @@ func FuzzCommand(f *testing.F) {
 		f.Add("mode", 1, []byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, key string, endpoint int, value []byte) {
-		for _, spec := range Demo() {
-			d := newDevice(t, spec)
-			ref := Ref{Key: key, Endpoint: endpoint}
+		for _, spec := range DemoDevices() {
+			d := testDevice(t, spec)
+			ref := ChannelRef{Key: key, Endpoint: endpoint}
 			v, err := d.Check(ref, value)
 			var rejection *hub.Error
 			if err != nil {

@@ -1,4 +1,4 @@
-package fleet
+package virtualhub
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/kit/hub"
-	"hubcloud/hubbridge/kit/virtualhub"
 )
 
 // maxEmissions bounds the unacknowledged emissions whose latency a member measures.
@@ -22,7 +21,7 @@ type emission struct {
 
 // member is a hub of a fleet with the emissions whose acks it awaits.
 type member struct {
-	*virtualhub.Hub
+	*Hub
 	fleet *Fleet
 	wake  chan struct{} // has a capacity of one: an ack has arrived
 

@@ -1,4 +1,4 @@
-package device
+package virtualhub
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 )
 
 // drain occasionally lowers the battery by a percent.
-func (d *Device) drain() []reading {
+func (d *device) drain() []reading {
 	if left := d.number("battery"); left > 1 && d.chance(0.02) {
 		return []reading{d.read("battery", left-1)}
 	}
@@ -15,8 +15,8 @@ func (d *Device) drain() []reading {
 
 // follow returns a reading of a channel that follows another one, or none if its value is v
 // already: a reading without a change would end the channel's own pending command.
-func (d *Device) follow(key string, v Value) []reading {
-	if c := d.Channel(Ref{Key: key}); c == nil || c.Value == v {
+func (d *device) follow(key string, v any) []reading {
+	if c := d.Channel(ChannelRef{Key: key}); c == nil || c.Value == v {
 		return nil
 	}
 	return []reading{d.read(key, v)}
@@ -24,7 +24,7 @@ func (d *Device) follow(key string, v Value) []reading {
 
 // accumulate adds more to a meter with a resolution of step. It remembers the rest for the next
 // call.
-func (d *Device) accumulate(key string, more, step float64) []reading {
+func (d *device) accumulate(key string, more, step float64) []reading {
 	rest := d.memory[key] + more
 	steps := math.Floor(rest / step)
 	d.memory[key] = rest - steps*step
@@ -35,7 +35,7 @@ func (d *Device) accumulate(key string, more, step float64) []reading {
 }
 
 // press presses a key of a keypad, or enters a code, now and then.
-func (d *Device) press() []reading {
+func (d *device) press() []reading {
 	alarm := Alarm{Type: "access_control", Active: true}
 	switch {
 	case d.chance(0.3):
@@ -56,7 +56,7 @@ func (d *Device) press() []reading {
 
 // dim lets the switch of a dimmer follow its level and the level its switch. Switched on, a dimmer
 // returns to its last level.
-func (d *Device) dim(r reading) []reading {
+func (d *device) dim(r reading) []reading {
 	switch v := r.Value.(type) {
 	case float64:
 		if v > 0 {
@@ -86,14 +86,14 @@ func (d *Device) dim(r reading) []reading {
 const fullTravel = 8 * time.Second
 
 // travel returns how long a shade takes to a position.
-func (d *Device) travel(_ Ref, v Value) time.Duration {
+func (d *device) travel(_ ChannelRef, v any) time.Duration {
 	target, _ := v.(float64)
 	share := math.Abs(target-d.position()) / 99
 	return 200*time.Millisecond + time.Duration(share*float64(fullTravel))
 }
 
 // stopTravel notes where a shade is when another command replaces one: it starts from there.
-func (d *Device) stopTravel(a action, now time.Time) {
+func (d *device) stopTravel(a action, now time.Time) {
 	target, _ := a.Value.(float64)
 	if whole := a.Due.Sub(a.Since); whole > 0 {
 		d.memory["position"] = d.position() + (target-d.position())*min(
@@ -103,31 +103,31 @@ func (d *Device) stopTravel(a action, now time.Time) {
 }
 
 // position returns where the shade is: where it was last interrupted, otherwise its last report.
-func (d *Device) position() float64 {
+func (d *device) position() float64 {
 	if p, ok := d.memory["position"]; ok {
 		return p
 	}
 	return d.number("position")
 }
 
-func thermostatChannels(s Spec) []Channel {
+func thermostatChannels(s DeviceSpec) []channel {
 	l := s.limits()
-	heating := channel("heating_setpoint", min(max(21.0, l.Min), l.Max))
-	cooling := channel("cooling_setpoint", min(max(25.0, l.Min), l.Max))
+	heating := newChannel("heating_setpoint", min(max(21.0, l.Min), l.Max))
+	cooling := newChannel("cooling_setpoint", min(max(25.0, l.Min), l.Max))
 	heating.limits, cooling.limits = &l, &l
-	mode, fan := channel("mode", "heat"), channel("fan_mode", "auto_low")
+	mode, fan := newChannel("mode", "heat"), newChannel("fan_mode", "auto_low")
 	mode.choices = []string{"off", "heat", "cool", "auto", "eco"}
 	fan.choices = []string{"auto_low", "auto_high", "low", "high", "circulation"}
-	return []Channel{
-		mode, heating, cooling, fan, channel("operating_state", "idle"),
-		channel("fan_state", "idle"),
-		channel("temperature", 19.4), channel("humidity", 44.0), channel("battery", 90.0),
+	return []channel{
+		mode, heating, cooling, fan, newChannel("operating_state", "idle"),
+		newChannel("fan_state", "idle"),
+		newChannel("temperature", 19.4), newChannel("humidity", 44.0), newChannel("battery", 90.0),
 	}
 }
 
 // sampleThermostat measures a room whose temperature drifts towards that outside, and heats and
 // cools it towards the setpoints.
-func (d *Device) sampleThermostat() []reading {
+func (d *device) sampleThermostat() []reading {
 	const outside = 16.0
 	t := d.number("temperature")
 	step := (outside - t) * 0.01
@@ -151,7 +151,7 @@ func (d *Device) sampleThermostat() []reading {
 
 // climate returns changes of the operating and fan state after the reading latest, which is not yet
 // in the channels. Half a degree of hysteresis prevents frequent switching.
-func (d *Device) climate(latest reading) []reading {
+func (d *device) climate(latest reading) []reading {
 	number := func(key string) float64 {
 		if n, ok := latest.Value.(float64); ok && latest.Key == key {
 			return n
@@ -191,7 +191,7 @@ func (d *Device) climate(latest reading) []reading {
 }
 
 // sampleRoom measures the climate of a room, one quantity at a time, and detects motion.
-func (d *Device) sampleRoom() []reading {
+func (d *device) sampleRoom() []reading {
 	motion := d.flag("motion")
 	if motion && d.chance(0.5) || !motion && d.chance(0.35) {
 		motion = !motion
@@ -216,7 +216,7 @@ func (d *Device) sampleRoom() []reading {
 }
 
 // sampleHousehold measures the consumption of a household, which drifts and sometimes jumps.
-func (d *Device) sampleHousehold() []reading {
+func (d *device) sampleHousehold() []reading {
 	power := d.wander(d.number("power"), 40, 120, 3400)
 	if d.chance(0.06) { // a kettle is switched on or off
 		if power > 1800 {

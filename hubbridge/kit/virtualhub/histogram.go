@@ -1,4 +1,4 @@
-package fleet
+package virtualhub
 
 import (
 	"math/bits"

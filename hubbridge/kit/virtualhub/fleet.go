@@ -1,4 +1,4 @@
-package fleet
+package virtualhub
 
 import (
 	"context"
@@ -8,20 +8,17 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
-
-	"hubcloud/hubbridge/kit/device"
-	"hubcloud/hubbridge/kit/virtualhub"
 )
 
-// Fleet is many hubs in one process. Make it with New.
+// Fleet is many hubs in one process. Make it with NewFleet.
 type Fleet struct {
-	cfg     Config
+	cfg     FleetConfig
 	members []*member
 	latency histogram
 }
 
-// Stats are the counters of a fleet since it was made.
-type Stats struct {
+// FleetStats are the counters of a fleet since it was made.
+type FleetStats struct {
 	// Hubs is the number of hubs. Enrolled of them have a certificate, and Connected of them have a
 	// connection on which the cloud has acknowledged the hello.
 	Hubs, Enrolled, Connected int
@@ -36,8 +33,8 @@ type Stats struct {
 	AckP50, AckP99 time.Duration
 }
 
-// New makes a fleet.
-func New(cfg Config) (*Fleet, error) {
+// NewFleet makes a fleet.
+func NewFleet(cfg FleetConfig) (*Fleet, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -47,9 +44,9 @@ func New(cfg Config) (*Fleet, error) {
 	for i, credentials := range cfg.Hubs {
 		m := &member{fleet: f, wake: make(chan struct{}, 1)}
 		var err error
-		if m.Hub, err = virtualhub.New(virtualhub.Config{
+		if m.Hub, err = New(Config{
 			EnrollURL: cfg.EnrollURL, Serial: credentials.Serial, Secret: credentials.Secret,
-			Devices: []device.Spec{{Kind: "outlet"}}, Quiet: true, Batch: cfg.messageBatch(),
+			Devices: []DeviceSpec{{Kind: "outlet"}}, Quiet: true, Batch: cfg.messageBatch(),
 			HTTPClient: cfg.HTTPClient, Slots: slots, OnAck: m.countAck, Logger: cfg.Logger,
 		}); err != nil {
 			return nil, errors.Join(fmt.Errorf("hub %d: %w", i+1, err), f.close())
@@ -92,8 +89,8 @@ func (f *Fleet) WaitConnected(ctx context.Context) error {
 }
 
 // Stats returns the present counters.
-func (f *Fleet) Stats() Stats {
-	s := Stats{
+func (f *Fleet) Stats() FleetStats {
+	s := FleetStats{
 		Hubs: len(f.members), AckP50: f.latency.quantile(0.5), AckP99: f.latency.quantile(0.99),
 	}
 	for _, m := range f.members {

@@ -1,10 +1,4 @@
-// Package tapuser stores the broker users of taps, who read hub logs from other programs. Each user
-// has an account of its own (streams.TapAccount) and a password, of which only the hash is stored.
-//
-// The auth callout checks every new connection against this store. Creating, renewing or revoking a
-// user therefore takes effect on every replica when the call returns. Connections that are already
-// open are not closed here: the caller must close them.
-package tapuser
+package tap
 
 import (
 	"context"
@@ -51,15 +45,20 @@ const (
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,39}$`)
 
-// Store stores the users in the bucket `installation`.
-type Store struct {
+// Users are the broker users of taps, in the bucket `installation`. Each has an account of its own
+// (streams.TapAccount) and a password, of which only the hash is stored.
+//
+// The auth callout checks every new connection with Admit. Creating, renewing or revoking a user
+// therefore takes effect on every replica when the call returns. Connections that are already open
+// are not closed here: the caller must close them.
+type Users struct {
 	nc *nats.Conn
 	kv jetstream.KeyValue
 }
 
-// New returns a Store. nc must be a connection to the account CLOUD.
-func New(nc *nats.Conn, installation jetstream.KeyValue) *Store {
-	return &Store{nc: nc, kv: installation}
+// NewUsers returns the users. nc must be a connection to the account CLOUD.
+func NewUsers(nc *nats.Conn, installation jetstream.KeyValue) *Users {
+	return &Users{nc: nc, kv: installation}
 }
 
 // User describes a user, without its password.
@@ -81,7 +80,7 @@ type record struct {
 
 // Create creates a user and returns its login. It returns ErrName, ErrExists, ErrFull or an error
 // of the broker.
-func (s *Store) Create(ctx context.Context, name string, now time.Time) (streams.User, error) {
+func (u *Users) Create(ctx context.Context, name string, now time.Time) (streams.User, error) {
 	if !namePattern.MatchString(name) {
 		return streams.User{}, fmt.Errorf("%w: %q", ErrName, name)
 	}
@@ -89,10 +88,10 @@ func (s *Store) Create(ctx context.Context, name string, now time.Time) (streams
 	if err != nil {
 		return streams.User{}, err
 	}
-	if _, err := s.number(ctx, name); err != nil {
+	if _, err := u.number(ctx, name); err != nil {
 		return streams.User{}, err
 	}
-	if _, err = s.kv.Create(ctx, keyPrefix+name, value); errors.Is(err, jetstream.ErrKeyExists) {
+	if _, err = u.kv.Create(ctx, keyPrefix+name, value); errors.Is(err, jetstream.ErrKeyExists) {
 		return streams.User{}, fmt.Errorf("%w: %s", ErrExists, name)
 	}
 	return user, err
@@ -100,8 +99,8 @@ func (s *Store) Create(ctx context.Context, name string, now time.Time) (streams
 
 // Renew replaces the user's password and returns the new login. It returns ErrUnknown or an error
 // of the broker.
-func (s *Store) Renew(ctx context.Context, name string, now time.Time) (streams.User, error) {
-	found, revision, err := s.find(ctx, name)
+func (u *Users) Renew(ctx context.Context, name string, now time.Time) (streams.User, error) {
+	found, revision, err := u.find(ctx, name)
 	if err != nil {
 		return streams.User{}, err
 	}
@@ -109,30 +108,30 @@ func (s *Store) Renew(ctx context.Context, name string, now time.Time) (streams.
 	if err != nil {
 		return streams.User{}, err
 	}
-	_, err = s.kv.Update(ctx, keyPrefix+name, value, revision)
+	_, err = u.kv.Update(ctx, keyPrefix+name, value, revision)
 	return user, err
 }
 
 // Revoke deletes a user. Its account stays assigned until Release, which must be called after the
 // user's connections have been closed. Revoke returns ErrUnknown or an error of the broker.
-func (s *Store) Revoke(ctx context.Context, name string) error {
-	_, revision, err := s.find(ctx, name)
+func (u *Users) Revoke(ctx context.Context, name string) error {
+	_, revision, err := u.find(ctx, name)
 	if err != nil {
 		return err
 	}
-	return s.kv.Delete(ctx, keyPrefix+name, jetstream.LastRevision(revision))
+	return u.kv.Delete(ctx, keyPrefix+name, jetstream.LastRevision(revision))
 }
 
 // List returns all users, sorted by name.
-func (s *Store) List(ctx context.Context) ([]User, error) {
-	lister, err := s.kv.ListKeysFiltered(ctx, keyPrefix+">")
+func (u *Users) List(ctx context.Context) ([]User, error) {
+	lister, err := u.kv.ListKeysFiltered(ctx, keyPrefix+">")
 	if err != nil {
 		return nil, err
 	}
 	var users []User
 	for key := range lister.Keys() {
 		name := strings.TrimPrefix(key, keyPrefix)
-		found, _, err := s.find(ctx, name)
+		found, _, err := u.find(ctx, name)
 		switch {
 		case err == nil:
 			users = append(
@@ -157,12 +156,12 @@ func UserOf(name string) string { return userPrefix + name }
 
 // Admit returns the user's account if the user exists and the password is its current one, and ""
 // otherwise. It may return an error of the broker.
-func (s *Store) Admit(ctx context.Context, user, password string) (streams.Account, error) {
+func (u *Users) Admit(ctx context.Context, user, password string) (streams.Account, error) {
 	name, ok := strings.CutPrefix(user, userPrefix)
 	if !ok || !namePattern.MatchString(name) {
 		return "", nil
 	}
-	found, _, err := s.find(ctx, name)
+	found, _, err := u.find(ctx, name)
 	if errors.Is(err, ErrUnknown) {
 		return "", nil
 	}
@@ -173,7 +172,7 @@ func (s *Store) Admit(ctx context.Context, user, password string) (streams.Accou
 	if subtle.ConstantTimeCompare(hash[:], found.SHA256) != 1 {
 		return "", nil
 	}
-	number, err := s.number(ctx, name)
+	number, err := u.number(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -195,11 +194,11 @@ func makeUser(name string, created, renewed time.Time) (streams.User, []byte, er
 }
 
 // find reads a user from the bucket's leader.
-func (s *Store) find(ctx context.Context, name string) (found record, revision uint64, err error) {
+func (u *Users) find(ctx context.Context, name string) (found record, revision uint64, err error) {
 	if !namePattern.MatchString(name) {
 		return found, 0, fmt.Errorf("%w: %q", ErrName, name)
 	}
-	entry, err := jsapi.NewBucket(s.nc, s.kv.Bucket()).GetJSON(ctx, keyPrefix+name, &found)
+	entry, err := jsapi.NewBucket(u.nc, u.kv.Bucket()).GetJSON(ctx, keyPrefix+name, &found)
 	if err != nil {
 		return found, 0, fmt.Errorf("read tap credentials %s: %w", name, err)
 	}

@@ -1,4 +1,4 @@
-package device
+package virtualhub
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 )
 
 // View returns the device with all its channels and values.
-func (d *Device) View() hub.Device {
+func (d *device) View() hub.Device {
 	v := hub.Device{
 		ID: d.ID, Name: d.Spec.Name, Manufacturer: d.Spec.Manufacturer, Model: d.Spec.Model,
 	}
@@ -23,10 +23,10 @@ func (d *Device) View() hub.Device {
 	return v
 }
 
-// Snapshot is the whole state of a device, for storage.
-type Snapshot struct {
+// deviceSnapshot is the whole state of a device, for storage.
+type deviceSnapshot struct {
 	ID        int64              `json:"id"`
-	Spec      Spec               `json:"spec"`
+	Spec      DeviceSpec         `json:"spec"`
 	Available bool               `json:"available"`
 	Channels  []channelSnapshot  `json:"channels"`
 	Memory    map[string]float64 `json:"memory,omitempty"`
@@ -34,7 +34,7 @@ type Snapshot struct {
 }
 
 type channelSnapshot struct {
-	Ref
+	ChannelRef
 	Value      json.RawMessage      `json:"value"`
 	ObservedAt time.Time            `json:"observed_at"`
 	Desired    json.RawMessage      `json:"desired"`
@@ -43,33 +43,33 @@ type channelSnapshot struct {
 }
 
 type actionSnapshot struct {
-	Ref
+	ChannelRef
 	Value json.RawMessage `json:"value"`
 	Since time.Time       `json:"since"`
 	Due   time.Time       `json:"due"`
 }
 
 // Snapshot returns the present state of the device.
-func (d *Device) Snapshot() Snapshot {
-	s := Snapshot{ID: d.ID, Spec: d.Spec, Available: d.Available, Memory: d.memory}
+func (d *device) Snapshot() deviceSnapshot {
+	s := deviceSnapshot{ID: d.ID, Spec: d.Spec, Available: d.Available, Memory: d.memory}
 	for _, c := range d.Channels {
 		s.Channels = append(s.Channels, channelSnapshot{
-			Ref: c.Ref, Value: encode(c.Value), ObservedAt: c.ObservedAt,
+			ChannelRef: c.ChannelRef, Value: encode(c.Value), ObservedAt: c.ObservedAt,
 			Desired: encode(c.Desired), DesiredAt: c.DesiredAt, Status: c.Status,
 		})
 	}
 	for _, a := range d.actions {
 		s.Actions = append(
 			s.Actions,
-			actionSnapshot{Ref: a.Ref, Value: encode(a.Value), Since: a.Since, Due: a.Due},
+			actionSnapshot{ChannelRef: a.ChannelRef, Value: encode(a.Value), Since: a.Since, Due: a.Due},
 		)
 	}
 	return s
 }
 
-// Restore makes a device from a snapshot. Pending commands stay pending: the device went on while
-// its hub was down. seed must be the one that was given to New.
-func Restore(s Snapshot, seed uint64) (*Device, error) {
+// restoreDevice makes a device from a snapshot. Pending commands stay pending: the device went on
+// while its hub was down. seed must be the one that was given to newDevice.
+func restoreDevice(s deviceSnapshot, seed uint64) (*device, error) {
 	spec, err := s.Spec.complete()
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func Restore(s Snapshot, seed uint64) (*Device, error) {
 	kindChannels := d.kind.channels(spec)
 	for _, kept := range s.Channels {
 		for _, c := range kindChannels {
-			if c.Ref != kept.Ref {
+			if c.ChannelRef != kept.ChannelRef {
 				continue
 			}
 			if c.Value, err = restore(c.Key, kept.Value); err != nil {
@@ -100,16 +100,16 @@ func Restore(s Snapshot, seed uint64) (*Device, error) {
 		if err != nil {
 			return nil, fmt.Errorf("device %d: %w", s.ID, err)
 		}
-		if d.Channel(kept.Ref) != nil && v != nil {
+		if d.Channel(kept.ChannelRef) != nil && v != nil {
 			d.actions = append(
-				d.actions, action{Ref: kept.Ref, Value: v, Since: kept.Since, Due: kept.Due},
+				d.actions, action{ChannelRef: kept.ChannelRef, Value: v, Since: kept.Since, Due: kept.Due},
 			)
 		}
 	}
 	return d, nil
 }
 
-func encode(v Value) json.RawMessage {
+func encode(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("device: encode a value of type %T", v))
@@ -118,7 +118,7 @@ func encode(v Value) json.RawMessage {
 }
 
 // restore decodes a stored value; null is nil.
-func restore(key string, raw json.RawMessage) (Value, error) {
+func restore(key string, raw json.RawMessage) (any, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package tapuser
+package tap
 
 import (
 	"context"
@@ -30,22 +30,22 @@ type accounts struct {
 
 // Account returns the user's account and assigns one if the user has none. It returns ErrUnknown,
 // ErrFull or an error of the broker.
-func (s *Store) Account(ctx context.Context, name string) (streams.Account, error) {
-	if _, _, err := s.find(ctx, name); err != nil {
+func (u *Users) Account(ctx context.Context, name string) (streams.Account, error) {
+	if _, _, err := u.find(ctx, name); err != nil {
 		return "", err
 	}
-	number, err := s.number(ctx, name)
+	number, err := u.number(ctx, name)
 	return streams.TapAccount(number), err
 }
 
 // Release frees the account of a revoked user. It does nothing if the user has no account or has
 // been created again.
-func (s *Store) Release(ctx context.Context, name string) error {
-	return s.change(ctx, func(a *accounts) (bool, error) {
+func (u *Users) Release(ctx context.Context, name string) error {
+	return u.change(ctx, func(a *accounts) (bool, error) {
 		if _, ok := a.Numbers[name]; !ok {
 			return false, nil
 		}
-		if _, _, err := s.find(ctx, name); !errors.Is(err, ErrUnknown) {
+		if _, _, err := u.find(ctx, name); !errors.Is(err, ErrUnknown) {
 			return false, err
 		}
 		delete(a.Numbers, name)
@@ -54,14 +54,14 @@ func (s *Store) Release(ctx context.Context, name string) error {
 }
 
 // number returns the number of the user's account and assigns a free one if the user has none.
-func (s *Store) number(ctx context.Context, name string) (number int, err error) {
-	err = s.change(ctx, func(a *accounts) (bool, error) {
+func (u *Users) number(ctx context.Context, name string) (number int, err error) {
+	err = u.change(ctx, func(a *accounts) (bool, error) {
 		var ok bool
 		if number, ok = a.Numbers[name]; ok {
 			return false, nil
 		}
 		if len(a.Numbers) >= streams.MaxTaps {
-			if err := s.releaseOrphans(ctx, a); err != nil {
+			if err := u.releaseOrphans(ctx, a); err != nil {
 				return false, err
 			}
 		}
@@ -80,9 +80,9 @@ func (s *Store) number(ctx context.Context, name string) (number int, err error)
 
 // releaseOrphans removes accounts without a user from a. They remain when a Create or a revocation
 // is interrupted.
-func (s *Store) releaseOrphans(ctx context.Context, a *accounts) error {
+func (u *Users) releaseOrphans(ctx context.Context, a *accounts) error {
 	for name := range a.Numbers {
-		switch _, _, err := s.find(ctx, name); {
+		switch _, _, err := u.find(ctx, name); {
 		case errors.Is(err, ErrUnknown):
 			delete(a.Numbers, name)
 		case err != nil:
@@ -94,10 +94,10 @@ func (s *Store) releaseOrphans(ctx context.Context, a *accounts) error {
 
 // change reads the accounts, calls fn, and stores the accounts if fn reports a change. It starts
 // over if the accounts were stored by another process in between, so fn may run several times.
-func (s *Store) change(ctx context.Context, fn func(*accounts) (changed bool, err error)) error {
+func (u *Users) change(ctx context.Context, fn func(*accounts) (changed bool, err error)) error {
 	for range maxConflicts {
 		var a accounts
-		stored, err := jsapi.NewBucket(s.nc, s.kv.Bucket()).GetJSON(ctx, accountsKey, &a)
+		stored, err := jsapi.NewBucket(u.nc, u.kv.Bucket()).GetJSON(ctx, accountsKey, &a)
 		if err != nil {
 			return fmt.Errorf("read tap accounts: %w", err)
 		}
@@ -111,7 +111,7 @@ func (s *Store) change(ctx context.Context, fn func(*accounts) (changed bool, er
 		if err != nil {
 			return err
 		}
-		if _, err = s.kv.Update(ctx, accountsKey, text, stored.Revision); !jsapi.IsConflict(err) {
+		if _, err = u.kv.Update(ctx, accountsKey, text, stored.Revision); !jsapi.IsConflict(err) {
 			return err
 		}
 	}
