@@ -7,10 +7,12 @@
 # and a .rpm. provenance.json says how they were built (in-toto, SLSA), and SHA256SUMS has the checksums of all. With SIGNING_KEY, the file of a
 # minisign key, SHA256SUMS.minisig is its signature.
 #
-# FORMATS names what to make of tar.gz, deb and rpm; by default all. PREBUILT is a binary for all platforms to take in place of a build, and
-# COPYRIGHT a file with the licences of what it contains. MAINTAINER is who answers for the packages, by default whoever committed last.
+# FORMATS names what to make of tar.gz, deb and rpm; by default all. LEVEL is how hard they are compressed, from 1 to 9, the default. PREBUILT is
+# a binary for all platforms to take in place of a build, and COPYRIGHT a file with the licences of what it contains. MAINTAINER is who answers for
+# the packages, by default whoever committed last.
 set -eu
-FORMATS=${FORMATS:-tar.gz deb rpm}
+umask 022
+FORMATS=${FORMATS:-tar.gz deb rpm} LEVEL=${LEVEL:-9}
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
@@ -30,11 +32,42 @@ case $VERSION in [0-9]*) ;; *) VERSION=0.0.0-unknown ;; esac
 SOURCE_DATE_EPOCH=$(date -u -d "$DATE" +%s)
 export VERSION COMMIT BUILD_DATE DATE SOURCE_DATE_EPOCH GOWORK=off
 ldflags=$("$here/ldflags.sh")
-nfpm=$("$go" tool -modfile=test/tools/go.mod -n nfpm)
+case " $FORMATS " in *" deb "*) command -v dpkg-deb >/dev/null || { echo "release.sh: a .deb needs dpkg-deb, from the package dpkg" >&2; exit 1; } ;; esac
+case " $FORMATS " in *" rpm "*) nfpm=$("$go" tool -modfile=test/tools/go.mod -n nfpm) ;; esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 describe=$work/describe
 CGO_ENABLED=0 "$go" build -buildvcs=false -o "$describe" ./deploy/release/describe
+
+# make_deb and make_rpm write a package of $root.
+make_deb() {
+	mkdir "$root/DEBIAN"
+	install -m 0755 "$here/postinstall.sh" "$root/DEBIAN/postinst"
+	install -m 0755 "$here/preremove.sh" "$root/DEBIAN/prerm"
+	echo /etc/hubcloud.env >"$root/DEBIAN/conffiles"
+	# A version with a "~" sorts before the release.
+	cat >"$root/DEBIAN/control" <<-CONTROL
+		Package: hubcloud
+		Version: $(echo "$VERSION" | sed 's/-/~/; s/-/./g')
+		Architecture: $ARCH
+		Maintainer: $MAINTAINER
+		Installed-Size: $(du -sk --apparent-size --exclude=DEBIAN "$root" | cut -f1)
+		Section: net
+		Priority: optional
+		Depends: ca-certificates, passwd
+		Recommends: postgresql
+		Description: Device-hub cloud: broker, database, API and portal
+		 Hubs connect over MQTT; API clients list devices, send commands and follow events.
+	CONTROL
+	dpkg-deb --root-owner-group --uniform-compression -Zgzip "-z$LEVEL" --build "$root" "$out/$name.deb" >&2
+	rm -r "$root/DEBIAN"
+}
+make_rpm() {
+	sed -e "s|\${ARCH}|$ARCH|; s|\${VERSION}|$VERSION|; s|\${DATE}|$DATE|; s|\${MAINTAINER}|$MAINTAINER|" "$here/nfpm.yaml" >"$work/nfpm.yaml"
+	find "$root" -type f -printf "  - {src: %p, dst: /%P, file_info: {mode: 0%m, mtime: \"$DATE\"}}\n" |
+		sed 's|dst: /etc/|type: config\|noreplace, &|' | sort >>"$work/nfpm.yaml"
+	"$nfpm" package --config "$work/nfpm.yaml" --packager rpm --target "$out/$name.rpm" >&2
+}
 
 # What people read and start from, in the folders of the repository, so that its links work.
 documents=$work/documents
@@ -56,36 +89,47 @@ find "$documents" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
 for platform; do
 	os=${platform%/*} ARCH=${platform#*/}
 	name=hubcloud_${VERSION}_${os}_$ARCH
-	STAGE=$work/$name
-	export ARCH STAGE
-	mkdir "$STAGE"
+	stage=$work/$name
+	mkdir "$stage"
 	if [ -n "${PREBUILT:-}" ]; then
-		cp "$PREBUILT" "$STAGE/hubcloud"
+		cp "$PREBUILT" "$stage/hubcloud"
 	else
-		CGO_ENABLED=0 GOOS=$os GOARCH=$ARCH "$go" build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$STAGE/hubcloud" ./cmd/hubcloud
+		CGO_ENABLED=0 GOOS=$os GOARCH=$ARCH "$go" build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$stage/hubcloud" ./cmd/hubcloud
 	fi
-	"$describe" cyclonedx "$STAGE/hubcloud" "$VERSION" "$DATE" >"$out/$name.cdx.json"
-	"$describe" spdx "$STAGE/hubcloud" "$VERSION" "$DATE" >"$out/$name.spdx.json"
+	"$describe" cyclonedx "$stage/hubcloud" "$VERSION" "$DATE" >"$out/$name.cdx.json"
+	"$describe" spdx "$stage/hubcloud" "$VERSION" "$DATE" >"$out/$name.spdx.json"
 	if [ -n "${COPYRIGHT:-}" ]; then
-		cp "$COPYRIGHT" "$STAGE/copyright"
+		cp "$COPYRIGHT" "$stage/copyright"
 	else
-		GOOS=$os GOARCH=$ARCH "$here/licences.sh" "$STAGE/hubcloud" >"$STAGE/copyright"
+		GOOS=$os GOARCH=$ARCH "$here/licences.sh" "$stage/hubcloud" >"$stage/copyright"
 	fi
-	cp -Rp "$documents/." "$STAGE/"
-	chmod 0755 "$STAGE/hubcloud"
+	cp -Rp "$documents/." "$stage/"
+	chmod 0755 "$stage/hubcloud"
 	case " $FORMATS " in *" tar.gz "*)
 		tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw -C "$work" -cf - "$name" |
-			gzip -n -9 >"$out/$name.tar.gz"
+			gzip -n "-$LEVEL" >"$out/$name.tar.gz"
 		;;
 	esac
 	[ "$os" = linux ] || continue
+	# What a package installs. The environment may contain passwords: only root can read it. The documents keep the folders that their links expect.
+	root=$work/root
+	rm -rf "$root"
+	put() { install -D -m "$1" "$2" "$root$3"; }
+	put 0755 "$stage/hubcloud" /usr/bin/hubcloud
 	# The manual installation uses /usr/local/bin, packages /usr/bin.
-	sed -e '/^#   /d; s/ To install it:$//' -e 's|^ExecStart=/usr/local/bin/|ExecStart=/usr/bin/|' deploy/systemd/hubcloud.service >"$STAGE/hubcloud.service"
-	cp deploy/systemd/low-ports.conf deploy/systemd/hubcloud.env "$STAGE/"
-	sed -e "s|\${STAGE}|$STAGE|; s|\${DOCUMENTS}|$documents|; s|\${ARCH}|$ARCH|; s|\${VERSION}|$VERSION|; s|\${DATE}|$DATE|g; s|\${MAINTAINER}|$MAINTAINER|" "$here/nfpm.yaml" >"$STAGE/nfpm.yaml"
+	sed -e '/^#   /d; s/ To install it:$//' -e 's|^ExecStart=/usr/local/bin/|ExecStart=/usr/bin/|' deploy/systemd/hubcloud.service >"$work/unit"
+	put 0644 "$work/unit" /usr/lib/systemd/system/hubcloud.service
+	put 0644 deploy/systemd/low-ports.conf /usr/share/hubcloud/low-ports.conf
+	put 0600 deploy/systemd/hubcloud.env /etc/hubcloud.env
+	for page in "$documents"/man/*; do put 0644 "$page" "/usr/share/man/man1/${page##*/}"; done
+	put 0644 "$documents/completions/hubcloud.bash" /usr/share/bash-completion/completions/hubcloud
+	put 0644 "$documents/completions/hubcloud.zsh" /usr/share/zsh/vendor-completions/_hubcloud
+	put 0644 "$documents/completions/hubcloud.fish" /usr/share/fish/vendor_completions.d/hubcloud.fish
+	put 0644 "$stage/copyright" /usr/share/doc/hubcloud/copyright
+	cp -Rp "$documents/." "$root/usr/share/doc/hubcloud/"
+	find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 	for format in $FORMATS; do
-		[ "$format" != tar.gz ] || continue
-		"$nfpm" package --config "$STAGE/nfpm.yaml" --packager "$format" --target "$out/$name.$format" >&2
+		case $format in deb) make_deb ;; rpm) make_rpm ;; esac
 	done
 done
 (cd "$out" && sha256sum hubcloud_* >SHA256SUMS)

@@ -18,15 +18,15 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestPackageIsInstalled builds two versions of the .deb from the binary under test. On a copy of
-// this machine it installs one, starts the service as the unit does, and upgrades, removes and
-// purges the package.
+// TestPackageIsInstalled builds the .deb from the binary under test. On a copy of this machine it
+// installs the package, starts the service as the unit does, upgrades to the same package with a
+// higher version, and removes and purges it.
 func TestPackageIsInstalled(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" || os.Getuid() != 0 {
 		t.Skip("NOT TRIED: needs root on linux/amd64")
 	}
-	for _, program := range []string{"dpkg", "unshare", "setpriv", "chroot"} {
+	for _, program := range []string{"dpkg", "dpkg-deb", "unshare", "setpriv", "chroot"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("NOT TRIED: needs %s", program)
 		}
@@ -39,34 +39,37 @@ func TestPackageIsInstalled(t *testing.T) {
 	defer cancel()
 	licences := copyright(ctx, t)
 	public, secret := signingKey(t)
-	var packages []string
-	for _, version := range []string{"9.0.0", "9.0.1"} {
-		dir := t.TempDir()
-		release := exec.CommandContext(ctx, "../../deploy/release/release.sh", dir, "linux/amd64")
-		release.Env = append(
-			os.Environ(), "VERSION="+version, "FORMATS=deb", "PREBUILT="+harness.Binary(t), "COPYRIGHT="+licences,
-			"SIGNING_KEY="+secret,
-		)
-		release.WaitDelay = time.Second
-		if out, err := release.CombinedOutput(); err != nil {
-			t.Fatalf("release.sh: %v: %s", err, out)
-		}
-		verify := exec.CommandContext(
-			ctx, "sh", "-c", minisign+` -V -p "$1" -m "$2/SHA256SUMS" && cd "$2" && sha256sum -c SHA256SUMS`,
-			"sh", public, dir,
-		)
-		if out, err := verify.CombinedOutput(); err != nil ||
-			!bytes.Contains(out, []byte("provenance.json: OK")) {
-			t.Errorf("checksums and signature: %v: %s", err, out)
-		}
-		packages = append(
-			packages, filepath.Join(dir, "hubcloud_"+version+"_linux_amd64.deb"),
-		)
+	dir := t.TempDir()
+	release := exec.CommandContext(ctx, "../../deploy/release/release.sh", dir, "linux/amd64")
+	release.Env = append(
+		os.Environ(), "VERSION=9.0.0", "FORMATS=deb", "LEVEL=1", "PREBUILT="+harness.Binary(t),
+		"COPYRIGHT="+licences, "SIGNING_KEY="+secret,
+	)
+	release.WaitDelay = time.Second
+	if out, err := release.CombinedOutput(); err != nil {
+		t.Fatalf("release.sh: %v: %s", err, out)
 	}
-	checkDocuments(t, packages[0])
+	verify := exec.CommandContext(
+		ctx, "sh", "-c", minisign+` -V -p "$1" -m "$2/SHA256SUMS" && cd "$2" && sha256sum -c SHA256SUMS`,
+		"sh", public, dir,
+	)
+	if out, err := verify.CombinedOutput(); err != nil ||
+		!bytes.Contains(out, []byte("provenance.json: OK")) {
+		t.Errorf("checksums and signature: %v: %s", err, out)
+	}
+	first, second := filepath.Join(dir, "hubcloud_9.0.0_linux_amd64.deb"), filepath.Join(dir, "second.deb")
+	root := filepath.Join(dir, "package")
+	checkDocuments(t, first, root)
+	again := exec.CommandContext(
+		ctx, "sh", "-ec", `sed -i 's/^Version: 9.0.0$/Version: 9.0.1/' "$1/DEBIAN/control"
+			dpkg-deb -Znone --build "$1" "$2"`, "sh", root, second,
+	)
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Fatalf("dpkg-deb: %v: %s", err, out)
+	}
 	install := exec.CommandContext(
 		ctx, "unshare", "--mount", "--pid", "--fork", "--kill-child", "testdata/install.sh",
-		t.TempDir(), packages[0], packages[1],
+		t.TempDir(), first, second,
 	)
 	install.Env = append(
 		os.Environ(), "HTTP="+streamstest.FreeAddress(t), "MQTT="+streamstest.FreeAddress(t),
@@ -99,11 +102,10 @@ func signingKey(t *testing.T) (public, secret string) {
 	return public, secret
 }
 
-// checkDocuments checks that the pages of a .deb link to files of the package.
-func checkDocuments(t *testing.T, path string) {
+// checkDocuments unpacks a .deb into a folder, and checks that its pages link to its files.
+func checkDocuments(t *testing.T, path, root string) {
 	t.Helper()
-	root := t.TempDir()
-	if out, err := exec.Command("dpkg", "-x", path, root).CombinedOutput(); err != nil {
+	if out, err := exec.Command("dpkg-deb", "--raw-extract", path, root).CombinedOutput(); err != nil {
 		t.Fatalf("dpkg: %v: %s", err, out)
 	}
 	links := 0
