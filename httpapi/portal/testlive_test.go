@@ -39,8 +39,9 @@ type testLive struct {
 	logs      *feed.Logs
 	feed      *orgfeed.Feed
 	live      *Portal
-	ended     chan struct{} // ends the viewer's membership
-	signedOut chan struct{} // ends the viewer's session
+	clock     streamstest.Clock // of the feed
+	ended     chan struct{}     // ends the viewer's membership
+	signedOut chan struct{}     // ends the viewer's session
 
 	mu      sync.Mutex
 	hubs    map[domain.HubID]domain.Hub
@@ -82,6 +83,7 @@ func newTestLive(t testing.TB, cfg Config) *testLive {
 			Journal:   journals,
 			Retention: cfg.Retention,
 			Epoch:     r.epoch,
+			Now:       r.clock.Now,
 			Logger:    slog.New(slog.DiscardHandler),
 		},
 	)
@@ -90,6 +92,7 @@ func newTestLive(t testing.TB, cfg Config) *testLive {
 	}
 	r.feed, err = orgfeed.New(orgfeed.Config{
 		Logs: r.logs, Hubs: testHubs{r}, Journal: journals, Retention: cfg.Retention,
+		Now: r.clock.Now,
 	})
 	if err != nil {
 		t.Fatal(err)

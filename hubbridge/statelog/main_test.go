@@ -14,6 +14,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/projections/devicestate"
+	"hubcloud/streams"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
@@ -27,6 +28,7 @@ const hubA = domain.HubID("hub-aaaa-aaaa-aaaa")
 // fixture is a hub with devices of its own, its log over a real broker, and a Keeper.
 type fixture struct {
 	testing.TB
+	conns    *streams.Conns
 	logs     *feed.Logs
 	journals *journal.Journal
 	cfg      Config
@@ -51,7 +53,7 @@ type fixture struct {
 func start(t testing.TB, retention time.Duration) *fixture {
 	conns := streamstest.Start(t)
 	f := &fixture{
-		TB: t, epoch: domain.Epoch{ID: domain.NewEpochID(1)}, online: true,
+		TB: t, conns: conns, epoch: domain.Epoch{ID: domain.NewEpochID(1)}, online: true,
 		values: map[int64]string{}, observed: map[int64]time.Time{},
 	}
 	f.journals, _ = viewstest.Open(t, conns, retention)

@@ -12,6 +12,7 @@ import (
 	"hubcloud/projections/devicestate"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/rebuild"
+	"hubcloud/streams"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
 )
@@ -106,17 +107,6 @@ func TestRebuildAndVerify(t *testing.T) {
 func TestRebuildFromSnapshots(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	const retention = 2 * time.Second
-	var err error
-	e.Journal, err = journal.New(journal.Config{
-		Conn: e.Conns.Cloud, Retention: retention / 2, Reserve: retention / 2,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Journal.Declare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	e.addHub(t, org, 1)
 	e.project(t, nil)
 	e.commit(
@@ -128,27 +118,17 @@ func TestRebuildFromSnapshots(t *testing.T) {
 	)
 	first := e.index.Position()
 	e.await(t, "states of the events")
-	stop := projectionstest.Background(t, "snapshots", func(ctx context.Context) error {
-		for ctx.Err() == nil {
-			e.snapshots(t)
-			select {
-			case <-time.After(retention / 10):
-			case <-ctx.Done():
-			}
-		}
-		return nil
-	})
-	streamstest.Eventually(t, "the events have expired", func() bool {
-		_, kept, err := e.Journal.StoredAt(t.Context(), 0, first)
-		return err == nil && !kept
-	})
+	e.snapshots(t)
+	streamstest.Expire(t, e.Conns.Cloud, streams.JournalStream(0), 1)
+	if _, kept, err := e.Journal.StoredAt(t.Context(), 0, first); kept || err != nil {
+		t.Fatalf("commit %d: kept %t, %v; want it gone", first, kept, err)
+	}
 	if got := e.verify(t); len(got) > 0 {
 		t.Errorf("differences of states of expired events: %q, want none", got)
 	}
 	if err := e.Control(t).Rebuild(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	stop()
 	if got := e.states(t, org, domain.StateFilter{}); len(got) != 3 || !e.same(t) ||
 		len(got[2].Standing) != 1 {
 		t.Errorf("states after the rebuild: %+v, want those of the expired events", got)

@@ -216,6 +216,8 @@ type cutter struct {
 	*streamstest.Broker
 	armed atomic.Bool
 	cuts  atomic.Int32
+	// onCut, if not nil, is called when a connection is cut.
+	onCut func()
 }
 
 func (c *cutter) InProcessConn() (net.Conn, error) {
@@ -234,6 +236,9 @@ func (c *cutConn) Write(p []byte) (int, error) {
 	if strings.Contains(string(p), "PUB "+subject) && c.cutter.armed.CompareAndSwap(true, false) {
 		c.cutter.cuts.Add(1)
 		c.deaf.Store(true)
+		if c.cutter.onCut != nil {
+			c.cutter.onCut()
+		}
 	}
 	return c.Conn.Write(p)
 }

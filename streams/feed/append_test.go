@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -260,10 +259,8 @@ func TestAppendWithUnknownOutcome(t *testing.T) {
 	f := startOn(t, broker.Connect(t), Config{})
 	last := f.append(hubA, 0, 1, 1)
 	broker.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
 	_, err := f.Append(
-		ctx, hubA, last,
+		t.Context(), hubA, last,
 		[]journal.Record{record(hubA, domain.NewEpochID(0xa), 2), record(hubA, domain.NewEpochID(0xa), 3)},
 	)
 	if !errors.Is(err, ErrOutcomeUnknown) {

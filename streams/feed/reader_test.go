@@ -188,7 +188,7 @@ func TestThousandReadersResume(t *testing.T) {
 // of the sweep finds that the last records are missing.
 func TestMissedCommits(t *testing.T) {
 	t.Parallel()
-	f := start(t, Config{Retention: 4 * time.Second})
+	f := start(t, Config{})
 	r, err := f.Follow(t.Context(), hubA, "")
 	if err != nil {
 		t.Fatal(err)

@@ -114,10 +114,12 @@ func TestTimesGrowWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// lossy is a journal whose broker's acknowledgements can be lost on the way.
-func lossy(t *testing.T) (j *Journal, lose func(bool)) {
+// lossy is a journal whose broker's acknowledgements can be lost on the way. lost has something
+// once one was.
+func lossy(t *testing.T) (j *Journal, lose func(bool), lost <-chan struct{}) {
 	t.Helper()
 	b := streamstest.New(t)
+	losses := make(chan struct{}, 1)
 	proxy := streamstest.NewRewriter(b)
 	j = open(t, b.Connect(t, nats.InProcessServer(proxy)), Config{})
 	return j, func(on bool) {
@@ -127,18 +129,22 @@ func lossy(t *testing.T) (j *Journal, lose func(bool)) {
 		}
 		proxy.Change(func(payload []byte) []byte {
 			if strings.Contains(string(payload), `{"stream":"`+streams.JournalStream(0)) {
+				select {
+				case losses <- struct{}{}:
+				default:
+				}
 				return nil
 			}
 			return payload
 		})
-	}
+	}, losses
 }
 
 // The answer to a commit can be lost although the commit is stored: it must be found again, and
 // must not be stored twice.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
-	j, lose := lossy(t)
+	j, lose, _ := lossy(t)
 	s := begin(t, j, NewIndex(0))
 	lose(true)
 	s.store(hubA)
@@ -157,12 +163,15 @@ func TestLostAnswer(t *testing.T) {
 // must find it.
 func TestNoAnswerBeforeTheEnd(t *testing.T) {
 	t.Parallel()
-	j, lose := lossy(t)
+	j, lose, lost := lossy(t)
 	x := NewIndex(0)
 	former := begin(t, j, x)
 	lose(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-lost
+		cancel()
+	}()
 	if _, err := former.Commit(ctx, former.records(hubA), x.Tip); !errors.Is(
 		err, ErrOutcomeUnknown,
 	) {
@@ -189,7 +198,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	j := open(t, b.Connect(t), Config{})
 	s := begin(t, j, NewIndex(0))
 	b.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // more than it takes to send
 	defer cancel()
 	if _, err := s.Commit(ctx, s.records(hubA), s.Tip); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("Commit without a broker: %v, want ErrOutcomeUnknown", err)

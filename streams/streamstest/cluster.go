@@ -46,9 +46,13 @@ func NewCluster(t testing.TB, layout broker.Layout) *Cluster {
 	for n := range c.Servers {
 		c.awaitReady(t, n)
 	}
-	Eventually(t, "the servers have elected a leader", func() bool {
-		return c.Servers[0].NumRoutes() > 0 &&
-			slices.ContainsFunc(c.Servers, (*server.Server).JetStreamIsLeader)
+	// A stream that is made earlier gets copies on fewer servers than it asks for, or none.
+	Eventually(t, "a leader knows all servers, and they follow it", func() bool {
+		return slices.ContainsFunc(c.Servers, func(s *server.Server) bool {
+			return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(c.Servers)
+		}) && !slices.ContainsFunc(c.Servers, func(s *server.Server) bool {
+			return !s.JetStreamIsCurrent()
+		})
 	})
 	return c
 }

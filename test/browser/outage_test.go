@@ -9,8 +9,12 @@ import (
 	"hubcloud/test/harness"
 )
 
-// longestReturn is how long a page may take to be live after the service answers again.
-const longestReturn = 3 * time.Second
+const (
+	// longestReturn is how long a page may take to be live after the service answers again.
+	longestReturn = 3 * time.Second
+	// longestPause is more than the longest pause between two attempts of a page to return.
+	longestPause = 20 * time.Second
+)
 
 // TestOutage stops the service while the page of a hub is open. The page must say since when its
 // values are old, keep what is typed and what is submitted, and be back soon after the service.
@@ -34,18 +38,16 @@ func TestOutage(t *testing.T) {
 	p.click(".not-sent button")
 	p.await(`form[action$="/pairing"] .not-sent`, "What you typed is kept.")
 	p.check("not-sent")
-	harness.Elapse(20 * time.Second) // the pauses between the page's attempts are the longest
-	p.service.Begin()
-	begun := time.Now()
-	for eval[bool](p.tab, `document.getElementById("outage") !== null`) {
-		if time.Since(begun) > time.Minute {
-			p.shoot("failed")
-			t.Fatal("the page is not back a minute after the service")
+	took := p.backAfter(longestPause)
+	for range 2 { // a busy machine may be late once
+		if took <= longestReturn {
+			break
 		}
-		harness.Elapse(20 * time.Millisecond)
+		p.await("#connection", "Live")
+		p.service.Stop()
+		p.await("#outage", "Connection lost. Values as of ")
+		took = p.backAfter(longestPause)
 	}
-	took := time.Since(begun)
-	t.Logf("the page was back %s after the service", took.Round(10*time.Millisecond))
 	if took > longestReturn {
 		t.Errorf("the page was back after %s, want at most %s", took, longestReturn)
 	}
@@ -68,4 +70,22 @@ func TestOutage(t *testing.T) {
 		t.Error("pairing is not open a minute after the outage")
 	}
 	p.clearConsole() // failed connections are written there
+}
+
+// backAfter starts the service after a pause. It returns how long the page then took to be back.
+func (p *portal) backAfter(pause time.Duration) time.Duration {
+	p.t.Helper()
+	harness.Elapse(pause)
+	p.service.Begin()
+	begun := time.Now()
+	for eval[bool](p.tab, `document.getElementById("outage") !== null`) {
+		if time.Since(begun) > time.Minute {
+			p.shoot("failed")
+			p.t.Fatal("the page is not back a minute after the service")
+		}
+		harness.Elapse(20 * time.Millisecond)
+	}
+	took := time.Since(begun)
+	p.t.Logf("the page was back %s after the service", took.Round(10*time.Millisecond))
+	return took
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // TestStartOnAFullDisk starts the service on a full disk. Regression: the process exited ("write
-// service.json: no space left on device") and did not recover. It must wait, also past
-// --start-timeout, start once space is free, and stop on SIGTERM.
+// service.json: no space left on device") and did not recover. It must wait, start once space is
+// free, and stop on SIGTERM meanwhile.
 func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

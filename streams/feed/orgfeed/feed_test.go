@@ -2,11 +2,11 @@ package orgfeed
 
 import (
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 var everything domain.EventFilter
@@ -207,17 +207,23 @@ func (f *Feed) dropRings() {
 // rejected.
 func TestPositionsExpire(t *testing.T) {
 	t.Parallel()
-	f := start(t, Config{Retention: 2 * time.Second})
+	var clock streamstest.Clock
+	f := start(t, Config{Retention: time.Hour, Now: clock.Now})
 	f.add(hubN(1), "org", "site")
 	f.append(hubN(1), "a.b", 1)
 	_, first := f.pages("org", everything, "", 100)
 	position := first
-	for began := time.Now(); time.Since(began) < 5*time.Second; {
-		page, err := f.Part(t.Context(), "org", everything, position, 10, 1<<20, 300*time.Millisecond)
-		if err != nil {
-			t.Fatalf("a client that keeps reading gets %v", err)
-		}
-		position = page.Next
+	for range 3 {
+		clock.Advance(40 * time.Minute)
+		streamstest.Eventually(t, "the position is renewed", func() bool {
+			page, err := f.Part(t.Context(), "org", everything, position, 10, 1<<20, 10*time.Millisecond)
+			if err != nil {
+				t.Fatalf("a client that keeps reading gets %v", err)
+			}
+			position = page.Next
+			p, err := ParsePosition(position, f.groups)
+			return err == nil && clock.Now().Sub(p.completeAt()) < 30*time.Minute
+		})
 	}
 	for _, after := range []string{first, position[1:], "AZxB57IAAAAAACoBm3ypjQPcE11f"} {
 		want := domain.CodeInvalidRequest
@@ -235,11 +241,8 @@ func TestPositionsExpire(t *testing.T) {
 // any. A busy machine answered a request without a position with cursor_expired.
 func TestOldestEventsExpireMeanwhile(t *testing.T) {
 	t.Parallel()
-	var ahead atomic.Int64
-	f := start(t, Config{
-		RingEvents: 2, Retention: time.Hour,
-		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
-	})
+	var clock streamstest.Clock
+	f := start(t, Config{RingEvents: 2, Retention: time.Hour, Now: clock.Now})
 	f.add(hubN(1), "org", "site")
 	f.append(hubN(1), "a.b", 9)
 	f.pages("org", everything, "", 100)
@@ -248,12 +251,12 @@ func TestOldestEventsExpireMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	ahead.Store(int64(time.Hour))
+	clock.Advance(time.Hour)
 	if _, err := r.Next(t.Context(), 10); err != nil {
 		t.Errorf("Next: got %v, want no error", err)
 	}
 	position := r.Cursor()
-	ahead.Store(int64(3 * time.Hour))
+	clock.Advance(2 * time.Hour)
 	if _, err := f.newReader(t.Context(), "org", everything, position); domain.CodeOf(err) !=
 		domain.CodeCursorExpired {
 		t.Errorf("after a position that was handed out: got %v, want cursor_expired", err)
