@@ -76,13 +76,6 @@ func blocks(dir string) (size int64, err error) {
 	return size, nil
 }
 
-// HubLogs returns the number of hub logs in a data directory. It is 0 if no broker has used the
-// directory. The broker need not run.
-func HubLogs(dataDir string) (int, error) {
-	found, err := measure(dataDir)
-	return found.hubLogs, err
-}
-
 // OpenFilesNeeded returns the limit of open files that a service with that many hubs needs.
 func OpenFilesNeeded(hubs int) uint64 { return uint64(hubs)*filesPerHub + otherFiles }
 

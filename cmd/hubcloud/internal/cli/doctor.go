@@ -11,10 +11,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/domain"
-	"hubcloud/projections/schema"
-	"hubcloud/streams"
 )
 
 // doctorCommand checks every component of an installation.
@@ -99,27 +96,7 @@ func (c *doctorCommand) config() doctor.Config {
 		cfg.PostgresErr = err
 	}
 	cfg.Credentials, cfg.CredentialsErr = c.service().Credentials()
-	cfg.Projections = func(
-		ctx context.Context, conns *streams.Conns,
-	) ([]schema.Status, error) {
-		return projectionStatus(ctx, conns, cfg.PostgresURL)
-	}
 	return cfg
-}
-
-// projectionStatus returns the status of the projections, like the command `projections status`.
-func projectionStatus(
-	ctx context.Context, conns *streams.Conns, postgresURL string,
-) ([]schema.Status, error) {
-	s, err := operator.NewSession(ctx, conns)
-	if err != nil {
-		return nil, err
-	}
-	models, err := s.ReadModels(ctx, postgresURL)
-	if err != nil {
-		return nil, err
-	}
-	return models.Status(ctx)
 }
 
 // printDiagnosis prints the components in aligned columns, with one line for each advice.

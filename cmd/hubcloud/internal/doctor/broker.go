@@ -4,26 +4,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"hubcloud/streams"
 )
 
 // checkBroker checks the broker's servers, their storage limits, and in a cluster the copies of
 // streams.
-func checkBroker(ctx context.Context, t *target, f *findings) {
-	conns, err := t.conns()
-	if err != nil {
-		brokerAway(t, f, err)
+func checkBroker(ctx context.Context, v *visit, f *findings) {
+	judgeBroker(ctx, v.survey, v.limits, v.LogReplicas, f)
+}
+
+// checkBrokerAlone checks an external broker while no service answers. An embedded one runs in the
+// service's process.
+func checkBrokerAlone(ctx context.Context, t *target, err error, f *findings) {
+	if t.CredentialsErr != nil || t.embedsBroker() {
+		notAsked(ctx, t, errors.Join(err, t.CredentialsErr), f)
 		return
 	}
-	servers, err := t.servers()
+	if _, err := t.conns(); err != nil {
+		advice := "check whether its process runs and whether a firewall blocks the connection"
+		if errors.Is(err, nats.ErrAuthorization) {
+			advice = "the credentials file is of another broker: name the right one with " +
+				"--nats-credentials"
+		}
+		f.wrong("cannot be reached at %s: %v", t.Credentials.URL, err).todo(advice)
+		return
+	}
+	replicas := 0
+	if t.Started != nil {
+		replicas = t.Started.LogReplicas
+	}
+	judgeBroker(ctx, t.survey, t.Limits, replicas, f)
+}
+
+// judgeBroker reports what the servers of the broker say. replicas is the number of copies that
+// each stream should have; 0 if unknown.
+func judgeBroker(ctx context.Context, s survey, limits Limits, replicas int, f *findings) {
+	servers, err := s.servers()
 	if err != nil {
 		f.unclear("%v", err).todo(
 			"see the broker's log: it accepts connections, but its system account does not answer",
@@ -31,59 +52,28 @@ func checkBroker(ctx context.Context, t *target, f *findings) {
 		return
 	}
 	var versions []string
-	for _, s := range servers {
-		if !slices.Contains(versions, s.Version) {
-			versions = append(versions, s.Version)
+	for _, server := range servers {
+		if !slices.Contains(versions, server.Version) {
+			versions = append(versions, server.Version)
 		}
 	}
-	f.note(
-		"nats-server %s at %s, %s", strings.Join(versions, ", "), conns.Cloud.ConnectedAddr(),
-		serversFor(servers),
-	)
+	f.note("nats-server %s, %s", strings.Join(versions, ", "), serversFor(servers))
 	if len(versions) > 1 {
 		f.warn("its servers have different versions").todo(
 			"finish the upgrade: run the same nats-server everywhere",
 		)
 	}
-	for _, s := range servers {
-		if s.JetStream != nil {
-			judgeStorage(t.Limits, s, f)
+	for _, server := range servers {
+		if server.JetStream != nil {
+			judgeStorage(limits, server, f)
 		}
-		if s.SlowConsumers > 0 {
-			f.note("%s has cut %d slow connections since it started", s.Name, s.SlowConsumers)
+		if server.SlowConsumers > 0 {
+			f.note("%s has cut %d slow connections since it started", server.Name, server.SlowConsumers)
 		}
 	}
 	if servers[0].Cluster != "" {
-		checkCluster(ctx, t, conns, servers, f)
+		checkCluster(ctx, s, replicas, servers, f)
 	}
-}
-
-// brokerAway reports a broker that cannot be reached.
-func brokerAway(t *target, f *findings, err error) {
-	if t.CredentialsErr != nil {
-		advice := "name the credentials file with --nats-credentials, or the service's --data-dir"
-		switch {
-		case t.DataDir == "" && t.running(): // the service was named by --admin
-			f.skip("cannot be checked from here: %v", err).todo(advice)
-			return
-		case errors.Is(err, fs.ErrPermission):
-			advice = "run the doctor as the user of the service: other users cannot read the " +
-				"broker's credentials"
-		case t.DataDir != "" && !t.Elsewhere && !t.running():
-			advice = "start the service: the embedded broker runs in its process"
-		}
-		f.unclear("cannot be reached: %v", err).todo(advice)
-		return
-	}
-	advice := "check whether its process runs and whether a firewall blocks the connection"
-	switch {
-	case errors.Is(err, nats.ErrAuthorization):
-		advice = "the credentials file is of another broker: name the right one with " +
-			"--nats-credentials"
-	case !t.Elsewhere && t.Started != nil && !t.Started.ExternalBroker:
-		advice = "it runs in the service's process: see the component service and the service's log"
-	}
-	f.wrong("cannot be reached at %s: %v", t.Credentials.URL, err).todo(advice)
 }
 
 // serversFor describes how long the servers have been up.
@@ -116,13 +106,13 @@ func judgeStorage(limits Limits, s serverInfo, f *findings) {
 
 // checkCluster checks a cluster for missing servers, its leader, and incomplete copies.
 func checkCluster(
-	ctx context.Context, t *target, conns *streams.Conns, servers []serverInfo, f *findings,
+	ctx context.Context, s survey, replicas int, servers []serverInfo, f *findings,
 ) {
 	var meta *metaInfo
-	for _, s := range servers {
-		if s.JetStream != nil && s.JetStream.Meta != nil &&
-			(meta == nil || len(s.JetStream.Meta.Peers) > len(meta.Peers)) {
-			meta = s.JetStream.Meta
+	for _, server := range servers {
+		if server.JetStream != nil && server.JetStream.Meta != nil &&
+			(meta == nil || len(server.JetStream.Meta.Peers) > len(meta.Peers)) {
+			meta = server.JetStream.Meta
 		}
 	}
 	switch {
@@ -147,6 +137,10 @@ func checkCluster(
 				"peer-remove",
 		)
 	}
+	conns, err := s.conns()
+	if err != nil {
+		return // there are no servers then
+	}
 	problems, err := readProblems(ctx, conns.Sys, len(servers))
 	if err != nil {
 		f.unknown("", err)
@@ -157,7 +151,7 @@ func checkCluster(
 			"wait if the server was just started; otherwise see its log",
 		)
 	}
-	judgeCopies(t, f)
+	judgeCopies(s, replicas, f)
 }
 
 // absent names the missing servers.
@@ -178,8 +172,8 @@ func absent(servers []serverInfo, meta *metaInfo) string {
 }
 
 // judgeCopies checks whether the streams other than hub logs have a leader and all their copies.
-func judgeCopies(t *target, f *findings) {
-	all, err := t.cloud()
+func judgeCopies(survey survey, replicas int, f *findings) {
+	all, err := survey.cloud()
 	if err != nil {
 		f.unknown("", err)
 		return
@@ -193,7 +187,7 @@ func judgeCopies(t *target, f *findings) {
 		case slices.ContainsFunc(s.Peers, lags):
 			behind = append(behind, s.Name)
 		}
-		if t.Started != nil && s.Replicas < t.Started.LogReplicas {
+		if s.Replicas < replicas {
 			few = append(few, s.Name)
 		}
 	}
@@ -208,7 +202,7 @@ func judgeCopies(t *target, f *findings) {
 		)
 	}
 	if len(few) > 0 {
-		f.warn("fewer copies than --log-replicas %d: %s", t.Started.LogReplicas, several(few)).todo(
+		f.warn("fewer copies than --log-replicas %d: %s", replicas, several(few)).todo(
 			"start as many servers as copies, then start the service again: it adds the copies",
 		)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/projections/schema"
 	"hubcloud/streams"
 )
 
@@ -43,9 +42,6 @@ type Config struct {
 	// PostgresURL is the database's URL. When it is "", PostgresErr may have the reason.
 	PostgresURL string
 	PostgresErr error
-	// Projections returns the status of the projections. The doctor calls it only when the broker
-	// has an installation. Required.
-	Projections func(ctx context.Context, conns *streams.Conns) ([]schema.Status, error)
 	// SMTPURL is the mail server's URL with its login. Defaults to Started.MailServer, without
 	// a login.
 	SMTPURL string
@@ -105,14 +101,14 @@ type check struct {
 // command (cli/doctor.go), in deploy/docs/doctor.md and in test/operators/diagnosis_test.go.
 var checks = [...]check{
 	{"service", checkService, checkReadiness, nil},
-	{"broker", checkBroker, nil, nil},
+	{"broker", nil, checkBroker, checkBrokerAlone},
 	{"disk", checkDisk, checkReserve, nil},
-	{"sync", checkSync, nil, nil},
-	{"open_files", nil, checkOpenFiles, checkOwnLimit},
-	{"clock", checkClock, nil, nil},
+	{"sync", checkDiskSync, checkSync, notAsked},
+	{"open_files", nil, checkOpenFiles, notAsked},
+	{"clock", checkClock, checkServerClocks, nil},
 	{"certificates", checkCertificates, checkHubCertificates, nil},
 	{"postgres", checkPostgres, nil, nil},
-	{"projections", checkProjections, nil, nil},
+	{"projections", nil, checkProjections, notAsked},
 	{"mail", checkMail, checkQueue, nil},
 	{"hubs", nil, checkHubs, notAsked},
 	{"shares", nil, checkShares, notAsked},

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,11 +105,9 @@ func verdictOf(wrong, near bool) Verdict {
 
 // unknown adds a failed request to the broker.
 func (f *findings) unknown(what string, err error) {
-	advice := "try again; the broker's log may show why it does not answer"
-	if errors.Is(err, errNoBroker) {
-		advice = "see the component broker"
-	}
-	f.unclear("%s%v", what, err).todo(advice)
+	f.unclear("%s%v", what, err).todo(
+		"try again; the broker's log may show why it does not answer",
+	)
 }
 
 // merge adds the findings of another check, and its advice once.

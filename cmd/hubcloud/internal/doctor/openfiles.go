@@ -2,8 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
-	"syscall"
 
 	"hubcloud/streams/broker"
 )
@@ -38,45 +36,11 @@ func checkOpenFiles(_ context.Context, v *visit, f *findings) {
 				"itself", own, v.OpenFiles,
 		).todo("lower --connections and --broker-connections, or use their defaults")
 	}
-	judgeFiles("the service", v.OpenFiles, need, f)
-}
-
-// checkOwnLimit compares the limit of this process, which a service started from here has too, with
-// the need of the hub logs on the disk.
-func checkOwnLimit(_ context.Context, t *target, err error, f *findings) {
-	if t.DataDir == "" {
-		f.skip("no service is known on this machine")
-		return
-	}
-	if !errors.Is(err, errNoService) {
-		f.unclear("the limit is unknown: %v", err).todo("see the component service")
-		return
-	}
-	var own syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &own); err != nil {
-		f.unclear("the limit is unknown: %v", err)
-		return
-	}
-	need := t.Limits.OpenFiles
-	if t.embedsBroker() {
-		hubs, err := broker.HubLogs(t.DataDir)
-		if err != nil {
-			f.unknown("the number of hub logs is unknown: ", err)
-			return
-		}
-		f.note("%d hub logs", hubs)
-		need = max(need, broker.OpenFilesNeeded(hubs))
-	}
-	judgeFiles("a service started from here", own.Cur, need, f)
-}
-
-// judgeFiles compares a limit of open files with the need.
-func judgeFiles(who string, limit, need uint64, f *findings) {
 	f.grade(
-		verdictIf(limit < need, Wrong),
+		verdictIf(v.OpenFiles < need, Wrong),
 		"raise the limit (LimitNOFILE of the unit, ulimit -n, the container's ulimits) and start "+
 			"the service again: otherwise hubs cannot connect and their logs cannot be written",
-		"%s may open %d files and needs %d", who, limit, need,
+		"the service may open %d files and needs %d", v.OpenFiles, need,
 	)
 	f.putLastFirst()
 }

@@ -2,59 +2,22 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"hubcloud/projections/schema"
-	"hubcloud/streams"
 )
-
-// errNoDirectory reports that the broker has no installation.
-var errNoDirectory = errors.New("the broker has no directory")
 
 // checkProjections checks how far the read models are behind their streams, and whether they are
 // stopped.
-func checkProjections(ctx context.Context, t *target, f *findings) {
-	if _, err := t.database(); err != nil {
-		if errors.Is(err, errNoDatabase) && t.DataDir == "" {
-			f.skip("unknown without the database").todo("name it with --postgres-url to check them")
-			return
-		}
-		f.unclear("unknown: the database cannot be reached").todo("see the component postgres")
-		return
-	}
-	all, err := t.projections(ctx)
-	switch {
-	case errors.Is(err, errNoBroker), errors.Is(err, errNoDirectory):
-		f.unclear("unknown: %v", err).todo("see the components broker and logs")
-		return
-	case err != nil:
-		f.wrong("unknown: %v", withoutLogin(err)).todo(
-			"if the database is the right one, start the service: it fills the database from the " +
-				"streams",
-		)
+func checkProjections(ctx context.Context, v *visit, f *findings) {
+	all, err := v.Projections(ctx)
+	if err != nil {
+		f.unclear("unknown: %v", withoutLogin(err)).todo("see the components postgres and broker")
 		return
 	}
 	for _, status := range all {
-		judgeProjection(t.Limits, status, f)
+		judgeProjection(v.limits, status, f)
 	}
-}
-
-// projections returns the status of the projections. Without an installation it returns
-// errNoDirectory: the query itself would create one.
-func (t *target) projections(ctx context.Context) ([]schema.Status, error) {
-	cloud, err := t.cloud()
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := find(cloud, streams.DirectoryStream); !ok {
-		return nil, errNoDirectory
-	}
-	conns, err := t.conns()
-	if err != nil {
-		return nil, errNoBroker
-	}
-	return t.Projections(ctx, conns)
 }
 
 // judgeProjection reports a projection that is stopped or behind.

@@ -59,7 +59,7 @@ func once[T any](s survey, read func(*streams.Conns) (T, error)) func() (T, erro
 	return sync.OnceValues(func() (found T, err error) {
 		conns, err := s.conns()
 		if err != nil {
-			return found, errNoBroker
+			return found, err
 		}
 		return read(conns)
 	})

@@ -14,21 +14,8 @@ import (
 // syncTries is how many syncs are measured. Their median counts.
 const syncTries = 5
 
-// checkSync checks what a power cut could lose, and how long the disk takes for a sync.
-func checkSync(ctx context.Context, t *target, f *findings) {
-	settings := syncSettings(t)
-	switch {
-	case len(settings) == 0 && t.DataDir == "":
-		f.skip("neither the broker's setting nor its disk is known here")
-		return
-	case len(settings) == 0:
-		f.unclear("the broker's setting is unknown: it cannot be reached").todo(
-			"see the component broker",
-		)
-	}
-	for _, s := range settings {
-		judgeSync(t, s, f)
-	}
+// checkDiskSync checks how long the disk takes for a sync.
+func checkDiskSync(ctx context.Context, t *target, f *findings) {
 	if t.DataDir == "" {
 		return
 	}
@@ -54,85 +41,47 @@ func checkSync(ctx context.Context, t *target, f *findings) {
 	}
 }
 
-// syncSetting is the sync setting of a server, or of the service when it ran.
-type syncSetting struct {
-	who      string
-	always   bool
-	interval time.Duration
-	// alone means that streams have only one copy.
-	alone bool
-	// views means that the server's streams are written again from the journal after a power cut.
-	views bool
-}
-
-// syncSettings returns the settings of the servers or, when they cannot be reached, the setting
-// with which the service was started.
-func syncSettings(t *target) []syncSetting {
-	alone := t.Started == nil || t.Started.LogReplicas < 2
-	var all []syncSetting
-	if servers, err := t.servers(); err == nil {
-		for _, s := range servers {
-			if s.JetStream != nil {
-				all = append(all, syncSetting{
-					who: s.Name, always: s.JetStream.Config.SyncAlways,
-					interval: s.JetStream.Config.SyncInterval, alone: alone,
-				})
-			}
+// checkSync checks what a power cut could lose, by the settings of the broker's servers.
+func checkSync(_ context.Context, v *visit, f *findings) {
+	servers, err := v.servers()
+	if err != nil {
+		f.unknown("the broker's setting is unknown: ", err)
+		return
+	}
+	for _, s := range servers {
+		if s.JetStream == nil {
+			continue
 		}
+		every := s.JetStream.Config.SyncInterval.String()
 		// The embedded broker's server for hubs has only views of the journal, which is on the
 		// durable server.
-		for i := range all {
-			all[i].views = slices.ContainsFunc(all, func(other syncSetting) bool {
-				return other.who == all[i].who+broker.DurableSuffix
-			})
+		views := slices.ContainsFunc(servers, func(other serverInfo) bool {
+			return other.Name == s.Name+broker.DurableSuffix
+		})
+		switch {
+		case s.JetStream.Config.SyncAlways:
+			f.note(
+				"%s syncs every write before it acknowledges it: a power cut loses no "+
+					"acknowledged write", s.Name,
+			)
+		case views:
+			f.note(
+				"%s syncs the hub logs every %s: after a power cut they are completed from the "+
+					"journal", s.Name, every,
+			)
+		case v.LogReplicas > 1:
+			f.note(
+				"%s syncs every %s: a power cut of all machines with a copy can lose the writes "+
+					"since", s.Name, every,
+			)
+		default:
+			f.grade(
+				verdictIf(v.Live, Warning),
+				"start with --sync always (sync_interval: always in an external broker), unless "+
+					"speed matters more",
+				"%s syncs every %s: a power cut can lose acknowledged writes", s.Name, every,
+			)
 		}
-		return all
-	}
-	if t.Started == nil || t.Started.ExternalBroker {
-		return nil
-	}
-	setting := syncSetting{
-		who:    "the service, when it ran,",
-		always: t.Started.Sync == "always",
-		alone:  alone,
-	}
-	if !setting.always {
-		interval, err := time.ParseDuration(t.Started.Sync)
-		if err != nil {
-			return nil
-		}
-		setting.interval = interval
-	}
-	return append(all, setting)
-}
-
-// judgeSync reports what a power cut could lose.
-func judgeSync(t *target, s syncSetting, f *findings) {
-	every := s.interval.String()
-	switch {
-	case s.views && !s.always:
-		f.note(
-			"%s syncs the hub logs every %s: after a power cut they are completed from the "+
-				"journal", s.who, every,
-		)
-	case s.always:
-		f.note(
-			"%s syncs every write before it acknowledges it: a power cut loses no acknowledged "+
-				"write",
-			s.who,
-		)
-	case !s.alone:
-		f.note(
-			"%s syncs every %s: a power cut of all machines with a copy can lose the writes since",
-			s.who, every,
-		)
-	case t.live():
-		f.warn("%s syncs every %s: a power cut can lose acknowledged writes", s.who, every).todo(
-			"start with --sync always (sync_interval: always in an external broker), unless " +
-				"speed matters more",
-		)
-	default:
-		f.note("%s syncs every %s: a power cut can lose acknowledged writes", s.who, every)
 	}
 }
 

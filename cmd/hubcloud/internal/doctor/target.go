@@ -18,13 +18,8 @@ import (
 	"hubcloud/streams"
 )
 
-var (
-	// errNoBroker reports that there is no connection to the broker. The component broker has the
-	// cause.
-	errNoBroker = errors.New("the broker cannot be reached")
-	// errNoService reports that no service runs on this machine.
-	errNoService = errors.New("no service runs here")
-)
+// errNoService reports that no service runs on this machine.
+var errNoService = errors.New("no service runs here")
 
 // target is the installation that is checked. Its functions fetch data that several checks need;
 // each fetches once, at the first call, and returns the same result to all callers.
@@ -137,5 +132,5 @@ func (t *target) live() bool { return t.Started == nil || t.Started.Environment 
 // embedsBroker reports whether the data directory has the streams of an embedded broker, as far as
 // is known.
 func (t *target) embedsBroker() bool {
-	return t.DataDir != "" && (t.Started == nil || !t.Started.ExternalBroker)
+	return t.DataDir != "" && !t.Elsewhere && (t.Started == nil || !t.Started.ExternalBroker)
 }

@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi"
+	"hubcloud/projections/schema"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/feed"
@@ -29,13 +30,19 @@ type Service struct {
 	Journals int
 	// ExternalBroker is set if the hub logs are on another machine.
 	ExternalBroker bool
+	// LogReplicas is the number of copies that each stream should have.
+	LogReplicas int
+	// Live is set if the installation is for production.
+	Live bool
 	// OpenFiles is the process's limit of open files. Connections are the most connections of API
 	// clients, HubConnections the most connections to the embedded broker.
 	OpenFiles                   uint64
 	Connections, HubConnections int
 	// Components returns the components of /readyz.
 	Components func(ctx context.Context) []httpapi.Component
-	Metrics    prometheus.Gatherer
+	// Projections returns the status of the projections.
+	Projections func(ctx context.Context) ([]schema.Status, error)
+	Metrics     prometheus.Gatherer
 	// Shares has the use of what organizations share.
 	Shares    *shares.Registry
 	Directory *directory.Log

@@ -26,13 +26,7 @@ type Started struct {
 	// and --postgres-url. Otherwise the service runs private ones.
 	ExternalBroker   bool `json:"nats_url_given"`
 	ExternalDatabase bool `json:"postgres_url_given"`
-	// Sync is --sync. It has no effect with an external broker.
-	Sync string `json:"sync"`
-	// Connections is the most connections of API clients, HubConnections the most connections to
-	// the embedded broker.
-	Connections    int `json:"connections"`
-	HubConnections int `json:"hub_connections"`
-	LogReplicas    int `json:"log_replicas"`
+	LogReplicas      int  `json:"log_replicas"`
 	// CACert is the path of --ca-cert, PublicMQTT the address at which hubs
 	// reach the broker. Each is "" when its flag was not given.
 	CACert     string `json:"ca_cert,omitempty"`

@@ -65,15 +65,14 @@ func Connect(ctx context.Context, service Service) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", installation.ErrNotRunning, credentials.URL, err)
 	}
-	s, err := NewSession(ctx, conns)
+	s, err := newSession(ctx, conns)
 	if err != nil {
 		conns.Close()
 	}
 	return s, err
 }
 
-// NewSession returns a session on an open connection, which Close closes.
-func NewSession(ctx context.Context, conns *streams.Conns) (*Session, error) {
+func newSession(ctx context.Context, conns *streams.Conns) (*Session, error) {
 	buckets, err := streams.OpenBuckets(ctx, conns, AnyReplicas)
 	if err != nil {
 		return nil, err

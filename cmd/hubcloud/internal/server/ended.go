@@ -27,11 +27,7 @@ func recordEnd(cfg Config, cause error, logger *slog.Logger) {
 	}()
 	started, err := dir.Started()
 	if err != nil || started.PID != os.Getpid() { // the start failed before it wrote the file
-		files, err := cfg.shareFiles()
-		if err != nil {
-			files = fileShares{}
-		}
-		described, _ := describe(cfg, files) // without a mail server that cannot be read
+		described, _ := describe(cfg) // without a mail server that cannot be read
 		started = &described
 	}
 	started.EndedAt = time.Now().UTC()

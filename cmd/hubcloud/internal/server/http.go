@@ -191,7 +191,9 @@ func (s *web) adminHandler(public httpapi.API) http.Handler {
 	r.Method(http.MethodGet, doctor.Path, doctor.Handler(doctor.Service{
 		Conns: s.reads, Journals: s.settings.Journals, ExternalBroker: s.cfg.NATSURL != "",
 		OpenFiles: s.files.limit, Connections: s.files.api, HubConnections: s.files.broker,
-		Components: s.health.check, Metrics: s.registry, Shares: s.shares, Directory: s.directoryLog,
+		LogReplicas: s.cfg.LogReplicas, Live: s.cfg.Environment == domain.EnvironmentLive,
+		Components: s.health.check, Projections: s.control.Status, Metrics: s.registry,
+		Shares: s.shares, Directory: s.directoryLog,
 		Presences: s.presence.All, Disconnections: s.hubLogs.Disconnections,
 	}))
 	r.Handle("/healthz", public)

@@ -126,7 +126,7 @@ func (s *infrastructure) openDirectory() error {
 
 // writeServiceFile writes to service.json how the server was started, for the doctor.
 func (s *infrastructure) writeServiceFile() error {
-	started, err := describe(s.cfg, s.files)
+	started, err := describe(s.cfg)
 	if err != nil {
 		return err
 	}
@@ -134,16 +134,14 @@ func (s *infrastructure) writeServiceFile() error {
 }
 
 // describe returns the content of service.json for a process that has just started.
-func describe(cfg Config, files fileShares) (installation.Started, error) {
+func describe(cfg Config) (installation.Started, error) {
 	program := build.Current()
 	started := installation.Started{
 		Version: program.Version, Commit: program.Commit,
 		PID: os.Getpid(), UID: os.Geteuid(), At: time.Now().UTC(),
 		Roles: cfg.Roles, Environment: cfg.Environment,
 		ExternalBroker: cfg.NATSURL != "", ExternalDatabase: cfg.PostgresURL != "",
-		Sync: cfg.Sync, LogReplicas: cfg.LogReplicas,
-		Connections: files.api, HubConnections: files.broker,
-		CACert: cfg.CACert, PublicMQTT: cfg.PublicMQTT,
+		LogReplicas: cfg.LogReplicas, CACert: cfg.CACert, PublicMQTT: cfg.PublicMQTT,
 	}
 	if cfg.SMTPURL != "" {
 		server, err := mail.ParseServer(cfg.SMTPURL)

@@ -28,6 +28,7 @@ type readModels struct {
 	replicaID    string
 	directoryLog *directory.Log
 	store        *readmodel.Store
+	control      *rebuild.Control
 	access       *access.Index
 	presence     *presence.View
 	disconnector *identity.Disconnector
@@ -184,7 +185,7 @@ func (s *readModels) startProjector() error {
 	sources := projector.Sources{
 		Directory: s.directoryLog, Presence: s.buckets.Presence, Journal: journals,
 	}
-	control, err := rebuild.New(rebuild.Config{
+	s.control, err = rebuild.New(rebuild.Config{
 		Schema: s.store.Schema(), ConnConfig: s.store.ConnConfig(), Sources: sources,
 		Logger: s.logger,
 	})
@@ -194,7 +195,7 @@ func (s *readModels) startProjector() error {
 	p, err := projector.New(projector.Config{
 		Database: s.store.ConnConfig(), Schema: s.store.Schema(), Sources: sources,
 		Journals: s.journalsOpen, Committed: s.store.Position(),
-		BuildTarget: s.store.SetBuildTarget, BuildFirst: control.Install, Logger: s.logger,
+		BuildTarget: s.store.SetBuildTarget, BuildFirst: s.control.Install, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {
