@@ -112,11 +112,15 @@ func (c *apiFlags) baseAndKey() (base, key string, err error) {
 // data directory, whose key is empty unless it runs the demo.
 func (c *apiFlags) profileOrService() (base, key string, err error) {
 	if c.DataDir == "" {
-		found, err := loadProfile(cmp.Or(c.Profile, defaultProfile))
+		all, err := readProfiles()
+		if err != nil {
+			return "", "", installation.AsUsage(err)
+		}
+		found, err := all.find(cmp.Or(c.Profile, defaultProfile))
 		if err == nil {
 			return found.URL, found.Key, nil
 		}
-		if c.Profile != "" || !errors.Is(err, errNoProfile) {
+		if c.Profile != "" {
 			return "", "", installation.AsUsage(err)
 		}
 	}

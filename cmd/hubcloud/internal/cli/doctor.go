@@ -7,7 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
+	"text/tabwriter"
 
 	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/cmd/hubcloud/internal/installation"
@@ -101,23 +101,12 @@ func (c *doctorCommand) config() doctor.Config {
 
 // printDiagnosis prints the components in aligned columns, with one line for each advice.
 func printDiagnosis(w io.Writer, all []doctor.Component) error {
-	verdicts, names := 0, 0
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range all {
-		verdicts, names = max(verdicts, len(c.Verdict)), max(names, len(c.Name))
-	}
-	indent := strings.Repeat(" ", verdicts+names+4)
-	for _, c := range all {
-		_, err := fmt.Fprintf(
-			w, "%-*s  %-*s  %s\n", verdicts, c.Verdict, names, c.Name, domain.PlainLine(c.Detail),
-		)
-		if err != nil {
-			return err
-		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", c.Verdict, c.Name, domain.PlainLine(c.Detail))
 		for _, advice := range c.Advice {
-			if _, err := fmt.Fprintf(w, "%s→ %s\n", indent, domain.PlainLine(advice)); err != nil {
-				return err
-			}
+			fmt.Fprintf(table, "\t\t→ %s\n", domain.PlainLine(advice))
 		}
 	}
-	return nil
+	return table.Flush()
 }

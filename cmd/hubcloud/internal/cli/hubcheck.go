@@ -155,7 +155,7 @@ func (c *hubCheckCommand) certificate() (*tls.Certificate, error) {
 func (c *hubCheckCommand) printLines(w io.Writer) error {
 	lines := make([]listedLine, 0, len(check.Lines()))
 	for _, l := range check.Lines() {
-		lines = append(lines, listedLine{l.ID, l.Title, l.Rules, l.Sentence()})
+		lines = append(lines, listedLineOf(l))
 	}
 	header := []string{"LINE", "RULES", "WHAT A HUB DOES"}
 	return list(w, outputFlags{c.JSON}, each(lines), header, func(l listedLine) []string {
@@ -177,30 +177,19 @@ type checkPrinter struct {
 
 // begin prints what the hub must be configured with.
 func (p *checkPrinter) begin(check *check.Check) error {
-	if p.json {
-		return printJSON(p.out, object{
-			{"enroll", check.EnrolURL()}, {"broker", check.BrokerURL()},
-			{"serial", check.Serial()}, {"secret", check.Secret()},
-		})
-	}
-	_, err := fmt.Fprintf(
-		p.out,
+	return outputFlags{p.json}.show(
+		p.out, map[string]string{
+			"enroll": check.EnrolURL(), "broker": check.BrokerURL(), "serial": check.Serial(),
+			"secret": check.Secret(),
+		},
 		"This is the service for one hub. Configure the hub with these, and start it:\n\n"+
-			"  service    %s\n  serial     %s\n  secret     %s\n\n"+
-			"The hub enrols with POST %s/link/v1/certificates and gets the broker's\n"+
-			"address in the answer: %s\n\n"+
+			"  service    %[1]s\n  serial     %[2]s\n  secret     %[3]s\n\n"+
+			"The hub enrols with POST %[1]s/link/v1/certificates and gets the broker's\n"+
+			"address in the answer: %[4]s\n\n"+
 			"A hub in software to compare with:\n\n"+
-			"  hubcloud virtualhub run --enroll %s --serial %s --secret=%s\n\n",
-		check.EnrolURL(),
-		check.Serial(),
-		check.Secret(),
-		check.EnrolURL(),
-		check.BrokerURL(),
-		check.EnrolURL(),
-		check.Serial(),
-		check.Secret(),
+			"  hubcloud virtualhub run --enroll %[1]s --serial %[2]s --secret=%[3]s\n\n",
+		check.EnrolURL(), check.Serial(), check.Secret(), check.BrokerURL(),
 	)
-	return err
 }
 
 // step shows what is going on.
@@ -213,7 +202,7 @@ func (p *checkPrinter) step(text string) {
 func (p *checkPrinter) note(text string) {
 	if p.json {
 		// As for lines.
-		_ = printJSON(p.out, object{{"note", text}})
+		_ = printJSON(p.out, map[string]string{"note": text})
 		return
 	}
 	p.live.end()
@@ -266,7 +255,7 @@ func (p *checkPrinter) line(r check.Result) {
 func (p *checkPrinter) print(r check.Result) {
 	if p.json {
 		// Standard output is closed; there is nobody to tell.
-		_ = printJSON(p.out, newCheckedLine(r))
+		_ = printJSON(p.out, checkedLine{listedLineOf(r.Line), r.Status, r.OK(), r.Detail, r.Message})
 		return
 	}
 	p.live.end()
@@ -324,24 +313,18 @@ type listedLine struct {
 	Sentence string   `json:"sentence"`
 }
 
-// checkedLine is the JSON of a line that was checked.
-type checkedLine struct {
-	Line   string       `json:"line"`
-	Title  string       `json:"title"`
-	Status check.Status `json:"status"`
-	// OK is whether the line does not make the check fail.
-	OK       bool     `json:"ok"`
-	Detail   string   `json:"detail,omitempty"`
-	Message  string   `json:"message,omitempty"`
-	Rules    []string `json:"rules"`
-	Sentence string   `json:"sentence"`
+func listedLineOf(l check.Line) listedLine {
+	return listedLine{l.ID, l.Title, l.Rules, l.Sentence()}
 }
 
-func newCheckedLine(r check.Result) checkedLine {
-	return checkedLine{
-		Line: r.ID, Title: r.Title, Status: r.Status, OK: r.OK(), Detail: r.Detail,
-		Message: r.Message, Rules: r.Rules, Sentence: r.Sentence(),
-	}
+// checkedLine is the JSON of a line that was checked.
+type checkedLine struct {
+	listedLine
+	Status check.Status `json:"status"`
+	// OK is whether the line does not make the check fail.
+	OK      bool   `json:"ok"`
+	Detail  string `json:"detail,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // junitSuite is the XML of a report.

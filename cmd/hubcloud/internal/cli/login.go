@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -70,9 +72,12 @@ func (c *loginCommand) Run(ctx context.Context, out Output) error {
 	if err != nil {
 		return err
 	}
-	path, err := saveProfile(apiProfile{
-		Name: c.Profile, URL: withVersion(c.URL), Key: text,
-	})
+	all, err := readProfiles()
+	if err != nil {
+		return err
+	}
+	all[c.Profile] = apiProfile{URL: withVersion(c.URL), Key: text}
+	path, err := all.write()
 	if err != nil {
 		return err
 	}
@@ -114,14 +119,16 @@ func (c *logoutCommand) Validate() error { return checkProfileName(c.Profile) }
 
 // Run removes the profile. The key stays valid.
 func (c *logoutCommand) Run(out Output) error {
-	found, err := loadProfile(c.Profile)
-	if errors.Is(err, errNoProfile) {
+	all, err := readProfiles()
+	if err != nil {
+		return err
+	}
+	found, err := all.find(c.Profile)
+	if err != nil {
 		return installation.AsUsage(err)
 	}
-	if err == nil {
-		err = removeProfile(c.Profile)
-	}
-	if err != nil {
+	delete(all, c.Profile)
+	if _, err := all.write(); err != nil {
 		return err
 	}
 	if !c.JSON {
@@ -149,13 +156,13 @@ type profileJSON struct {
 
 // Run prints the profiles, without their keys.
 func (c *profilesCommand) Run(out Output) error {
-	all, err := listProfiles()
+	all, err := readProfiles()
 	if err != nil {
 		return err
 	}
 	lines := make([]profileJSON, 0, len(all))
-	for _, p := range all {
-		lines = append(lines, profileJSON{p.Name, p.URL, keyIDOf(p.Key)})
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		lines = append(lines, profileJSON{name, all[name].URL, keyIDOf(all[name].Key)})
 	}
 	header := []string{"PROFILE", "URL", "KEY"}
 	return list(out.Out, c.outputFlags, each(lines), header, func(p profileJSON) []string {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -27,43 +26,14 @@ type outputFlags struct {
 // field is one named value of a result.
 type field struct{ name, value string }
 
-// print writes a result: one line of text, or a JSON object whose members are in the order of the
-// fields.
+// print writes a result: one line of text, or a JSON object.
 func (f outputFlags) print(w io.Writer, fields ...field) error {
-	if f.JSON {
-		return printJSON(w, object(fields))
-	}
-	parts := make([]string, 0, len(fields))
+	parts, object := make([]string, 0, len(fields)), map[string]string{}
 	for _, f := range fields {
 		parts = append(parts, f.name+" "+domain.PlainLine(f.value))
+		object[f.name] = f.value
 	}
-	_, err := fmt.Fprintln(w, strings.Join(parts, "  "))
-	return err
-}
-
-// object is a JSON object of strings. Its members have the order of the fields.
-type object []field
-
-// MarshalJSON returns the object.
-func (o object) MarshalJSON() ([]byte, error) {
-	var text bytes.Buffer
-	text.WriteByte('{')
-	for i, f := range o {
-		if i > 0 {
-			text.WriteByte(',')
-		}
-		name, err := json.Marshal(f.name)
-		if err != nil {
-			return nil, err
-		}
-		value, err := json.Marshal(f.value)
-		if err != nil {
-			return nil, err
-		}
-		text.Write(append(append(name, ':'), value...))
-	}
-	text.WriteByte('}')
-	return text.Bytes(), nil
+	return f.show(w, object, "%s\n", strings.Join(parts, "  "))
 }
 
 // printJSON writes an object as one line of JSON.

@@ -2,15 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"hubcloud/projections/rebuild"
-	"hubcloud/projections/schema"
 )
 
 type projectionsVerifyCommand struct {
@@ -45,12 +41,16 @@ func (c *projectionsVerifyCommand) Run(ctx context.Context, out Output) (err err
 	}
 	defer models.session.Close()
 	bar := newBuildProgress(out.Err, c.JSON)
-	report, err := newVerifyReport(out.Out, bar, c.JSON)
-	if err != nil {
+	found := map[string][]differenceJSON{} // by projection; only with --json
+	all, err := models.Verify(ctx, bar.report, func(projection string, d rebuild.Difference) error {
+		if c.JSON {
+			found[projection] = append(found[projection], differenceJSONOf(d))
+			return nil
+		}
+		bar.end()
+		_, err := fmt.Fprintln(out.Out, inWords(d))
 		return err
-	}
-	defer report.close()
-	all, err := models.Verify(ctx, bar.report, report.add)
+	})
 	bar.end()
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -61,7 +61,19 @@ func (c *projectionsVerifyCommand) Run(ctx context.Context, out Output) (err err
 	differences := 0
 	for _, v := range all {
 		differences += v.Differences
-		if err := report.finish(v); err != nil {
+		moving := ""
+		if v.Moving > 0 {
+			moving = fmt.Sprintf("; %d hubs kept changing and were not compared", v.Moving)
+		}
+		err := c.show(
+			out.Out, verifiedJSON{
+				Name: v.Name, Sequence: v.Sequence, Rows: v.Rows, Moving: v.Moving,
+				Differences: append([]differenceJSON{}, found[v.Name]...),
+			},
+			"%s: %d rows compared as of event %d, %d differences%s\n", v.Name, v.Rows, v.Sequence,
+			v.Differences, moving,
+		)
+		if err != nil {
 			return err
 		}
 	}
@@ -71,80 +83,33 @@ func (c *projectionsVerifyCommand) Run(ctx context.Context, out Output) (err err
 	return nil
 }
 
-// verifyReport prints differences as they are found. With --json it collects them in files: there
-// can be as many differences as rows.
-type verifyReport struct {
-	to    io.Writer
-	bar   *buildProgress
-	spool map[string]*os.File
-}
-
-func newVerifyReport(to io.Writer, bar *buildProgress, asJSON bool) (*verifyReport, error) {
-	r := &verifyReport{to: to, bar: bar}
-	if !asJSON {
-		return r, nil
-	}
-	r.spool = map[string]*os.File{}
-	for _, name := range schema.Names() {
-		file, err := os.CreateTemp("", "hubcloud-verify-")
-		if err != nil {
-			r.close()
-			return nil, err
-		}
-		r.spool[name] = file
-	}
-	return r, nil
-}
-
-func (r *verifyReport) close() {
-	for _, file := range r.spool {
-		file.Close() // finish has printed its content
-		os.Remove(file.Name())
-	}
+// verifiedJSON is the result for a projection with --json.
+type verifiedJSON struct {
+	Name        string           `json:"name"`
+	Sequence    uint64           `json:"sequence"`
+	Rows        int              `json:"rows"`
+	Moving      int              `json:"moving"`
+	Differences []differenceJSON `json:"differences"`
 }
 
 // differenceJSON is a difference with --json.
 type differenceJSON struct {
-	Table   string  `json:"table"`
-	Key     object  `json:"key"`
-	What    string  `json:"what"`
-	Column  string  `json:"column"`
-	Live    *string `json:"live"`
-	Rebuilt *string `json:"rebuilt"`
+	Table   string            `json:"table"`
+	Key     map[string]string `json:"key"`
+	What    string            `json:"what"`
+	Column  string            `json:"column"`
+	Live    *string           `json:"live"`
+	Rebuilt *string           `json:"rebuilt"`
 }
 
-// keyObject returns the key of a row, with the columns in the key's order.
-func keyObject(key []rebuild.KeyColumn) object {
-	columns := make(object, 0, len(key))
-	for _, column := range key {
-		columns = append(columns, field{column.Name, column.Value})
+func differenceJSONOf(d rebuild.Difference) differenceJSON {
+	key := map[string]string{}
+	for _, column := range d.Key {
+		key[column.Name] = column.Value
 	}
-	return columns
-}
-
-// add reports a difference.
-func (r *verifyReport) add(projection string, d rebuild.Difference) error {
-	if r.spool == nil {
-		r.bar.end()
-		_, err := fmt.Fprintln(r.to, inWords(d))
-		return err
+	return differenceJSON{
+		Table: d.Table, Key: key, What: d.What, Column: d.Column, Live: d.Live, Rebuilt: d.Rebuilt,
 	}
-	raw, err := json.Marshal(differenceJSON{
-		Table: d.Table, Key: keyObject(d.Key), What: d.What, Column: d.Column, Live: d.Live,
-		Rebuilt: d.Rebuilt,
-	})
-	if err != nil {
-		return err
-	}
-	at, err := r.spool[projection].Seek(0, io.SeekCurrent)
-	if err != nil {
-		return err
-	}
-	if at > 0 {
-		raw = append([]byte(","), raw...)
-	}
-	_, err = r.spool[projection].Write(raw)
-	return err
 }
 
 // inWords returns a difference as a sentence.
@@ -172,35 +137,4 @@ func quotedOrNull(text *string) string {
 		return "null"
 	}
 	return fmt.Sprintf("%q", *text)
-}
-
-// finish prints the result for a projection.
-func (r *verifyReport) finish(v rebuild.Verified) error {
-	if r.spool == nil {
-		moving := ""
-		if v.Moving > 0 {
-			moving = fmt.Sprintf("; %d hubs kept changing and were not compared", v.Moving)
-		}
-		_, err := fmt.Fprintf(
-			r.to, "%s: %d rows compared as of event %d, %d differences%s\n", v.Name, v.Rows,
-			v.Sequence, v.Differences, moving,
-		)
-		return err
-	}
-	_, err := fmt.Fprintf(
-		r.to, `{"name":%q,"sequence":%d,"rows":%d,"moving":%d,"differences":[`, v.Name,
-		v.Sequence, v.Rows, v.Moving,
-	)
-	if err != nil {
-		return err
-	}
-	file := r.spool[v.Name]
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	if _, err := io.Copy(r.to, file); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(r.to, "]}")
-	return err
 }
