@@ -80,7 +80,7 @@ func NewACME(cfg ACMEConfig) (*ACME, error) {
 	}
 	return &ACME{
 		manager: &autocert.Manager{
-			Prompt: autocert.AcceptTOS, Cache: cache{cfg.Dir},
+			Prompt: autocert.AcceptTOS, Cache: cache{autocert.DirCache(cfg.Dir)},
 			HostPolicy: autocert.HostWhitelist(cfg.Domains...),
 			Client: &acme.Client{
 				DirectoryURL: cfg.Directory, HTTPClient: client, UserAgent: cfg.UserAgent,

@@ -21,8 +21,14 @@ func checkClock(_ context.Context, t *target, f *findings) {
 		}
 		return
 	}
-	if stamp, before, after, err := stampFile(t.DataDir); err == nil {
+	stamp, before, after, fileErr := stampFile(t.DataDir)
+	switch {
+	case fileErr == nil:
 		t.Limits.compareClocks(f, "the file system of the data directory", stamp, before, after)
+	case err != nil:
+		f.unclear("neither the database nor the data directory can be used to compare clocks").todo(
+			"see the components service and postgres",
+		)
 	}
 	for _, name := range []string{"endpoints.json", "service.json", "nats-credentials.json"} {
 		if info, err := os.Stat(t.path(name)); err == nil {

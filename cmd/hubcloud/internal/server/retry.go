@@ -6,8 +6,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -33,90 +33,49 @@ var errStartTimeout = errors.New("not started in time")
 // retry calls do until it succeeds, fails for a reason that does not pass by itself, or ctx ends.
 // During a start, external servers may not run yet, may have no leader, or may know a stream by
 // name before they can open it. retry logs the first failure at once, and every ten seconds what it
-// waits for.
+// waits for, also while do does not return.
 func (s *process) retry(ctx context.Context, what string, do func(ctx context.Context) error) error {
-	w := &wait{what: what, began: time.Now(), logger: s.logger}
-	defer w.logEvery(waitLogInterval)()
+	began := time.Now()
+	var last atomic.Pointer[error] // the error of the last complete try
+	log := func() {
+		attrs := []any{"for", what, "waited", time.Since(began).Round(time.Second)}
+		if err := last.Load(); err != nil {
+			attrs = append(attrs, "error", *err)
+		}
+		s.logger.Warn("waiting", attrs...)
+	}
+	trying, stop := context.WithCancel(ctx)
+	var logging sync.WaitGroup
+	logging.Go(func() {
+		for streams.Sleep(trying, waitLogInterval) {
+			log()
+		}
+	})
+	defer func() {
+		stop()
+		logging.Wait()
+	}()
 	for {
 		err := do(ctx)
 		switch {
 		case err == nil:
 			return nil
 		case errors.Is(context.Cause(ctx), errStartTimeout):
+			if before := last.Load(); before != nil {
+				err = *before // the timeout may have cut this try short
+			}
 			return fmt.Errorf(
 				"%w: after %s (--start-timeout) still waiting for %s: %w", errStartTimeout,
-				s.cfg.StartTimeout, what, w.reason(err),
+				s.cfg.StartTimeout, what, err,
 			)
 		case lasting(err) || ctx.Err() != nil:
 			return err
 		}
-		if first := w.failed(err); first {
-			w.log()
+		if last.Swap(&err) == nil {
+			log()
 		}
 		streams.Sleep(ctx, retryPause)
 	}
-}
-
-// wait describes what a start waits for. Its methods may be called concurrently.
-type wait struct {
-	what   string
-	began  time.Time
-	logger *slog.Logger
-
-	mu        sync.Mutex
-	lastError error
-}
-
-// failed stores the error of a try and reports whether it was the first one.
-func (w *wait) failed(err error) (first bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	first, w.lastError = w.lastError == nil, err
-	return first
-}
-
-// reason returns the error of the last complete try. err is the error of the current try, which the
-// timeout may have cut short.
-func (w *wait) reason(err error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.lastError != nil {
-		return w.lastError
-	}
-	return err
-}
-
-// logEvery logs the wait once per interval until the returned function is called.
-func (w *wait) logEvery(interval time.Duration) (stop func()) {
-	done := make(chan struct{})
-	var logging sync.WaitGroup
-	logging.Go(func() {
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				w.log()
-			}
-		}
-	})
-	return func() {
-		close(done)
-		logging.Wait()
-	}
-}
-
-func (w *wait) log() {
-	w.mu.Lock()
-	err := w.lastError
-	w.mu.Unlock()
-	attrs := []any{"for", w.what, "waited", time.Since(w.began).Round(time.Second)}
-	if err != nil {
-		attrs = append(attrs, "error", err)
-	}
-	w.logger.Warn("waiting", attrs...)
 }
 
 // finalError marks an error that retry returns at once, because do has itself tried for as long as
