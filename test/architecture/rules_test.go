@@ -199,7 +199,7 @@ var importRules = []importRule{
 		reason: "every layer limits what organizations share with it",
 	},
 	{
-		packages: "httpapi/webhook", allowed: []string{}, libraries: []string{},
+		packages: "httpapi/webhook", allowed: []string{}, libraries: []string{"golang.org/x/sync/errgroup"},
 		reason: "programs post events with it",
 	},
 

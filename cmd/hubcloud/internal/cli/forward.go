@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/forward"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi/client"
 	"hubcloud/httpapi/webhook"
@@ -90,22 +89,22 @@ func (c *forwardCommand) secrets() ([]webhook.Secret, error) {
 
 // Run forwards events until it is interrupted.
 func (c *forwardCommand) Run(ctx context.Context, out Output) (err error) {
-	checkpoint := &forward.Checkpoint{}
+	from := &checkpoint{}
 	if c.Checkpoint != "" {
-		if checkpoint, err = forward.OpenCheckpoint(c.Checkpoint, c.Part); err != nil {
+		if from, err = openCheckpoint(c.Checkpoint, c.Part); err != nil {
 			return installation.Usagef("--checkpoint %w", err)
 		}
-		defer func() { err = errors.Join(err, checkpoint.Close()) }()
+		defer func() { err = errors.Join(err, from.close()) }()
 	}
 	err = c.withClient(ctx, out, func(api *client.Client) error {
-		position := checkpoint.Position
+		position := from.position
 		if position == "" && !c.Oldest {
 			var err error
 			if position, err = api.FeedPosition(ctx); err != nil {
 				return err
 			}
 		}
-		return c.forward(ctx, out, api, position, checkpoint)
+		return c.forward(ctx, out, api, position, from)
 	})
 	if errors.Is(err, client.ErrResync) {
 		return fmt.Errorf(
@@ -118,33 +117,51 @@ func (c *forwardCommand) Run(ctx context.Context, out Output) (err error) {
 }
 
 func (c *forwardCommand) forward(
-	ctx context.Context, out Output, api *client.Client, position string,
-	checkpoint *forward.Checkpoint,
+	ctx context.Context, out Output, api *client.Client, position string, from *checkpoint,
 ) error {
 	secrets, err := c.secrets()
 	if err != nil {
 		return err
 	}
-	cfg := forward.Config{
-		Feed: func(
-			ctx context.Context, after string, onPosition func(string),
-		) iter.Seq2[client.FeedEvent, error] {
-			return api.Feed(
-				ctx, c.filter(), after, client.OnPosition(onPosition), client.AsReader(c.Reader),
-			)
+	logger := logFlags{LogLevel: slog.LevelInfo.String(), LogFormat: c.format()}.logger(out)
+	cfg := webhook.ForwarderConfig{
+		Receiver: webhook.Config{
+			URL: c.To, Secrets: secrets, UserAgent: build.UserAgent(), Timeout: c.Timeout,
 		},
-		Position: position, To: c.To, Secrets: secrets, Batch: c.Batch, Skip: c.Skip,
-		Timeout: c.Timeout, UserAgent: build.UserAgent(),
-		Logger: logFlags{LogLevel: slog.LevelInfo.String(), LogFormat: c.format()}.logger(out),
+		Feed: c.feed(api, logger), Position: position, Batch: c.Batch, Skip: c.Skip, Logger: logger,
 	}
 	if c.Checkpoint != "" {
-		cfg.Save = checkpoint.Save
+		cfg.Save = from.save
 	}
-	f, err := forward.New(cfg)
+	f, err := webhook.NewForwarder(cfg)
 	if err != nil {
 		return installation.AsUsage(err)
 	}
 	return f.Run(ctx)
+}
+
+// feed returns the feed of the API's events. Gaps are logged.
+func (c *forwardCommand) feed(api *client.Client, logger *slog.Logger) webhook.Feed {
+	return func(
+		ctx context.Context, after string, onPosition func(string),
+	) iter.Seq2[webhook.Event, error] {
+		return func(yield func(webhook.Event, error) bool) {
+			for event, err := range api.Feed(
+				ctx, c.filter(), after, client.OnPosition(onPosition), client.AsReader(c.Reader),
+			) {
+				if client.IsGap(err) {
+					logger.Warn("events missing", "hub_id", event.HubID, "error", err)
+					err = nil
+				}
+				if !yield(webhook.Event{
+					HubID: event.HubID, Cursor: event.Cursor, Type: string(event.Type),
+					Position: event.Position, Body: event.Raw,
+				}, err) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // format returns the format of the log.

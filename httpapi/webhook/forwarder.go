@@ -1,4 +1,4 @@
-package forward
+package webhook
 
 import (
 	"context"
@@ -8,10 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"hubcloud/httpapi/client"
-	"hubcloud/httpapi/webhook"
-	"hubcloud/streams"
 )
 
 // maxBytes is the most bytes of undelivered events in memory. A single event that is longer is read
@@ -27,8 +23,8 @@ const (
 
 // Forwarder posts the events of a feed to a receiver.
 type Forwarder struct {
-	cfg      Config
-	receiver *webhook.Receiver
+	cfg      ForwarderConfig
+	receiver *Receiver
 	// slots limit the requests under way.
 	slots chan struct{}
 	skip  map[string]bool
@@ -53,13 +49,11 @@ type hub struct {
 	last     error
 }
 
-// New returns a forwarder. Its Run must be called once. The error is about Config.To.
-func New(cfg Config) (*Forwarder, error) {
+// NewForwarder returns a forwarder. Its Run must be called once. The error is about the receiver's
+// URL.
+func NewForwarder(cfg ForwarderConfig) (*Forwarder, error) {
 	cfg = cfg.withDefaults()
-	receiver, err := webhook.NewReceiver(webhook.Config{
-		URL: cfg.To, Secrets: cfg.Secrets, UserAgent: cfg.UserAgent, Timeout: cfg.Timeout,
-		Transport: cfg.transport,
-	})
+	receiver, err := NewReceiver(cfg.Receiver)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +68,7 @@ func New(cfg Config) (*Forwarder, error) {
 	return f, nil
 }
 
-// Run forwards until ctx ends, which is no error, the receiver answers 410 (webhook.ErrGone), the
+// Run forwards until ctx ends, which is no error, the receiver answers 410 (ErrGone), the
 // feed ends with an error, or a position cannot be saved.
 func (f *Forwarder) Run(ctx context.Context) error {
 	// Without it, a crash before the first delivery would forget where a new reader began.
@@ -101,11 +95,8 @@ func (f *Forwarder) Run(ctx context.Context) error {
 func (f *Forwarder) read(ctx, sending context.Context, g *errgroup.Group) error {
 	start := func(h *hub) { g.Go(func() error { return f.deliver(ctx, sending, h) }) }
 	for event, err := range f.cfg.Feed(ctx, f.cfg.Position, f.advance) {
-		if err != nil && !client.IsGap(err) {
-			return err
-		}
 		if err != nil {
-			f.cfg.Logger.Warn("events missing", "hub_id", event.HubID, "error", err)
+			return err
 		}
 		if err := f.waitForRoom(ctx); err != nil {
 			return err
@@ -126,7 +117,7 @@ func (f *Forwarder) advance(position string) {
 }
 
 // accept queues an event, or skips it. start is called with a hub that had no events.
-func (f *Forwarder) accept(event client.FeedEvent, start func(*hub)) {
+func (f *Forwarder) accept(event Event, start func(*hub)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	identity := event.HubID + "/" + event.Cursor
@@ -139,7 +130,7 @@ func (f *Forwarder) accept(event client.FeedEvent, start func(*hub)) {
 		return
 	}
 	e := &entry{
-		identity: identity, hub: event.HubID, cursor: event.Cursor, body: event.Raw,
+		identity: identity, hub: event.HubID, cursor: event.Cursor, body: event.Body,
 		position: event.Position,
 	}
 	f.undelivered.add(e)
@@ -235,15 +226,15 @@ func (f *Forwarder) delivered(h *hub, n int) {
 }
 
 // message returns the message for events of one hub.
-func (f *Forwarder) message(events []*entry) webhook.Message {
-	all := make([]webhook.Message, len(events))
+func (f *Forwarder) message(events []*entry) Message {
+	all := make([]Message, len(events))
 	for i, e := range events {
-		all[i] = webhook.Message{ID: e.identity, Body: e.body}
+		all[i] = Message{ID: e.identity, Body: e.body}
 	}
 	if !f.cfg.Batch {
 		return all[0]
 	}
-	return webhook.Batch(events[0].hub, all)
+	return Batch(events[0].hub, all)
 }
 
 // deliverOne posts events in one request, again and again, until the receiver has taken them.
@@ -262,12 +253,12 @@ func (f *Forwarder) deliverOne(
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, webhook.ErrGone):
-			return fmt.Errorf("hub %s, cursor %s: %w", h.id, events[0].cursor, webhook.ErrGone)
+		case errors.Is(err, ErrGone):
+			return fmt.Errorf("hub %s, cursor %s: %w", h.id, events[0].cursor, ErrGone)
 		case sending.Err() != nil:
 			return ctx.Err()
 		}
-		if !streams.Sleep(ctx, f.failed(h, events, err)) {
+		if !sleep(ctx, f.failed(h, events, err)) {
 			return ctx.Err()
 		}
 	}
@@ -289,7 +280,7 @@ func (f *Forwarder) save() error {
 }
 
 func (f *Forwarder) saveRegularly(ctx context.Context) error {
-	for streams.Sleep(ctx, saveEvery) {
+	for sleep(ctx, saveEvery) {
 		if err := f.save(); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package forward
+package webhook
 
 import (
 	"cmp"
@@ -7,16 +7,22 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
-
-	"hubcloud/httpapi/client"
-	"hubcloud/httpapi/webhook"
 )
 
-// Feed yields the events after a position, as client.Client.Feed does. onPosition is called with
-// positions that are not an event's.
+// Event is an event of a feed.
+type Event struct {
+	HubID, Cursor, Type string
+	// Position is the feed's position after the event; "" if the feed has none there.
+	Position string
+	// Body is the event as it is posted.
+	Body []byte
+}
+
+// Feed yields the events after a position. onPosition is called with positions that are not an
+// event's. The first error ends the feed.
 type Feed func(
 	ctx context.Context, after string, onPosition func(position string),
-) iter.Seq2[client.FeedEvent, error]
+) iter.Seq2[Event, error]
 
 const (
 	// saveEvery is the shortest time between two saved positions.
@@ -28,16 +34,15 @@ const (
 	grace = 5 * time.Second
 )
 
-// Config configures a Forwarder. Feed, To, Timeout, UserAgent and Logger are required.
-type Config struct {
+// ForwarderConfig configures a Forwarder. Receiver, Feed and Logger are required.
+type ForwarderConfig struct {
+	// Receiver is where the events are posted to. Its Transport defaults to one that keeps as many
+	// connections as requests may be under way.
+	Receiver Config
 	// Feed is where events come from.
 	Feed Feed
 	// Position is where to begin; "" is the oldest stored event.
 	Position string
-	// To is the address that events are posted to.
-	To string
-	// Secrets sign each request, all of them. Without secrets, requests are not signed.
-	Secrets []webhook.Secret
 	// Batch posts up to 100 events of a hub in one request.
 	Batch bool
 	// Skip has cursors of events that are not posted.
@@ -45,10 +50,6 @@ type Config struct {
 	// Save stores the position before which every event was delivered. It is called when the
 	// position has changed, at most once in saveEvery, and at the end. A nil Save stores nothing.
 	Save func(position string) error
-	// Timeout bounds a request, including its answer.
-	Timeout time.Duration
-	// UserAgent is sent with every request.
-	UserAgent string
 	// Logger receives failed deliveries, pauses and progress.
 	Logger *slog.Logger
 
@@ -56,18 +57,28 @@ type Config struct {
 	maxRequests int
 	// maxEvents is the most undelivered events in memory. Defaults to 10,000.
 	maxEvents int
-	// transport sends the requests. Defaults to one of its own that keeps maxRequests connections.
-	transport http.RoundTripper
 }
 
 // withDefaults returns a copy with defaults in place of zero values.
-func (c Config) withDefaults() Config {
+func (c ForwarderConfig) withDefaults() ForwarderConfig {
 	c.maxRequests = cmp.Or(c.maxRequests, 64)
 	c.maxEvents = cmp.Or(c.maxEvents, 10_000)
-	if c.transport == nil {
+	if c.Receiver.Transport == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = c.maxRequests, c.maxRequests
-		c.transport = transport
+		c.Receiver.Transport = transport
 	}
 	return c
+}
+
+// sleep waits, and reports whether it did so until the end rather than until ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

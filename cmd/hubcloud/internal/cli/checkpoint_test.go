@@ -1,4 +1,4 @@
-package forward
+package cli
 
 import (
 	"errors"
@@ -15,19 +15,19 @@ func TestCheckpoint(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "forward.checkpoint")
 	for _, want := range []string{"", "first", "second"} {
-		c, err := OpenCheckpoint(path, "2/8")
-		if err != nil || c.Position != want {
+		c, err := openCheckpoint(path, "2/8")
+		if err != nil || c.position != want {
 			t.Fatalf("got %+v, %v, want the position %q", c, err, want)
 		}
-		if _, err := OpenCheckpoint(path, "2/8"); !errors.Is(err, filelock.ErrInUse) {
+		if _, err := openCheckpoint(path, "2/8"); !errors.Is(err, filelock.ErrInUse) {
 			t.Errorf("opened twice: got %v, want ErrInUse", err)
 		}
 		next := map[string]string{"": "first", "first": "second", "second": "third"}[want]
-		if err := errors.Join(c.Save(next), c.Save(next), c.Close()); err != nil {
+		if err := errors.Join(c.save(next), c.save(next), c.close()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := OpenCheckpoint(path, ""); err == nil || !strings.Contains(err.Error(), "2/8") {
+	if _, err := openCheckpoint(path, ""); err == nil || !strings.Contains(err.Error(), "2/8") {
 		t.Errorf("another part: got %v, want an error that names the part 2/8", err)
 	}
 }
@@ -53,7 +53,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // the first attempt must not leave the lock
-			_, err := OpenCheckpoint(path, "")
+			_, err := openCheckpoint(path, "")
 			if !errors.Is(err, errNoCheckpoint) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s: got %v, want %v with the path", name, err, errNoCheckpoint)
 			}

@@ -1,4 +1,4 @@
-package forward
+package cli
 
 import (
 	"bytes"
@@ -22,8 +22,8 @@ const (
 
 var errNoCheckpoint = errors.New("not a checkpoint of `hubcloud forward`, or a damaged one")
 
-// checkpoint is the content of a checkpoint's file, in JSON.
-type checkpoint struct {
+// storedCheckpoint is the content of a checkpoint's file, in JSON.
+type storedCheckpoint struct {
 	Version int `json:"hubcloud_forward_checkpoint"`
 	// Position is the feed's position before which every event was delivered.
 	Position string `json:"position"`
@@ -31,42 +31,42 @@ type checkpoint struct {
 	Part string `json:"part,omitempty"`
 }
 
-func decodeCheckpoint(text []byte) (checkpoint, error) {
-	var c checkpoint
+func decodeCheckpoint(text []byte) (storedCheckpoint, error) {
+	var c storedCheckpoint
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&c); err != nil || decoder.More() ||
 		c.Version != checkpointVersion || c.Position == "" || len(c.Position) > maxPosition ||
 		strings.ContainsFunc(c.Position, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return checkpoint{}, errNoCheckpoint
+		return storedCheckpoint{}, errNoCheckpoint
 	}
 	return c, nil
 }
 
-// Checkpoint is a file with a position of the feed. Only one Checkpoint can have a file open.
-type Checkpoint struct {
+// checkpoint is a file with a position of the feed. Only one checkpoint can have a file open.
+type checkpoint struct {
 	path, part string
 	lock       *filelock.Lock
-	// Position is the position in the file; empty if there was no file.
-	Position string
+	// position is the position in the file; empty if there was no file.
+	position string
 }
 
-// OpenCheckpoint opens the checkpoint at path, which need not exist, for a part of the hubs. A
+// openCheckpoint opens the checkpoint at path, which need not exist, for a part of the hubs. A
 // checkpoint of another part is an error: its position says nothing about these hubs. The lock is a
 // file beside it.
-func OpenCheckpoint(path, part string) (*Checkpoint, error) {
+func openCheckpoint(path, part string) (*checkpoint, error) {
 	lock, err := filelock.Acquire(path + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	c := &Checkpoint{path: path, part: part, lock: lock}
+	c := &checkpoint{path: path, part: part, lock: lock}
 	if err := c.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), lock.Release())
 	}
 	return c, nil
 }
 
-func (c *Checkpoint) load() error {
+func (c *checkpoint) load() error {
 	info, err := os.Stat(c.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -90,25 +90,25 @@ func (c *Checkpoint) load() error {
 			stored.Part, c.part,
 		)
 	}
-	c.Position = stored.Position
+	c.position = stored.Position
 	return nil
 }
 
-// Save replaces the position in the file. After a crash the file has either the old or the new one.
-func (c *Checkpoint) Save(position string) error {
-	if position == c.Position {
+// save replaces the position in the file. After a crash the file has either the old or the new one.
+func (c *checkpoint) save(position string) error {
+	if position == c.position {
 		return nil
 	}
-	text, err := json.Marshal(checkpoint{checkpointVersion, position, c.part})
+	text, err := json.Marshal(storedCheckpoint{checkpointVersion, position, c.part})
 	if err != nil {
 		return err
 	}
 	if err := durablefile.Write(c.path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	c.Position = position
+	c.position = position
 	return nil
 }
 
-// Close unlocks the file.
-func (c *Checkpoint) Close() error { return c.lock.Release() }
+// close unlocks the file.
+func (c *checkpoint) close() error { return c.lock.Release() }

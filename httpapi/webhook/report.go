@@ -1,13 +1,10 @@
-package forward
+package webhook
 
 import (
 	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
-
-	"hubcloud/httpapi/webhook"
-	"hubcloud/streams"
 )
 
 const (
@@ -30,7 +27,7 @@ func (f *Forwarder) failed(h *hub, events []*entry, err error) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	wait := backoff(h.failures)
-	if answer, ok := errors.AsType[*webhook.Rejection](err); ok {
+	if answer, ok := errors.AsType[*Rejection](err); ok {
 		wait = max(wait, answer.RetryAfter)
 	}
 	h.failures++
@@ -57,7 +54,7 @@ func backoff(failures int) time.Duration {
 // reportRegularly logs the progress while there is any.
 func (f *Forwarder) reportRegularly(ctx context.Context) error {
 	var last stats
-	for streams.Sleep(ctx, reportEvery) {
+	for sleep(ctx, reportEvery) {
 		f.mu.Lock()
 		now, undelivered := f.stats, f.undelivered.count
 		f.stats.warnings, now.warnings = 0, 0

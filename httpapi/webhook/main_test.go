@@ -1,8 +1,7 @@
-package forward
+package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -18,28 +17,22 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	"hubcloud/httpapi/client"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // eventOf returns the n-th event of a feed, whose position is its number.
-func eventOf(hub string, n int) client.FeedEvent {
+func eventOf(hub string, n int) Event {
 	cursor := fmt.Sprintf("c%d", n)
-	return client.FeedEvent{
-		Event: client.Event{
-			HubID: hub, Cursor: cursor, Type: client.EventChannelObserved,
-			Data: json.RawMessage(`{}`),
-		},
-		Position: strconv.Itoa(n),
-		Raw:      json.RawMessage(fmt.Sprintf(`{"hub_id":%q,"cursor":%q}`, hub, cursor)),
+	return Event{
+		HubID: hub, Cursor: cursor, Type: "channel.observed", Position: strconv.Itoa(n),
+		Body: fmt.Appendf(nil, `{"hub_id":%q,"cursor":%q}`, hub, cursor),
 	}
 }
 
 // eventsOf returns events of the hubs in turn, with the positions 1, 2, ….
-func eventsOf(hubs ...string) []client.FeedEvent {
-	all := make([]client.FeedEvent, len(hubs))
+func eventsOf(hubs ...string) []Event {
+	all := make([]Event, len(hubs))
 	for i, hub := range hubs {
 		all[i] = eventOf(hub, i+1)
 	}
@@ -47,11 +40,11 @@ func eventsOf(hubs ...string) []client.FeedEvent {
 }
 
 // feedOf is a feed that has the events after a position and then waits until ctx ends.
-func feedOf(events ...client.FeedEvent) Feed {
+func feedOf(events ...Event) Feed {
 	return func(
 		ctx context.Context, after string, _ func(string),
-	) iter.Seq2[client.FeedEvent, error] {
-		return func(yield func(client.FeedEvent, error) bool) {
+	) iter.Seq2[Event, error] {
+		return func(yield func(Event, error) bool) {
 			at, _ := strconv.Atoi(after)
 			for _, event := range events[at:] {
 				if !yield(event, nil) {
@@ -59,7 +52,7 @@ func feedOf(events ...client.FeedEvent) Feed {
 				}
 			}
 			<-ctx.Done()
-			yield(client.FeedEvent{}, ctx.Err())
+			yield(Event{}, ctx.Err())
 		}
 	}
 }
@@ -123,19 +116,22 @@ type trial struct {
 
 // begin runs a forwarder of the events to a receiver within a synctest bubble.
 func begin(
-	t *testing.T, change func(*Config), receive http.HandlerFunc, events ...client.FeedEvent,
+	t *testing.T, change func(*ForwarderConfig), receive http.HandlerFunc, events ...Event,
 ) *trial {
 	t.Helper()
 	started := &trial{end: make(chan error, 1)}
-	cfg := Config{
-		Feed: feedOf(events...), Position: "0", To: "http://receiver.test/events",
-		Timeout: 30 * time.Second, transport: receiverFunc(receive), Save: started.file.save,
+	cfg := ForwarderConfig{
+		Receiver: Config{
+			URL: "http://receiver.test/events", Timeout: 30 * time.Second,
+			Transport: receiverFunc(receive),
+		},
+		Feed: feedOf(events...), Position: "0", Save: started.file.save,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&cfg)
 	}
-	f, err := New(cfg)
+	f, err := NewForwarder(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package forward
+package webhook
 
 import (
 	"context"
@@ -16,9 +16,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"hubcloud/httpapi/client"
-	"hubcloud/httpapi/webhook"
 )
 
 // Random hubs, failures and durations: every event arrives, each hub's in order, one request of a
@@ -64,7 +61,7 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 					delivered[event] = true
 				}
 			}
-			f := begin(t, func(c *Config) {
+			f := begin(t, func(c *ForwarderConfig) {
 				c.Batch = round%2 == 1
 				c.maxEvents = 1 + random.IntN(100)
 				c.maxRequests = 1 + random.IntN(20)
@@ -135,7 +132,7 @@ func TestAStuckHubStopsNoOther(t *testing.T) {
 			}
 			box.take(id)
 		}
-		f := begin(t, func(c *Config) { c.maxEvents = 3 }, receive,
+		f := begin(t, func(c *ForwarderConfig) { c.maxEvents = 3 }, receive,
 			eventsOf("b", "a", "b", "c", "a", "b", "a", "b", "c")...)
 		pass(10 * time.Minute)
 		wantList(t, box.list(), "b/c1 b/c3 c/c4 b/c6")
@@ -175,7 +172,7 @@ func TestAnswers(t *testing.T) {
 		"400":  {status: 400, again: true, atMost: 500 * time.Millisecond},
 		"500":  {status: 500, again: true, atMost: 500 * time.Millisecond},
 		"409":  {status: 409, again: true, header: []string{"Retry-After", "7"}, atMost: time.Second},
-		"410":  {status: 410, wantErr: webhook.ErrGone},
+		"410":  {status: 410, wantErr: ErrGone},
 		"429":  {status: 429, again: true, header: []string{"Retry-After", "7"}, atLeast: 7 * time.Second},
 		"503":  {status: 503, again: true, header: []string{"Retry-After", "90"}, atLeast: 90 * time.Second},
 		"503-": {status: 503, again: true, header: []string{"Retry-After", "x"}, atMost: 500 * time.Millisecond},
@@ -279,7 +276,7 @@ func TestBatch(t *testing.T) {
 		}
 		var ids []string
 		var sizes []int
-		f := begin(t, func(c *Config) { c.Batch = true },
+		f := begin(t, func(c *ForwarderConfig) { c.Batch = true },
 			func(w http.ResponseWriter, r *http.Request) {
 				ids = append(ids, r.Header.Get("Webhook-Id"))
 				sizes = append(sizes, len(cursorsIn(t, r)))
@@ -304,7 +301,7 @@ func TestSkip(t *testing.T) {
 		receive := func(w http.ResponseWriter, r *http.Request) {
 			box.take(r.Header.Get("Webhook-Id"))
 		}
-		f := begin(t, func(c *Config) { c.Skip = []string{"c2", "a/c4", "b/c5"} }, receive,
+		f := begin(t, func(c *ForwarderConfig) { c.Skip = []string{"c2", "a/c4", "b/c5"} }, receive,
 			eventsOf("a", "a", "b", "a", "a")...)
 		pass(time.Minute)
 		if err := f.finish(); err != nil || f.file.last() != "5" {
@@ -341,18 +338,18 @@ func TestStopFinishesRequests(t *testing.T) {
 // The errors of the feed, and of the file, end the forwarder.
 func TestEnds(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*Config){
-		"feed": func(c *Config) {
+	for name, change := range map[string]func(*ForwarderConfig){
+		"feed": func(c *ForwarderConfig) {
 			c.Feed = func(
 				context.Context, string, func(string),
-			) iter.Seq2[client.FeedEvent, error] {
-				return func(yield func(client.FeedEvent, error) bool) {
-					yield(client.FeedEvent{}, errStop)
+			) iter.Seq2[Event, error] {
+				return func(yield func(Event, error) bool) {
+					yield(Event{}, errStop)
 				}
 			}
 		},
-		"first save": func(c *Config) { c.Save = func(string) error { return errStop } },
-		"later save": func(c *Config) {
+		"first save": func(c *ForwarderConfig) { c.Save = func(string) error { return errStop } },
+		"later save": func(c *ForwarderConfig) {
 			c.Save = func(position string) error {
 				if position == "0" {
 					return nil
@@ -376,18 +373,18 @@ func TestPositionsWithoutEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		feed := func(
 			ctx context.Context, _ string, onPosition func(string),
-		) iter.Seq2[client.FeedEvent, error] {
-			return func(yield func(client.FeedEvent, error) bool) {
+		) iter.Seq2[Event, error] {
+			return func(yield func(Event, error) bool) {
 				onPosition("1")
 				time.Sleep(3 * time.Second)
 				yield(eventOf("a", 2), nil)
 				onPosition("3")
 				<-ctx.Done()
-				yield(client.FeedEvent{}, ctx.Err())
+				yield(Event{}, ctx.Err())
 			}
 		}
 		receive := func(http.ResponseWriter, *http.Request) { time.Sleep(10 * time.Second) }
-		f := begin(t, func(c *Config) { c.Feed = feed }, receive)
+		f := begin(t, func(c *ForwarderConfig) { c.Feed = feed }, receive)
 		for _, want := range []string{"1", "1", "3"} {
 			pass(5 * time.Second)
 			if f.file.last() != want {
@@ -400,14 +397,14 @@ func TestPositionsWithoutEvents(t *testing.T) {
 	})
 }
 
-// New rejects addresses to which nothing can be posted.
-func TestNewRejects(t *testing.T) {
+// NewForwarder rejects addresses to which nothing can be posted.
+func TestForwarderRejects(t *testing.T) {
 	t.Parallel()
 	for _, to := range []string{
 		"ftp://host/", "host:80", "http://:80/", "http://user:password@host/",
 		"http://host/#fragment",
 	} {
-		if _, err := New(Config{Feed: feedOf(), To: to}); err == nil ||
+		if _, err := NewForwarder(ForwarderConfig{Feed: feedOf(), Receiver: Config{URL: to}}); err == nil ||
 			!strings.Contains(err.Error(), to) {
 			t.Errorf("%s: got %v, want an error that names it", to, err)
 		}

@@ -1,4 +1,4 @@
-package forward
+package webhook
 
 // undelivered has the events of the feed that are not delivered, and the newest position of the feed
 // before which every event is. Each event holds the position that is reached once it is delivered
