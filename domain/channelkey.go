@@ -33,7 +33,7 @@ type channelKey struct {
 }
 
 // channelKeys are the channel keys of the contract, the writable ones first, in its order. A new
-// key also needs an entry in hubbridge/kit/device/keys.go, httpapi/portal/words.go
+// key also needs an entry in hubbridge/kit/virtualhub/keys.go, httpapi/portal/words.go
 // (controls.go if the key is writable), httpapi/openapi.yaml and test/contract/devices_test.go.
 var channelKeys = []channelKey{
 	{"lock", flag}, {"barrier", flag}, {"switch", flag},

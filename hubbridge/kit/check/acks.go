@@ -9,48 +9,31 @@ import (
 )
 
 // withhold stops the acks of events.
-func (s *script) withhold() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.withholdAck = true
-}
+func (s *script) withhold() { s.withholdAck = true }
 
 // release acknowledges what has arrived, with one ack for each message as the service does, and
 // goes on with acks.
 func (s *script) release() {
-	s.mu.Lock()
 	s.withholdAck = false
-	k := s.conn
-	var acks [][]byte
 	for {
 		if _, ok := s.events[s.stored+1]; !ok {
 			break
 		}
 		s.stored++
 	}
-	if k != nil && k.acked {
+	if k := s.conn; k != nil && k.acked {
 		for range k.owed {
-			acks = append(acks, s.ack(k, s.log, s.stored, false))
+			s.ack(k, s.log, s.stored, false)
 		}
 		k.owed = 0
-	}
-	s.mu.Unlock()
-	for _, message := range acks {
-		s.publish(k, "ack", message)
 	}
 }
 
 // sendAck sends one ack.
 func (s *script) sendAck(log string, through uint64) {
-	s.mu.Lock()
-	k := s.conn
-	if k == nil || !k.acked {
-		s.mu.Unlock()
-		return
+	if k := s.conn; k != nil && k.acked {
+		s.ack(k, log, through, false)
 	}
-	message := s.ack(k, log, through, false)
-	s.mu.Unlock()
-	s.publish(k, "ack", message)
 }
 
 // resendMark is a connection and how often the hub had sent events again on it. It must be taken
@@ -61,8 +44,6 @@ type resendMark struct {
 }
 
 func (s *script) markResends() resendMark {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.conn == nil {
 		return resendMark{}
 	}
@@ -93,8 +74,6 @@ func (s *script) checkWithhold() {
 		return
 	}
 	resent := s.awaitResend(mark, resendLimit)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.conn == nil || s.conn != mark.k {
 		s.hint("resends", "the connection ended before")
 		return
@@ -122,24 +101,16 @@ const unknownLog = "hub-check-unknown"
 func (s *script) checkUnknownLog() {
 	s.withhold()
 	defer s.release()
-	s.mu.Lock()
-	pending := s.highest > s.stored
-	s.mu.Unlock()
-	if !pending {
+	if s.highest <= s.stored {
 		if !s.provoke("unknown-log") {
 			return
 		}
 		s.awaitSilence()
 	}
-	s.mu.Lock()
 	through := s.highest
 	s.foreign = true
-	s.mu.Unlock()
-	mark := s.markResends()
 	s.sendAck(unknownLog, through)
-	resent := s.awaitResend(mark, resendLimit)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	resent := s.awaitResend(s.markResends(), resendLimit)
 	s.foreign = false
 	switch {
 	case resent:
@@ -159,7 +130,7 @@ func (s *script) checkUnknownLog() {
 // checkLower acknowledges less than before while events are on their way.
 func (s *script) checkLower() {
 	s.awaitSilence()
-	if s.mark() == 1 && !s.provoke("lower-through") {
+	if s.next() == 1 && !s.provoke("lower-through") {
 		return
 	}
 	s.awaitSilence()
@@ -168,22 +139,15 @@ func (s *script) checkLower() {
 	if !s.provoke("lower-through") {
 		return
 	}
-	s.mu.Lock()
 	lower := s.stored - min(s.stored, 1)
 	k := s.conn
 	if lower == s.stored || k == nil {
 		s.hint("lower-through", "no event has been acknowledged before")
-		s.mu.Unlock()
 		return
 	}
 	s.lowered = &lower
-	message := codec.AppendAck(nil, s.log, lower)
-	s.mu.Unlock()
-	mark := s.markResends()
-	s.publish(k, "ack", message)
-	resent := s.awaitResend(mark, resendLimit)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.publish(k, "ack", codec.AppendAck(nil, s.log, lower))
+	resent := s.awaitResend(s.markResends(), resendLimit)
 	s.lowered = nil
 	switch {
 	case resent:
@@ -225,7 +189,7 @@ func (s *script) checkGap() {
 		s.release()
 		return
 	}
-	s.hinted("resends-after-gap", "the hub has not sent two messages of events within %v", gapLimit)
+	s.hint("resends-after-gap", "the hub has not sent two messages of events within %v", gapLimit)
 }
 
 const (
@@ -237,15 +201,9 @@ const (
 
 // judgeGap sends the ack that repeats through and decides the line.
 func (s *script) judgeGap() {
-	s.mu.Lock()
 	through := s.stored
-	s.mu.Unlock()
-	mark := s.markResends()
-	s.sendAck(s.logName(), through)
-	resent := s.awaitResend(mark, promptLimit)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if resent {
+	s.sendAck(s.log, through)
+	if s.awaitResend(s.markResends(), promptLimit) {
 		s.pass("resends-after-gap")
 		return
 	}
@@ -258,18 +216,10 @@ func (s *script) judgeGap() {
 
 // messagesOwed returns how many messages of the connection have got no ack.
 func (s *script) messagesOwed() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.conn == nil {
 		return 0
 	}
 	return s.conn.owed
-}
-
-func (s *script) logName() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log
 }
 
 // silenceLimit is how long awaitSilence waits for the outcomes of earlier commands.
@@ -280,7 +230,7 @@ const silenceLimit = 3 * time.Second
 func (s *script) awaitSilence() {
 	end := time.Now().Add(silenceLimit)
 	for s.ctx.Err() == nil && time.Now().Before(end) {
-		before := s.mark()
+		before := s.next()
 		if !s.await(s.ctx, silence, func() bool { return s.highest+1 > before }) {
 			return
 		}
@@ -294,23 +244,20 @@ const silence = 700 * time.Millisecond
 // it in two parts.
 func (s *script) checkFull() {
 	if s.cfg.Commands == 0 {
-		s.hinted("send-window", "the step is omitted")
-		s.hinted("survives-full-queue", "the step is omitted")
+		s.hint("send-window", "the step is omitted")
+		s.hint("survives-full-queue", "the step is omitted")
 		return
 	}
 	if !s.hasTarget("send-window", "survives-full-queue") {
 		return
 	}
-	s.mu.Lock()
 	s.note(fmt.Sprintf(
 		"sending %d commands to fill the hub's queue; on a real radio this takes a second or so for "+
 			"each", s.cfg.Commands,
 	))
-	s.mu.Unlock()
 	s.withhold()
 	accepted := s.sendCommands(s.cfg.Commands)
 	s.await(s.ctx, silence, func() bool { return s.conn == nil })
-	s.mu.Lock()
 	if s.conn == nil {
 		s.hint("send-window", "the connection ended before")
 	} else if accepted > protocol.MaxUnacknowledged {
@@ -325,12 +272,9 @@ func (s *script) checkFull() {
 	// Every accepted command has an event; some arrive only once there are acks.
 	goal := s.stored + uint64(accepted)
 	half := s.stored + (s.highest-s.stored)/2
-	s.mu.Unlock()
-	s.sendAck(s.logName(), half)
+	s.sendAck(s.log, half)
 	s.release()
 	drained := s.await(s.ctx, drainLimit, func() bool { return s.stored >= goal })
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
 	case accepted == 0:
 		s.hint("survives-full-queue", "no command was accepted")
@@ -363,14 +307,12 @@ func (s *script) sendCommands(n int) (accepted int) {
 		}
 		s.wait(s.ctx, calls...)
 		n -= len(calls)
-		s.mu.Lock()
 		alive := s.conn != nil
 		for _, a := range calls {
 			if a.result != nil {
 				accepted++
 			}
 		}
-		s.mu.Unlock()
 		if !alive || accepted == 0 {
 			break
 		}

@@ -56,20 +56,14 @@ func (c *Check) begin(method string, params any, extra bool) *call {
 			fmt.Sprintf("hubcheck: encode the params of %s: %v", method, err),
 		) // they are constants
 	}
-	c.mu.Lock()
 	c.lastCall++
 	a := &call{id: fmt.Sprintf("check-%d", c.lastCall), method: method}
 	token := fmt.Sprintf("check/k%d", c.lastCall) // two levels: tokens may have several
-	k := c.conn
-	if k == nil {
+	if c.conn == nil {
 		a.done = true
-	} else {
-		c.calls[token] = a
-	}
-	c.mu.Unlock()
-	if k == nil {
 		return a
 	}
+	c.calls[token] = a
 	request, err := json.Marshal(protocol.Request{
 		ID: a.id, Token: token, Method: method, Params: raw, TimeoutMS: callTimeout.Milliseconds(),
 	})
@@ -79,7 +73,7 @@ func (c *Check) begin(method string, params any, extra bool) *call {
 	if extra {
 		request = append(bytes.TrimSuffix(request, []byte("}")), `,"later":[1,{"version":2}]}`...)
 	}
-	c.publish(k, "request", request)
+	c.publish(c.conn, "request", request)
 	return a
 }
 
@@ -101,36 +95,25 @@ const readyPause = 3 * time.Second
 // askAgain reports whether a request is to be repeated, after a pause, because the hub answered
 // hub_unavailable: a radio needs a while after a start. It does so for Config.ReadyWait in all.
 func (s *script) askAgain(a *call) bool {
-	s.mu.Lock()
-	unavailable := a.err.Type == protocol.ErrorHubUnavailable
-	s.mu.Unlock()
-	if !unavailable {
+	if a.err.Type != protocol.ErrorHubUnavailable {
 		return false
 	}
 	if s.target != nil && s.unready == nil {
 		command := s.newCommand()
 		tried := s.begin(protocol.MethodChannelsCommand, command, false)
 		s.wait(s.ctx, tried)
-		s.mu.Lock()
 		if tried.err.Type == protocol.ErrorHubUnavailable {
 			s.unready = &command // checkCommand repeats it
 		}
-		s.mu.Unlock()
 	}
-	s.mu.Lock()
-	again := s.waited < s.cfg.ReadyWait
-	if again {
-		s.note(fmt.Sprintf(
-			"the hub answers %s: its radio is not ready, or it does not know the time yet; asking "+
-				"again for %v", protocol.ErrorHubUnavailable, s.cfg.ReadyWait,
-		))
-	} else {
+	if s.waited >= s.cfg.ReadyWait {
 		s.note(s.notReady())
-	}
-	s.mu.Unlock()
-	if !again {
 		return false
 	}
+	s.note(fmt.Sprintf(
+		"the hub answers %s: its radio is not ready, or it does not know the time yet; asking again "+
+			"for %v", protocol.ErrorHubUnavailable, s.cfg.ReadyWait,
+	))
 	begun := time.Now()
 	s.await(s.ctx, min(readyPause, s.cfg.ReadyWait-s.waited), func() bool { return false })
 	s.waited += time.Since(begun)
@@ -151,8 +134,6 @@ func (c *Check) wait(ctx context.Context, calls ...*call) {
 	c.await(ctx, callTimeout, func() bool {
 		return c.conn == nil || !slices.ContainsFunc(calls, func(a *call) bool { return !a.done })
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for token, a := range c.calls {
 		if slices.Contains(calls, a) {
 			a.done = true
@@ -161,7 +142,7 @@ func (c *Check) wait(ctx context.Context, calls ...*call) {
 	}
 }
 
-// handleResponse checks a response and gives it to its call. The caller holds the mutex.
+// handleResponse checks a response and gives it to its call.
 func (c *Check) handleResponse(token string, payload []byte) {
 	if len(payload) > maxResponseBytes {
 		c.fail(
@@ -203,12 +184,8 @@ func (c *Check) handleResponse(token string, payload []byte) {
 
 // wantError decides a line by a call that must be answered with one of some errors.
 func (s *script) wantError(id string, a *call, types ...string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, want := range types {
-		if a.err.Type == want {
-			return true
-		}
+	if slices.Contains(types, a.err.Type) {
+		return true
 	}
 	if a.err.Type == protocol.ErrorHubUnavailable {
 		s.hint(id, "%s", s.notReady())
@@ -220,8 +197,6 @@ func (s *script) wantError(id string, a *call, types ...string) bool {
 
 // wantResult decides a line by a call that must be answered with a result that parse accepts.
 func (s *script) wantResult(id string, a *call, parse func(result []byte) error) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
 	case a.err.Type == protocol.ErrorHubUnavailable:
 		s.hint(id, "%s", s.notReady())

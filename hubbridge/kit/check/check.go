@@ -95,6 +95,15 @@ func (cfg Config) WithDefaults() Config {
 		cfg.Timeout, defaultTimeout+time.Duration(max(0, cfg.Commands))*commandLimit,
 	)
 	cfg.ReadyWait = cmp.Or(cfg.ReadyWait, defaultReadyWait)
+	if cfg.OnLine == nil {
+		cfg.OnLine = func(Result) {}
+	}
+	if cfg.OnStep == nil {
+		cfg.OnStep = func(string) {}
+	}
+	if cfg.OnNote == nil {
+		cfg.OnNote = func(string) {}
+	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return cfg
 }
@@ -164,6 +173,8 @@ type Check struct {
 	inventory  inventory
 	http, mqtt net.Listener
 
+	// mu guards what follows. The script holds it at all times except while it waits (await); what
+	// the hub sends is handled with it.
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at each change
 	results map[string]*Result
@@ -314,34 +325,33 @@ func (c *Check) Run(ctx context.Context) (Report, error) {
 	return report, err
 }
 
-// notify wakes everyone who waits for a change. The caller holds the mutex.
+// notify wakes the script if it waits for a change. The caller holds the mutex.
 func (c *Check) notify() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// await waits until reached, which is called with the mutex held, returns true. It returns false
-// after limit or when ctx, the context of Run, ends. No line is decided after ctx has ended: what
-// has not happened by then might have happened later.
+// await waits, without the mutex, until reached returns true. It returns false after limit or when
+// ctx, the context of Run, ends. No line is decided after ctx has ended: what has not happened by
+// then might have happened later. The caller holds the mutex.
 func (c *Check) await(ctx context.Context, limit time.Duration, reached func() bool) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for {
-		c.mu.Lock()
-		ok, changed := reached(), c.changed
+	for !reached() {
+		changed, over := c.changed, false
 		c.mu.Unlock()
-		if ok {
-			return true
-		}
 		select {
 		case <-changed:
 		case <-timer.C:
-			return false
+			over = true
 		case <-ctx.Done():
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.stopped = true
+			over = true
+		}
+		c.mu.Lock()
+		if over {
+			c.stopped = c.stopped || ctx.Err() != nil
 			return false
 		}
 	}
+	return true
 }

@@ -39,7 +39,7 @@ func (s *script) hasTarget(ids ...string) bool {
 		return true
 	}
 	for _, id := range ids {
-		s.hinted(id, "%s", s.noTarget())
+		s.hint(id, "%s", s.noTarget())
 	}
 	return false
 }
@@ -50,11 +50,11 @@ func (s *script) checkCommand() {
 		for _, id := range []string{
 			"numbering", "events-message", "message-size", "event-size", "event-form", "reserved-types",
 		} {
-			s.hinted(id, "the hub has sent no event; %s", s.noTarget())
+			s.hint(id, "the hub has sent no event; %s", s.noTarget())
 		}
 		return
 	}
-	mark := s.mark()
+	mark := s.next()
 	command, waited := s.newCommand(), s.waited
 	if s.unready != nil {
 		command = *s.unready
@@ -65,11 +65,11 @@ func (s *script) checkCommand() {
 		return checkAccepted(command, result)
 	}) {
 		if a.result == nil {
-			s.hinted("command-events", "the command was not accepted")
+			s.hint("command-events", "the command was not accepted")
 			return
 		}
 	}
-	s.passed("channels.command")
+	s.pass("channels.command")
 	s.checkOutcome(mark, command)
 }
 
@@ -79,14 +79,12 @@ func (s *script) judgeUnready(a *call, asked bool) {
 	const line = "command-after-unavailable"
 	switch {
 	case !asked:
-		s.hinted(line, "the hub has answered no command with %s", protocol.ErrorHubUnavailable)
+		s.hint(line, "the hub has answered no command with %s", protocol.ErrorHubUnavailable)
 	case a.err.Type != protocol.ErrorHubUnavailable:
-		s.passed(line)
+		s.pass(line)
 	default:
 		other := s.begin(protocol.MethodChannelsCommand, s.newCommand(), false)
 		s.wait(s.ctx, other)
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		if other.result == nil {
 			s.hint(line, "%s", s.notReady())
 			return
@@ -128,12 +126,8 @@ func checkAccepted(command commandParams, result []byte) error {
 	return hasMembers(raw.Channel, append([]string{"unit"}, valueMembers...))
 }
 
-// mark returns the number of the next event.
-func (s *script) mark() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.highest + 1
-}
+// next returns the number of the next event.
+func (s *script) next() uint64 { return s.highest + 1 }
 
 // find returns the numbers of the events of the target's channel from the number from on, with a
 // type and a value. The caller holds the mutex.
@@ -158,8 +152,6 @@ func (s *script) checkOutcome(from uint64, command commandParams) {
 		observed = s.find(from, eventObserved, command.Value)
 		return len(desired) > 0 && len(observed) > 0
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
 	case len(desired) == 0:
 		s.fail(
@@ -188,10 +180,10 @@ func (s *script) checkOnce() {
 	if !s.hasTarget("command-once") {
 		return
 	}
-	from, command := s.mark(), s.newCommand()
+	from, command := s.next(), s.newCommand()
 	first := s.call(protocol.MethodChannelsCommand, command)
 	if first.result == nil {
-		s.hinted("command-once", "the first %s", first.text())
+		s.hint("command-once", "the first %s", first.text())
 		return
 	}
 	s.await(
@@ -207,12 +199,12 @@ func (s *script) checkSimultaneous() {
 	if !s.hasTarget("command-simultaneous") {
 		return
 	}
-	from, command := s.mark(), s.newCommand()
+	from, command := s.next(), s.newCommand()
 	first := s.begin(protocol.MethodChannelsCommand, command, false)
 	second := s.begin(protocol.MethodChannelsCommand, command, false)
 	s.wait(s.ctx, first, second)
 	if first.result == nil && second.result == nil {
-		s.hinted("command-simultaneous", "%s", first.text())
+		s.hint("command-simultaneous", "%s", first.text())
 		return
 	}
 	s.judgeRepeats("command-simultaneous", from, command, first, second)
@@ -232,8 +224,6 @@ func (s *script) judgeRepeats(id string, from uint64, command commandParams, fir
 		s.ctx, runTwiceLimit,
 		func() bool { return len(s.find(from, eventDesired, command.Value)) > 1 },
 	)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	runs := s.find(from, eventDesired, command.Value)
 	switch {
 	case len(runs) > 1:
@@ -296,13 +286,13 @@ func (s *script) checkBadCommands() {
 			return
 		}
 	}
-	s.passed("command-rejected")
+	s.pass("command-rejected")
 }
 
 // provoke waits for new events of the hub, which it causes with a command if there is a target. It
 // returns false, with hints for the lines, if none arrive.
 func (s *script) provoke(ids ...string) bool {
-	from := s.mark()
+	from := s.next()
 	for {
 		a := &call{done: true}
 		if s.target != nil {
@@ -311,7 +301,7 @@ func (s *script) provoke(ids ...string) bool {
 		unready := func() bool { return a.err.Type == protocol.ErrorHubUnavailable }
 		s.await(s.ctx, outcomeLimit, func() bool { return s.highest >= from || unready() })
 		s.wait(s.ctx, a)
-		if s.mark() > from {
+		if s.next() > from {
 			return true
 		}
 		if !s.askAgain(a) {
@@ -319,7 +309,7 @@ func (s *script) provoke(ids ...string) bool {
 		}
 	}
 	for _, id := range ids {
-		s.hinted(id, "the hub has sent no event; %s", strings.TrimSpace(s.whyNoEvents()))
+		s.hint(id, "the hub has sent no event; %s", strings.TrimSpace(s.whyNoEvents()))
 	}
 	return false
 }

@@ -2,7 +2,6 @@ package check
 
 import (
 	"net"
-	"time"
 
 	"hubcloud/hubbridge/protocol"
 )
@@ -10,23 +9,17 @@ import (
 // reconnect ends the connection and waits for the next one with an acknowledged hello. abruptly
 // sends a TCP reset in place of an orderly end.
 func (s *script) reconnect(id string, abruptly bool) bool {
-	s.mu.Lock()
 	number := s.connections
-	if k := s.conn; k != nil {
-		if tcp, ok := k.raw.(*net.TCPConn); ok && abruptly {
+	if s.conn != nil && abruptly {
+		if tcp, ok := s.conn.raw.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // a close then sends a reset; an orderly end serves too
 		}
-		_ = k.raw.Close()
-		s.conn, s.endedAt = nil, time.Now()
-		s.notify()
 	}
-	s.mu.Unlock()
+	s.end()
 	came := s.await(s.ctx, reconnectLimit, func() bool {
 		return s.conn != nil && s.conn.number > number && s.conn.acked
 	})
 	s.gone = !came
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
 	case came:
 		s.pass(id)
@@ -43,7 +36,6 @@ func (s *script) checkCut() {
 	s.awaitSilence()
 	s.withhold()
 	provoked := s.provoke("continues-after-cut", "keeps-events")
-	s.mu.Lock()
 	pending, through := s.highest, s.stored
 	var held uint64
 	s.ackNextHello = func(h protocol.Hello) (uint64, bool) {
@@ -51,12 +43,10 @@ func (s *script) checkCut() {
 		return max(through, h.Oldest-1), false
 	}
 	s.withholdAck = false
-	s.mu.Unlock()
 	if !s.reconnect("survives-cut", true) {
 		return
 	}
 	_, certificates := s.inventory.current()
-	s.mu.Lock()
 	if certificates == 1 {
 		s.fail(
 			"renews-certificate", nil,
@@ -66,7 +56,6 @@ func (s *script) checkCut() {
 		s.hint("current-certificate", "the hub has one certificate only")
 	}
 	if !provoked {
-		s.mu.Unlock()
 		return
 	}
 	if held > through+1 {
@@ -78,10 +67,7 @@ func (s *script) checkCut() {
 	} else {
 		s.pass("keeps-events")
 	}
-	s.mu.Unlock()
 	continued := s.await(s.ctx, resendLimit, func() bool { return s.stored >= pending })
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if continued {
 		s.pass("continues-after-cut")
 	} else if held <= through+1 {
@@ -97,12 +83,11 @@ func (s *script) checkCut() {
 // the next hello with less than before, as a cloud does that was restored from a backup.
 func (s *script) checkTakeover() {
 	s.awaitSilence()
-	if s.mark() <= 2 && !s.provoke("restored-cloud") {
+	if s.next() <= 2 && !s.provoke("restored-cloud") {
 		s.reconnect("survives-takeover", false)
 		return
 	}
 	s.awaitSilence()
-	s.mu.Lock()
 	lower := s.stored - min(s.stored, 2)
 	judge := s.stored > lower
 	var oldest uint64
@@ -112,7 +97,6 @@ func (s *script) checkTakeover() {
 			return min(lower, s.stored), false
 		}
 	}
-	s.mu.Unlock()
 	if !s.reconnect("survives-takeover", false) || !judge {
 		return
 	}
@@ -120,8 +104,6 @@ func (s *script) checkTakeover() {
 		// The hub sends again from lower + 1 if it still has the event, and else a second hello.
 		return s.conn != nil && (s.conn.hellos > 1 || s.conn.next > lower+1)
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if ok {
 		s.pass("restored-cloud")
 		return
@@ -145,7 +127,6 @@ const beyond = 10
 // through and with a member that version 1 does not have.
 func (s *script) checkReject() {
 	s.awaitSilence()
-	s.mu.Lock()
 	s.rejectNext = true
 	var higher uint64
 	s.ackNextHello = func(h protocol.Hello) (uint64, bool) {
@@ -153,13 +134,10 @@ func (s *script) checkReject() {
 		s.raised = &higher
 		return higher, true
 	}
-	s.mu.Unlock()
 	if !s.reconnect("survives-rejection", false) {
 		return
 	}
-	s.mu.Lock()
 	hellos := s.hellos
-	s.mu.Unlock()
 	// A hub that does not understand the ack sends no event, and repeats its hello after 5 s.
 	arrived := func() bool { return s.lowestAbove(higher-beyond) != 0 }
 	var a *call
@@ -174,8 +152,6 @@ func (s *script) checkReject() {
 	if a != nil {
 		s.wait(s.ctx, a)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.raised = nil
 	if repeated {
 		s.fail(

@@ -39,13 +39,11 @@ func (s *script) checkDevices() {
 		return
 	}
 	s.devices = devices
-	s.mu.Lock()
 	s.pass("devices.list")
 	if len(devices) == 0 {
 		s.hint("devices.get", "the hub has no devices")
 		s.hint("devices.forget", "the hub has no devices")
 	}
-	s.mu.Unlock()
 	for i, d := range devices {
 		if i == maxDevices {
 			break
@@ -60,17 +58,13 @@ func (s *script) checkDevices() {
 		}) {
 			return
 		}
-		s.mu.Lock()
 		for _, ch := range full.Channels {
 			known, err := checkValue(ch.Key, ch.Value)
 			s.judgeValue(known && string(ch.Value) != "" && string(ch.Value) != "null", err,
 				fmt.Sprintf("device %d", d.ID), get.payload)
 		}
-		s.mu.Unlock()
 		s.consider(full)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if len(devices) > 0 {
 		s.pass("devices.get")
 	}
@@ -176,14 +170,12 @@ func (s *script) checkGetUnknown() {
 		"devices.get-unknown", s.call(protocol.MethodDevicesGet, deviceParams{s.unusedDevice()}),
 		protocol.ErrorNotFound,
 	) {
-		s.passed("devices.get-unknown")
+		s.pass("devices.get-unknown")
 	}
 }
 
 func (s *script) checkUnknownMethod() {
 	a := s.call("hubcheck.unknown", noParams{})
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if a.err.Type != "" {
 		s.pass("unknown-method")
 	} else {
@@ -193,13 +185,9 @@ func (s *script) checkUnknownMethod() {
 
 // checkLastEvent compares what the hub tells in last_event with what it had sent when it was asked.
 func (s *script) checkLastEvent() {
-	s.mu.Lock()
 	sent := s.highest
-	s.mu.Unlock()
 	list := s.call(protocol.MethodDevicesList, noParams{})
 	devices, err := codec.ParseDevices(list.result)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
 	case err != nil || len(devices) == 0:
 		s.hint("last-event", "the hub lists no devices")
@@ -228,14 +216,14 @@ func (s *script) checkForget() {
 			!slices.ContainsFunc(d.Channels, func(ch domain.Channel) bool { return !ch.Available })
 	})
 	if i < 0 {
-		s.hinted("devices.forget", "the hub has no device that is available")
+		s.hint("devices.forget", "the hub has no device that is available")
 		return
 	}
 	if s.wantError(
 		"devices.forget", s.call(protocol.MethodDevicesForget, deviceParams{s.devices[i].ID}),
 		protocol.ErrorInvalidRequest,
 	) {
-		s.passed("devices.forget")
+		s.pass("devices.forget")
 	}
 }
 
@@ -249,8 +237,6 @@ func (s *script) checkSideBySide() {
 	}
 	s.wait(s.ctx, calls...)
 	answered := 0
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, a := range calls {
 		if a.payload != nil {
 			answered++
@@ -276,8 +262,6 @@ func (s *script) checkMembers() {
 		true,
 	)
 	s.wait(s.ctx, a)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if a.result == nil && s.devices != nil {
 		s.fail("unknown-members", a.payload, "%s that had unknown members", a.text())
 	}
@@ -297,7 +281,7 @@ func (s *script) checkPairing() {
 	}
 	a := s.call(protocol.MethodPairingOpen, map[string]string{"setup_code": "?!"})
 	if s.wantError("pairing-setup-code", a, protocol.ErrorInvalidRequest) {
-		s.passed("pairing-setup-code")
+		s.pass("pairing-setup-code")
 	} else if a.result != nil {
 		s.call(protocol.MethodPairingClose, noParams{})
 	}
@@ -316,7 +300,7 @@ func (s *script) checkWindow(w window) (opened bool) {
 		opened = opened && s.wantResult(w.lineOpen, s.call(w.open, noParams{}), checkOpen)
 	}
 	if opened {
-		s.passed(w.lineOpen)
+		s.pass(w.lineOpen)
 	}
 	closed := true
 	for range 2 {
@@ -326,7 +310,7 @@ func (s *script) checkWindow(w window) (opened bool) {
 			})
 	}
 	if closed {
-		s.passed(w.lineClose)
+		s.pass(w.lineClose)
 	}
 	return opened
 }
@@ -343,16 +327,4 @@ func checkOpen(result []byte) error {
 		return fmt.Errorf("expires_in is %d, want %d", opened.ExpiresIn, windowSeconds)
 	}
 	return nil
-}
-
-func (s *script) passed(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pass(id)
-}
-
-func (s *script) hinted(id, format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hint(id, format, args...)
 }

@@ -155,19 +155,12 @@ func (s *script) checkStranger() {
 		_, count := s.inventory.current()
 		return count > before
 	}
-	s.mu.Lock()
 	number := s.connections
 	s.showStranger, s.distrusted = true, 0
-	if k := s.conn; k != nil {
-		_ = k.raw.Close()
-		s.conn, s.endedAt = nil, time.Now()
-	}
-	s.notify()
-	s.mu.Unlock()
+	s.end()
 	s.await(s.ctx, strangerLimit, func() bool {
 		return s.deceived || enrolled() || s.distrusted >= strangerTries
 	})
-	s.mu.Lock()
 	s.showStranger = false
 	tries := s.distrusted
 	switch {
@@ -178,13 +171,10 @@ func (s *script) checkStranger() {
 	default:
 		s.pass("verifies-broker")
 	}
-	s.mu.Unlock()
 	back := s.await(s.ctx, reconnectLimit, func() bool {
 		return s.conn != nil && s.conn.number > number && s.conn.acked
 	})
 	s.gone = !back
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
 	case s.deceived:
 	case !enrolled() && s.earlier > 1:

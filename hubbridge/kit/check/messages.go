@@ -83,10 +83,10 @@ func newState() state {
 	return state{events: map[uint64]event{}, calls: map[string]*call{}, notes: map[string]bool{}}
 }
 
-// handleMessage handles a published message and returns the acks to send.
-func (c *Check) handleMessage(k *connection, topic string, payload []byte) (acks [][]byte) {
+// handleMessage handles a published message.
+func (c *Check) handleMessage(k *connection, topic string, payload []byte) {
 	if k != c.conn {
-		return nil // from a connection that has been taken over
+		return // from a connection that has been taken over
 	}
 	payload = codec.WithoutBOM(payload)
 	prefix := c.topic("")
@@ -94,19 +94,18 @@ func (c *Check) handleMessage(k *connection, topic string, payload []byte) (acks
 	token, isResponse := strings.CutPrefix(suffix, "response/")
 	switch {
 	case own && suffix == "hello":
-		return c.handleHello(k, payload)
+		c.handleHello(k, payload)
 	case own && suffix == "events":
-		return c.handleEvents(k, payload)
+		c.handleEvents(k, payload)
 	case own && isResponse && token != "":
 		c.handleResponse(token, payload)
 	default:
 		c.fail("own-topics", payload, "published to %q; the service drops it", bounded(topic, 100))
 	}
-	return nil
 }
 
-// handleHello checks a hello and returns its ack.
-func (c *Check) handleHello(k *connection, payload []byte) [][]byte {
+// handleHello checks a hello and acknowledges it.
+func (c *Check) handleHello(k *connection, payload []byte) {
 	if k.ackGranted && k.requestGranted {
 		c.pass("subscribes-first")
 	} else {
@@ -120,14 +119,14 @@ func (c *Check) handleHello(k *connection, payload []byte) [][]byte {
 	switch {
 	case errors.Is(err, codec.ErrProtocol):
 		c.fail("hello-fields", payload, "protocol is not 1; the service ignores the hello")
-		return nil
+		return
 	case err != nil:
 		c.fail(
 			"hello-fields", payload,
 			"protocol, log, oldest or newest is missing or invalid, or oldest is "+
 				"beyond newest + 1; the service ignores the hello",
 		)
-		return nil
+		return
 	case json.Unmarshal(payload, &raw) == nil && raw.Oldest == 0:
 		c.fail("hello-fields", payload, "oldest is 0; it is newest + 1 for a hub that holds no events")
 	case hello.Log == c.log && hello.Newest < c.highest:
@@ -150,7 +149,7 @@ func (c *Check) handleHello(k *connection, payload []byte) [][]byte {
 		c.fail("lower-through", payload, "a hello followed the lower through %d", *c.lowered)
 	}
 	if c.withholdHello {
-		return nil
+		return
 	}
 	through, extra := max(c.stored, hello.Oldest-1), false
 	if answer := c.ackNextHello; answer != nil {
@@ -160,7 +159,7 @@ func (c *Check) handleHello(k *connection, payload []byte) [][]byte {
 		})
 	}
 	c.stored = through
-	return [][]byte{c.ackHello(k, through, extra)}
+	c.ackHello(k, through, extra)
 }
 
 // adoptLog checks the log of a hello against the former one.
@@ -180,16 +179,16 @@ func (c *Check) adoptLog(hello codec.Hello, payload []byte) {
 	}
 }
 
-// ackHello notes the ack of a hello, which begins the sending, and returns its message.
-func (c *Check) ackHello(k *connection, through uint64, extra bool) []byte {
+// ackHello sends the ack of a hello, which begins the sending.
+func (c *Check) ackHello(k *connection, through uint64, extra bool) {
 	k.acked = true
 	k.next = through + 1
 	k.owed = 0
-	return c.ack(k, c.log, through, extra)
+	c.ack(k, c.log, through, extra)
 }
 
-// ack notes an ack and returns its message. extra adds a member that version 1 does not have.
-func (c *Check) ack(k *connection, log string, through uint64, extra bool) []byte {
+// ack notes and sends an ack. extra adds a member that version 1 does not have.
+func (c *Check) ack(k *connection, log string, through uint64, extra bool) {
 	if log == c.log {
 		k.through, k.throughs[through] = through, true
 		k.next = max(k.next, through+1)
@@ -198,40 +197,48 @@ func (c *Check) ack(k *connection, log string, through uint64, extra bool) []byt
 	if extra {
 		message = append(bytes.TrimSuffix(message, []byte("}")), `,"later":{"version":2}}`...)
 	}
-	return message
+	c.publish(k, "ack", message)
 }
 
-// handleEvents checks an events message and returns its acks.
-func (c *Check) handleEvents(k *connection, payload []byte) [][]byte {
+// handleEvents checks an events message and acknowledges it, unless acks are withheld. A message
+// that the service would drop is acknowledged with what was stored before.
+func (c *Check) handleEvents(k *connection, payload []byte) {
 	if !k.acked {
 		c.fail("no-events-before-ack", payload, "events came before the ack of the connection's hello")
 	}
-	again := func() [][]byte {
-		if c.log == "" || c.withholdAck {
-			return nil
+	stored := c.storeEvents(k, payload)
+	switch {
+	case !c.withholdAck && c.log != "":
+		c.ack(k, c.log, c.stored, false)
+	case stored:
+		if k.owed++; k.owed == 1 {
+			k.owedAt = time.Now()
 		}
-		return [][]byte{c.ack(k, c.log, c.stored, false)}
 	}
+}
+
+// storeEvents checks an events message, and reports whether the service would store it.
+func (c *Check) storeEvents(k *connection, payload []byte) bool {
 	if len(payload) > protocol.MaxMessageBytes {
 		c.fail(
 			"message-size", payload, "the message has %d bytes; the service drops it", len(payload),
 		)
-		return again()
+		return false
 	}
 	batch, err := c.decoder.Decode(c.hub, payload)
 	switch {
 	case err != nil:
 		c.fail("events-message", payload, "%v; the service drops it", err)
-		return again()
+		return false
 	case batch.Log != c.log:
 		c.fail("events-message", payload, "log is %q, want the hello's, %q", batch.Log, c.log)
-		return again()
+		return false
 	}
 	for i := range batch.Events {
 		c.judgeEvent(&batch.Events[i], batch.First+uint64(i), payload)
 	}
 	if k.acked && !c.judgeNumbers(k, &batch, payload) {
-		return again()
+		return false
 	}
 	for i := range batch.Events {
 		c.store(&batch.Events[i], batch.First+uint64(i), payload)
@@ -243,13 +250,7 @@ func (c *Check) handleEvents(k *connection, payload []byte) [][]byte {
 	if k.acked {
 		c.pass("no-events-before-ack", "numbering")
 	}
-	if c.withholdAck {
-		if k.owed++; k.owed == 1 {
-			k.owedAt = time.Now()
-		}
-		return nil
-	}
-	return [][]byte{c.ack(k, c.log, c.stored, false)}
+	return true
 }
 
 // judgeNumbers checks the numbers of a message and reports whether the service would store it.

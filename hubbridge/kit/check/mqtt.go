@@ -24,20 +24,23 @@ const (
 	writeLimit = 10 * time.Second
 	// maxConnections is how many connections may be open at once.
 	maxConnections = 4
+	// maxPackets is how many packets may wait for a hub that does not read them.
+	maxPackets = 1024
 )
 
 // connection is one MQTT connection of the hub. Its fields are guarded by the Check's mutex, apart
-// from those above written.
+// from the first ones, which do not change.
 type connection struct {
-	number int
 	tls    *tls.Conn
 	raw    net.Conn
 	opened time.Time // when TCP was connected
-	// writing serializes writes, so that the mutex need not be held for them.
-	writing sync.Mutex
+	// keepAlive is the one of CONNECT.
+	keepAlive time.Duration
+	// packets wait to be written, so that nobody with the mutex waits for the hub.
+	packets chan packets.ControlPacket
 
+	number                     int
 	ackGranted, requestGranted bool
-	keepAlive                  time.Duration
 
 	hellos int
 	// helloAt is when the last hello arrived.
@@ -114,55 +117,67 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 		c.fail("connects", nil, "the first packet of a connection is no readable CONNECT: %v", err)
 		return
 	}
-	k := &connection{tls: conn, raw: raw, opened: opened, throughs: map[uint64]bool{}}
-	if !c.accept(k, connect) {
+	k := &connection{
+		tls: conn, raw: raw, opened: opened, throughs: map[uint64]bool{},
+		packets: make(chan packets.ControlPacket, maxPackets),
+	}
+	answer := packets.NewControlPacket(packets.Connack).(*packets.ConnackPacket)
+	answer.ReturnCode = c.accept(k, connect)
+	if answer.Write(conn) != nil {
+		_ = raw.Close()
+	}
+	if answer.ReturnCode != packets.Accepted {
 		return
 	}
 	_ = raw.SetDeadline(time.Time{}) // fails only for a closed connection
-	c.send(k, connackPacket(packets.Accepted))
+	ended := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() { k.write(ended) })
 	err = c.readPackets(k, reader)
+	_ = raw.Close() // ends a write
+	close(ended)
+	writer.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conn == k {
 		c.conn, c.endedAt = nil, time.Now()
 	}
-	if errors.Is(err, hub.ErrPacketSize) {
+	timeout := net.Error(nil)
+	switch {
+	case errors.Is(err, hub.ErrPacketSize):
 		c.fail(
 			"message-size", nil, "a packet has more than 2 MiB; the service closes the connection",
+		)
+	case errors.As(err, &timeout) && timeout.Timeout():
+		c.fail(
+			"keep-alive", nil, "the hub sent nothing for %v, with a keep-alive of %v",
+			k.silence(), k.keepAlive,
 		)
 	}
 	c.notify()
 }
 
-// accept checks a CONNECT and makes k the current connection. It returns false, having answered, if
-// the connection is rejected.
-func (c *Check) accept(k *connection, p *packets.ConnectPacket) bool {
+// accept checks a CONNECT and returns the code of its CONNACK. A connection that it accepts takes
+// the place of the former one.
+func (c *Check) accept(k *connection, p *packets.ConnectPacket) (code byte) {
 	c.mu.Lock()
-	code := c.judgeConnect(k, p)
-	var former *connection
-	if code == packets.Accepted {
-		former = c.conn
-		c.connections++
-		k.number, c.conn = c.connections, k
-		if former != nil {
-			c.takeovers++
-			if c.takeovers >= 3 {
-				c.fail(
-					"one-connection", nil, "opened connections %d times while another was open",
-					c.takeovers,
-				)
-			}
+	defer c.mu.Unlock()
+	defer c.notify()
+	if code = c.judgeConnect(k, p); code != packets.Accepted {
+		return code
+	}
+	if c.conn != nil {
+		_ = c.conn.raw.Close() // as the service's broker does
+		if c.takeovers++; c.takeovers >= 3 {
+			c.fail(
+				"one-connection", nil, "opened connections %d times while another was open",
+				c.takeovers,
+			)
 		}
 	}
-	c.notify()
-	c.mu.Unlock()
-	if former != nil {
-		_ = former.raw.Close() // as the service's broker does
-	}
-	if code != packets.Accepted {
-		c.send(k, connackPacket(code))
-	}
-	return code == packets.Accepted
+	c.connections++
+	k.number, c.conn = c.connections, k
+	return code
 }
 
 // judgeConnect checks a CONNECT and returns the code of its CONNACK. It accepts what is wrong but
@@ -254,46 +269,66 @@ func (c *Check) verdict(id string, ok bool, format string, args ...any) {
 	}
 }
 
+// end closes the connection of the hub, if it is connected. The caller holds the mutex.
+func (c *Check) end() {
+	if c.conn != nil {
+		_ = c.conn.raw.Close()
+		c.conn, c.endedAt = nil, time.Now()
+		c.notify()
+	}
+}
+
+// silence returns how long a hub may send nothing: the service's broker closes a connection that is
+// silent for one and a half times its keep-alive.
+func (k *connection) silence() time.Duration {
+	return min(max(k.keepAlive, time.Second), time.Minute) * 3 / 2
+}
+
 // readPackets handles the packets of a connection until it ends.
 func (c *Check) readPackets(k *connection, reader *bufio.Reader) error {
 	for {
-		// The service's broker closes a connection that is silent for one and a half times its
-		// keep-alive.
-		limit := min(max(k.keepAlive, time.Second), time.Minute) * 3 / 2
-		_ = k.raw.SetReadDeadline(time.Now().Add(limit)) // fails only for a closed connection
+		_ = k.raw.SetReadDeadline(time.Now().Add(k.silence())) // fails only if it is closed
 		p, err := hub.ReadPacket(reader)
 		if err != nil {
-			if errors.Is(err, hub.ErrPacketSize) {
-				return err
-			}
-			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				c.fail(
-					"keep-alive", nil, "the hub sent nothing for %v, with a keep-alive of %v",
-					limit, k.keepAlive,
-				)
-			}
 			return err
 		}
-		switch p := p.(type) {
-		case *packets.PublishPacket:
-			c.handlePublish(k, p)
-		case *packets.SubscribePacket:
-			c.handleSubscribe(k, p)
-		case *packets.UnsubscribePacket:
-			answer := packets.NewControlPacket(packets.Unsuback).(*packets.UnsubackPacket)
-			answer.MessageID = p.MessageID
-			c.send(k, answer)
-		case *packets.PubrelPacket:
-			answer := packets.NewControlPacket(packets.Pubcomp).(*packets.PubcompPacket)
-			answer.MessageID = p.MessageID
-			c.send(k, answer)
-		case *packets.PingreqPacket:
-			c.send(k, packets.NewControlPacket(packets.Pingresp))
-		case *packets.DisconnectPacket:
+		if _, ok := p.(*packets.DisconnectPacket); ok {
 			return nil
 		}
+		c.handlePacket(k, p)
+	}
+}
+
+// handlePacket answers a packet, and handles its message if it has one.
+func (c *Check) handlePacket(k *connection, packet packets.ControlPacket) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.notify()
+	switch p := packet.(type) {
+	case *packets.PublishPacket:
+		switch p.Qos {
+		case 1:
+			answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+			answer.MessageID = p.MessageID
+			k.send(answer)
+		case 2:
+			answer := packets.NewControlPacket(packets.Pubrec).(*packets.PubrecPacket)
+			answer.MessageID = p.MessageID
+			k.send(answer)
+		}
+		c.handlePublish(k, p)
+	case *packets.SubscribePacket:
+		c.handleSubscribe(k, p)
+	case *packets.UnsubscribePacket:
+		answer := packets.NewControlPacket(packets.Unsuback).(*packets.UnsubackPacket)
+		answer.MessageID = p.MessageID
+		k.send(answer)
+	case *packets.PubrelPacket:
+		answer := packets.NewControlPacket(packets.Pubcomp).(*packets.PubcompPacket)
+		answer.MessageID = p.MessageID
+		k.send(answer)
+	case *packets.PingreqPacket:
+		k.send(packets.NewControlPacket(packets.Pingresp))
 	}
 }
 
@@ -301,7 +336,6 @@ func (c *Check) readPackets(k *connection, reader *bufio.Reader) error {
 func (c *Check) handleSubscribe(k *connection, p *packets.SubscribePacket) {
 	answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
 	answer.MessageID = p.MessageID
-	c.mu.Lock()
 	for _, topic := range p.Topics {
 		code := byte(0)
 		switch topic {
@@ -315,24 +349,11 @@ func (c *Check) handleSubscribe(k *connection, p *packets.SubscribePacket) {
 		}
 		answer.ReturnCodes = append(answer.ReturnCodes, code)
 	}
-	c.notify()
-	c.mu.Unlock()
-	c.send(k, answer)
+	k.send(answer)
 }
 
-// handlePublish answers a PUBLISH as its QoS asks for and handles its message.
+// handlePublish checks a PUBLISH and handles its message.
 func (c *Check) handlePublish(k *connection, p *packets.PublishPacket) {
-	switch p.Qos {
-	case 1:
-		answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
-		answer.MessageID = p.MessageID
-		c.send(k, answer)
-	case 2:
-		answer := packets.NewControlPacket(packets.Pubrec).(*packets.PubrecPacket)
-		answer.MessageID = p.MessageID
-		c.send(k, answer)
-	}
-	c.mu.Lock()
 	if p.Qos == 2 {
 		c.fail(
 			"no-qos-2", p.Payload, "published with QoS 2 to %q; the service closes the connection",
@@ -345,35 +366,38 @@ func (c *Check) handlePublish(k *connection, p *packets.PublishPacket) {
 		)
 	}
 	c.pass("no-qos-2", "no-retain", "keep-alive", "own-topics")
-	out := c.handleMessage(k, p.TopicName, p.Payload)
-	c.notify()
-	c.mu.Unlock()
-	for _, ack := range out {
-		c.publish(k, "ack", ack)
-	}
+	c.handleMessage(k, p.TopicName, p.Payload)
 }
 
 func (c *Check) topic(suffix string) string { return "hub/" + string(c.hub) + "/" + suffix }
 
-// publish sends a message with QoS 0. The caller does not hold the mutex.
+// publish sends a message with QoS 0.
 func (c *Check) publish(k *connection, suffix string, payload []byte) {
 	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 	p.TopicName, p.Payload = c.topic(suffix), payload
-	c.send(k, p)
+	k.send(p)
 }
 
-// send writes a packet. A failed write ends the connection.
-func (c *Check) send(k *connection, p packets.ControlPacket) {
-	k.writing.Lock()
-	defer k.writing.Unlock()
-	_ = k.raw.SetWriteDeadline(time.Now().Add(writeLimit)) // fails only for a closed connection
-	if err := p.Write(k.tls); err != nil {
+// send passes a packet on to write. The connection of a hub that does not read is closed.
+func (k *connection) send(p packets.ControlPacket) {
+	select {
+	case k.packets <- p:
+	default:
 		_ = k.raw.Close()
 	}
 }
 
-func connackPacket(code byte) *packets.ConnackPacket {
-	p := packets.NewControlPacket(packets.Connack).(*packets.ConnackPacket)
-	p.ReturnCode = code
-	return p
+// write writes the packets of send until ended is closed. A failed write ends the connection.
+func (k *connection) write(ended <-chan struct{}) {
+	for {
+		select {
+		case p := <-k.packets:
+			_ = k.raw.SetWriteDeadline(time.Now().Add(writeLimit)) // fails only if it is closed
+			if p.Write(k.tls) != nil {
+				_ = k.raw.Close()
+			}
+		case <-ended:
+			return
+		}
+	}
 }

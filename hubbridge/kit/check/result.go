@@ -77,7 +77,7 @@ func (c *Check) fail(id string, message []byte, format string, args ...any) {
 	c.decide(id, Failed, message, fmt.Sprintf(format, args...))
 }
 
-// pass makes a line passed, unless it is decided.
+// pass makes lines passed, unless they are decided.
 func (c *Check) pass(ids ...string) {
 	for _, id := range ids {
 		c.decide(id, Passed, nil, "")
@@ -100,11 +100,10 @@ func (c *Check) hintFirst(id, format string, args ...any) {
 
 // note passes on what the person at the hub must know, once.
 func (c *Check) note(text string) {
-	if c.notes[text] || c.cfg.OnNote == nil {
-		return
+	if !c.notes[text] {
+		c.notes[text] = true
+		c.cfg.OnNote(text)
 	}
-	c.notes[text] = true
-	c.cfg.OnNote(text)
 }
 
 func (c *Check) decide(id string, status Status, message []byte, detail string) {
@@ -117,8 +116,6 @@ func (c *Check) decide(id string, status Status, message []byte, detail string) 
 	}
 	r.Status, r.Detail = status, bounded(detail, maxDetail)
 	r.Message = bounded(string(message), maxMessage)
-	if c.cfg.OnLine != nil {
-		c.cfg.OnLine(*r)
-	}
+	c.cfg.OnLine(*r)
 	c.notify()
 }

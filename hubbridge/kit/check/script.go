@@ -21,7 +21,8 @@ const (
 	outcomeLimit = 12 * time.Second
 )
 
-// script is the state of the script. Its methods do not hold the Check's mutex.
+// script is the state of the script. The Check's mutex is held while its methods run, except while
+// they wait.
 type script struct {
 	*Check
 	ctx context.Context
@@ -42,6 +43,8 @@ type script struct {
 
 // runScript goes through the steps that the selected lines need.
 func (c *Check) runScript(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	s := &script{Check: c, ctx: ctx, started: time.Now()}
 	if !s.awaitHub() {
 		return
@@ -56,7 +59,7 @@ func (c *Check) runScript(ctx context.Context) {
 		if !s.connected() {
 			return
 		}
-		c.say(step.text)
+		c.cfg.OnStep(step.text)
 		step.do(s)
 	}
 }
@@ -71,32 +74,18 @@ func (c *Check) needs(wanted string) bool {
 	})
 }
 
-// say reports what is going on.
-func (c *Check) say(text string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cfg.OnStep != nil {
-		c.cfg.OnStep(text)
-	}
-}
-
 // awaitHub waits for the first hello, and withholds its ack if a line needs that. It returns false
 // if the hub does not come.
 func (s *script) awaitHub() bool {
-	s.say("waiting for the hub to enrol and connect")
-	withhold := s.needs("hello")
-	s.mu.Lock()
-	s.withholdHello = withhold
-	s.mu.Unlock()
+	s.cfg.OnStep("waiting for the hub to enrol and connect")
+	s.withholdHello = s.needs("hello")
 	if !s.await(s.ctx, s.cfg.Timeout, func() bool { return s.conn != nil && s.conn.hellos > 0 }) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		s.hintFirst("enrols", "no enrolment came")
 		s.hintFirst("connects", "no connection came")
 		s.hintFirst("hello-fields", "no hello came")
 		return false
 	}
-	if withhold {
+	if s.withholdHello {
 		s.checkHelloRepeats()
 	}
 	return true
@@ -104,10 +93,8 @@ func (s *script) awaitHub() bool {
 
 // checkHelloRepeats waits for the hello to be repeated and acknowledges it.
 func (s *script) checkHelloRepeats() {
-	s.say("withholding the ack of the hello")
-	s.mu.Lock()
+	s.cfg.OnStep("withholding the ack of the hello")
 	first, number := s.lastHello()
-	s.mu.Unlock()
 	// A connection that ends meanwhile begins the wait anew.
 	came := s.await(s.ctx, resendLimit, func() bool {
 		if s.conn != nil && s.conn.number != number && s.conn.hellos > 0 {
@@ -115,30 +102,25 @@ func (s *script) checkHelloRepeats() {
 		}
 		return s.conn != nil && s.conn.number == number && s.conn.hellos > 1
 	})
-	s.mu.Lock()
 	s.withholdHello = false
 	k := s.conn
-	var ack []byte
-	if k != nil && k.hellos > 0 {
-		wait := k.helloAt.Sub(first).Round(time.Millisecond)
-		switch {
-		case !came:
-			s.fail(
-				"hello-repeats", nil, "no second hello within %v of the first, which got no ack",
-				resendLimit,
-			)
-		case wait < tooEarly:
-			s.fail("hello-repeats", nil, "the second hello came after %v, want 5 s", wait)
-		default:
-			s.pass("hello-repeats")
-		}
-		if !k.acked {
-			ack = s.ackHello(k, s.stored, false)
-		}
+	if k == nil || k.hellos == 0 {
+		return
 	}
-	s.mu.Unlock()
-	if ack != nil {
-		s.publish(k, "ack", ack)
+	wait := k.helloAt.Sub(first).Round(time.Millisecond)
+	switch {
+	case !came:
+		s.fail(
+			"hello-repeats", nil, "no second hello within %v of the first, which got no ack",
+			resendLimit,
+		)
+	case wait < tooEarly:
+		s.fail("hello-repeats", nil, "the second hello came after %v, want 5 s", wait)
+	default:
+		s.pass("hello-repeats")
+	}
+	if !k.acked {
+		s.ackHello(k, s.stored, false)
 	}
 }
 
