@@ -237,7 +237,7 @@ var importerRules = []importerRule{
 	},
 	{
 		"hubbridge/kit/...",
-		[]string{"hubbridge/kit/...", "cmd/hubcloud/internal/cli", "cmd/hubcloud/internal/demo"},
+		[]string{"hubbridge/kit/...", "cmd/hubcloud/internal/cli"},
 		"the service contains no hub in software",
 	},
 	{

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/demo"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi/client"
 )
@@ -131,7 +130,7 @@ func (c *apiFlags) profileOrService() (base, key string, err error) {
 			"%w, or the API with --url, or log in to it with `hubcloud login`", err,
 		)
 	}
-	state, err := demo.Load(dir)
+	state, err := loadDemo(dir)
 	base = installation.LocalURL(bound.HTTP) + "/v1"
 	if bound.TLS { // the certificate is for the public name
 		base = bound.PublicURL + "/v1"

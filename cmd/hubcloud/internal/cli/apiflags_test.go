@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/demo"
 	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
@@ -130,7 +129,7 @@ func TestAPIAddressAndKey(t *testing.T) {
 			PublicURL: "https://elsewhere.example.com",
 		},
 	)
-	keep("dev.json", demo.State{Key: "hc_dev_demo"})
+	keep("dev.json", demoState{Key: "hc_dev_demo"})
 	for _, c := range []struct {
 		args []string
 		want string

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"hubcloud/cmd/hubcloud/internal/demo"
 	"hubcloud/cmd/hubcloud/internal/server"
 )
 
@@ -22,23 +21,17 @@ func (c *devCommand) Run(ctx context.Context, out Output) error {
 	return server.Run(ctx, c.Config, logger, &server.Client{
 		Name: "demo",
 		Run: func(ctx context.Context, s *server.Server) error {
-			cfg := demo.Config{
-				Dir: c.Dir(), Endpoints: s.Endpoints(), Directory: s.Directory(),
-				Presence: s.Presence(), SignIn: s.SignIn(),
-				TLSCert: c.TLSCert, Logger: logger,
-			}
-			return demo.Run(ctx, cfg, func(state demo.State, link string) {
-				printDemo(out, cfg, state, link)
-			})
+			d := demo{s, c.Dir(), c.TLSCert, logger}
+			return d.run(ctx, func(state demoState, link string) { d.print(out, state, link) })
 		},
 	})
 }
 
-// printDemo prints commands that work when pasted into a shell.
-func printDemo(out Output, cfg demo.Config, state demo.State, link string) {
-	api, hubs, curl := cfg.Endpoints.PublicURL+"/v1", demo.HubIDs(), "curl"
-	if cfg.TLSCert != "" { // it may be signed by nobody whom curl knows
-		curl = "curl --cacert " + cfg.TLSCert
+// print prints commands that work when pasted into a shell.
+func (d demo) print(out Output, state demoState, link string) {
+	api, curl := d.Endpoints().PublicURL+"/v1", "curl"
+	if d.tlsCert != "" { // it may be signed by nobody whom curl knows
+		curl = "curl --cacert " + d.tlsCert
 	}
 	fmt.Fprintf(out.Out, `
 hubcloud is running, with three virtual hubs that send events.
@@ -80,6 +73,6 @@ Wait for the next event after a cursor (the next_cursor of a page):
 
 Press Ctrl-C to stop. Everything is kept in %[7]s.
 
-`, api, state.Key, hubs[0], hubs[1], hubs[2], cfg.Endpoints.Admin, cfg.Dir, link,
-		os.Args[0], curl)
+`, api, state.Key, demoHubs[0].id, demoHubs[1].id, demoHubs[2].id, d.Endpoints().Admin, d.dir,
+		link, os.Args[0], curl)
 }
