@@ -15,8 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/crypto/acme"
 
-	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/certificate"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi"
 )
@@ -111,19 +109,13 @@ func (s *process) openCertificate() (certificateSource, error) {
 	logger := s.logger.With("component", "certificate")
 	switch {
 	case s.cfg.TLSCert != "":
-		files, err := certificate.OpenFiles(certificate.FilesConfig{
-			Certificate: s.cfg.TLSCert, Key: s.cfg.TLSKey, Expiry: expiry, Logger: logger,
-		})
+		files, err := openCertificateFiles(s.cfg.TLSCert, s.cfg.TLSKey, expiry, logger)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 		}
 		return files, nil
 	case len(s.cfg.ACMEDomains) > 0:
-		authority, err := certificate.NewACME(certificate.ACMEConfig{
-			Domains: s.cfg.ACMEDomains, Directory: s.cfg.acmeDirectory(), CA: s.cfg.ACMECA,
-			Dir: s.dir.Path("acme"), UserAgent: build.UserAgent(),
-			Expiry: expiry, Logger: logger,
-		})
+		authority, err := newACME(s.cfg, s.dir.Path("acme"), expiry, logger)
 		if err != nil {
 			return nil, fmt.Errorf("--acme-ca: %w", err)
 		}
@@ -136,8 +128,8 @@ func (s *process) openCertificate() (certificateSource, error) {
 // serveHTTPS serves the API with TLS, and the address of --http-redirect.
 func (s *web) serveHTTPS(listener net.Listener, api httpapi.API) error {
 	redirect := api.Redirect(s.bound.PublicURL)
-	if authority, ok := s.certificate.(*certificate.ACME); ok {
-		redirect = authority.Challenges(redirect)
+	if authority, ok := s.certificate.(*acmeCertificates); ok {
+		redirect = authority.challenges(redirect)
 	}
 	if s.cfg.HTTPRedirect != "" {
 		plain, err := net.Listen("tcp", s.cfg.HTTPRedirect)

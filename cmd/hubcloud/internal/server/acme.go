@@ -1,4 +1,4 @@
-package certificate
+package server
 
 import (
 	"context"
@@ -16,83 +16,68 @@ import (
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
 
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/streams"
 )
 
 const (
 	// acmeTimeout bounds one request to the ACME server.
 	acmeTimeout = 30 * time.Second
-	// retryAfter is how long a domain without a certificate waits for the next attempt. Public
+	// acmeRetry is how long a domain without a certificate waits for the next attempt. Public
 	// authorities allow few failures per hour.
-	retryAfter = 5 * time.Minute
-	// checkInterval is the time between two checks of the certificates' ends.
-	checkInterval = time.Hour
+	acmeRetry = 5 * time.Minute
+	// expiryCheckInterval is the time between two checks of the certificates' ends.
+	expiryCheckInterval = time.Hour
 	// renewalWarning is how long before its end a certificate that was not renewed is reported, or
 	// a sixth of its life if that is shorter. It is renewed 30 days before its end, or when a third
 	// of its life is left.
 	renewalWarning = 14 * 24 * time.Hour
 )
 
-// ACME obtains certificates from an authority and renews them. The authority connects to the
-// domains: to port 443 (challenge tls-alpn-01), or to port 80 (http-01) if Challenges is served
+// acmeCertificates obtains certificates from an authority and renews them. The authority connects to the
+// domains: to port 443 (challenge tls-alpn-01), or to port 80 (http-01) if challenges is served
 // there.
-type ACME struct {
+type acmeCertificates struct {
 	manager *autocert.Manager
 	domains []string
 	logger  *slog.Logger
 	expiry  func(time.Time)
 }
 
-// ACMEConfig configures ACME. Every field but CA is required.
-type ACMEConfig struct {
-	// Domains are the names to obtain certificates for. Clients that name none get the first.
-	Domains []string
-	// Directory is the URL of the ACME server's directory.
-	Directory string
-	// CA is the path of certificates (PEM) that the ACME server's own certificate is checked with.
-	// Defaults to the system's.
-	CA string
-	// Dir keeps the account's key and the certificates.
-	Dir string
-	// UserAgent is the header User-Agent of requests to the ACME server.
-	UserAgent string
-	// Expiry is called with the first end of the certificates in use.
-	Expiry func(time.Time)
-	Logger *slog.Logger
-}
-
-// NewACME returns an ACME. It sends no request. The caller must have accepted the authority's terms
-// of service.
-func NewACME(cfg ACMEConfig) (*ACME, error) {
+// newACME returns the certificates of the domains in cfg, kept in dir with the account's key. expiry
+// is called with the first end of the certificates in use. newACME sends no request.
+func newACME(
+	cfg Config, dir string, expiry func(time.Time), logger *slog.Logger,
+) (*acmeCertificates, error) {
 	client := &http.Client{Timeout: acmeTimeout}
-	if cfg.CA != "" {
-		text, err := os.ReadFile(cfg.CA)
+	if cfg.ACMECA != "" {
+		text, err := os.ReadFile(cfg.ACMECA)
 		if err != nil {
 			return nil, err
 		}
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s contains no certificate", cfg.CA)
+			return nil, fmt.Errorf("%s contains no certificate", cfg.ACMECA)
 		}
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
 		client.Transport = transport
 	}
-	return &ACME{
+	return &acmeCertificates{
 		manager: &autocert.Manager{
-			Prompt: autocert.AcceptTOS, Cache: cache{autocert.DirCache(cfg.Dir)},
-			HostPolicy: autocert.HostWhitelist(cfg.Domains...),
+			Prompt: autocert.AcceptTOS, Cache: acmeCache{autocert.DirCache(dir)},
+			HostPolicy: autocert.HostWhitelist(cfg.ACMEDomains...),
 			Client: &acme.Client{
-				DirectoryURL: cfg.Directory, HTTPClient: client, UserAgent: cfg.UserAgent,
+				DirectoryURL: cfg.acmeDirectory(), HTTPClient: client, UserAgent: build.UserAgent(),
 			},
 		},
-		domains: cfg.Domains, logger: cfg.Logger, expiry: cfg.Expiry,
+		domains: cfg.ACMEDomains, logger: logger, expiry: expiry,
 	}, nil
 }
 
 // TLS returns the configuration for a listener. A handshake for a domain without a certificate
 // waits for one; a handshake for another name fails.
-func (a *ACME) TLS() *tls.Config {
+func (a *acmeCertificates) TLS() *tls.Config {
 	config := a.manager.TLSConfig()
 	config.MinVersion, config.CipherSuites = tls.VersionTLS12, streams.CipherSuites()
 	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -103,14 +88,14 @@ func (a *ACME) TLS() *tls.Config {
 		if name == "" {
 			name = a.domains[0]
 		}
-		return a.manager.GetCertificate(request(name))
+		return a.manager.GetCertificate(ecdsaHello(name))
 	}
 	return config
 }
 
-// request returns the hello of a client that supports ECDSA, as all have done for years. The
+// ecdsaHello returns the hello of a client that supports ECDSA, as all have done for years. The
 // manager would obtain a second certificate, for RSA, for a client that offers TLS 1.3 only.
-func request(domain string) *tls.ClientHelloInfo {
+func ecdsaHello(domain string) *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{
 		ServerName:       domain,
 		CipherSuites:     []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
@@ -119,9 +104,9 @@ func request(domain string) *tls.ClientHelloInfo {
 	}
 }
 
-// Challenges returns a handler for port 80 that answers the authority's challenges (http-01) and
+// challenges returns a handler for port 80 that answers the authority's challenges (http-01) and
 // passes other requests to next.
-func (a *ACME) Challenges(next http.Handler) http.Handler {
+func (a *acmeCertificates) challenges(next http.Handler) http.Handler {
 	answer := a.manager.HTTPHandler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if host, _, err := net.SplitHostPort(r.Host); err == nil {
@@ -136,20 +121,20 @@ func (a *ACME) Challenges(next http.Handler) http.Handler {
 
 // Run obtains the certificates, and reports those that cannot be obtained or renewed, until ctx
 // ends.
-func (a *ACME) Run(ctx context.Context) error {
+func (a *acmeCertificates) Run(ctx context.Context) error {
 	inUse := map[string]time.Time{} // the ends of the certificates, by domain
 	for {
-		wait := checkInterval
+		wait := expiryCheckInterval
 		for _, domain := range a.domains {
 			certificate, err := a.get(ctx, domain)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			if err != nil {
-				wait = retryAfter
+				wait = acmeRetry
 				a.logger.Warn(
 					"certificate not obtained", "domain", domain,
-					"retry_after", retryAfter.String(), "error", err,
+					"retry_after", acmeRetry.String(), "error", err,
 				)
 				continue
 			}
@@ -168,14 +153,14 @@ func (a *ACME) Run(ctx context.Context) error {
 
 // get returns a domain's certificate, and obtains it first if it is missing. If ctx ends first, the
 // manager goes on until its own time limit of five minutes, or until the process ends.
-func (a *ACME) get(ctx context.Context, domain string) (*x509.Certificate, error) {
+func (a *acmeCertificates) get(ctx context.Context, domain string) (*x509.Certificate, error) {
 	type result struct {
 		certificate *tls.Certificate
 		err         error
 	}
 	got := make(chan result, 1)
 	go func() {
-		certificate, err := a.manager.GetCertificate(request(domain))
+		certificate, err := a.manager.GetCertificate(ecdsaHello(domain))
 		got <- result{certificate, err}
 	}()
 	select {
@@ -190,7 +175,7 @@ func (a *ACME) get(ctx context.Context, domain string) (*x509.Certificate, error
 }
 
 // report logs a certificate that came into use, and one that should have been renewed long ago.
-func (a *ACME) report(domain string, c *x509.Certificate, inUse map[string]time.Time) {
+func (a *acmeCertificates) report(domain string, c *x509.Certificate, inUse map[string]time.Time) {
 	left := time.Until(c.NotAfter)
 	switch {
 	case !c.NotAfter.Equal(inUse[domain]):

@@ -1,7 +1,8 @@
-package certificate
+package server
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -19,13 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/crypto/acme/autocert"
 
 	"hubcloud/streams/streamstest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newPair returns a certificate with a serial number, and its key.
 func newPair(t *testing.T, serial int64, end time.Time) (certificate, key []byte) {
@@ -68,43 +66,68 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
+// pairFiles are the files of a certificate, which are being watched.
+type pairFiles struct {
+	certificate, key string
+	log              lockedBuffer
+	ends             chan time.Time
+	*certificateFiles
+}
+
+// write replaces the files.
+func (f *pairFiles) write(t *testing.T, certificate, key []byte) {
+	t.Helper()
+	if err := errors.Join(
+		os.WriteFile(f.certificate, certificate, 0o600), os.WriteFile(f.key, key, 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serial returns the serial number of the certificate in use.
+func (f *pairFiles) serial(t *testing.T) int64 {
+	t.Helper()
+	shown, err := f.TLS().GetCertificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shown.Leaf.SerialNumber.Int64()
+}
+
+// watchPair writes a pair, opens it, and watches it until the end of the test.
+func watchPair(t *testing.T, certificate, key []byte) *pairFiles {
+	t.Helper()
+	dir := t.TempDir()
+	f := &pairFiles{
+		certificate: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key"),
+		ends: make(chan time.Time, 10),
+	}
+	f.write(t, certificate, key)
+	var err error
+	f.certificateFiles, err = openCertificateFiles(
+		f.certificate, f.key, func(end time.Time) { f.ends <- end },
+		slog.New(slog.NewTextHandler(&f.log, nil)),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-stopped
+	})
+	return f
+}
+
 // TestFilesAreReadAgain replaces a pair by broken ones, which must not come into use, and by a good
 // one.
 func TestFilesAreReadAgain(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	cfg := FilesConfig{
-		Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"),
-	}
-	write := func(certificate, key []byte) {
-		t.Helper()
-		for path, content := range map[string][]byte{cfg.Certificate: certificate, cfg.Key: key} {
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	year := time.Now().AddDate(1, 0, 0)
-	write(newPair(t, 1, year))
-	var log lockedBuffer
-	ends := make(chan time.Time, 10)
-	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	cfg.Expiry = func(end time.Time) { ends <- end }
-	files, err := OpenFiles(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopped := make(chan error, 1)
-	ctx := t.Context()
-	go func() { stopped <- files.Run(ctx) }()
-	t.Cleanup(func() { <-stopped })
-	serial := func() int64 {
-		shown, err := files.TLS().GetCertificate(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return shown.Leaf.SerialNumber.Int64()
-	}
+	certificate, key := newPair(t, 1, year)
+	f := watchPair(t, certificate, key)
 	expired, expiredKey := newPair(t, 2, time.Now().Add(-time.Hour))
 	_, foreign := newPair(t, 3, year)
 	for name, broken := range map[string][2][]byte{
@@ -112,18 +135,19 @@ func TestFilesAreReadAgain(t *testing.T) {
 		"another key": {expired, foreign},
 		"expired":     {expired, expiredKey},
 	} {
-		lines := strings.Count(log.String(), "not used")
-		write(broken[0], broken[1])
+		lines := strings.Count(f.log.String(), "not used")
+		f.write(t, broken[0], broken[1])
 		streamstest.Eventually(t, name+": a line in the log", func() bool {
-			return strings.Count(log.String(), "not used") > lines
+			return strings.Count(f.log.String(), "not used") > lines
 		})
-		if got := serial(); got != 1 {
+		if got := f.serial(t); got != 1 {
 			t.Errorf("%s: got certificate %d, want the former one, 1", name, got)
 		}
 	}
-	write(newPair(t, 4, year.AddDate(1, 0, 0)))
-	streamstest.Eventually(t, "certificate 4 is in use", func() bool { return serial() == 4 })
-	if first, second := <-ends, <-ends; !second.After(first) {
+	certificate, key = newPair(t, 4, year.AddDate(1, 0, 0))
+	f.write(t, certificate, key)
+	streamstest.Eventually(t, "certificate 4 is in use", func() bool { return f.serial(t) == 4 })
+	if first, second := <-f.ends, <-f.ends; !second.After(first) {
 		t.Errorf("ends: got %s and %s, want the end of each certificate in use", first, second)
 	}
 }
@@ -132,45 +156,22 @@ func TestFilesAreReadAgain(t *testing.T) {
 // it too. It starts, says so, and uses the next one.
 func TestExpiredCertificateIsUsedAtTheStart(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	var log lockedBuffer
-	cfg := FilesConfig{
-		Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"),
-		Expiry: func(time.Time) {}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-	}
-	write := func(certificate, key []byte) {
-		t.Helper()
-		for path, content := range map[string][]byte{cfg.Certificate: certificate, cfg.Key: key} {
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	write(newPair(t, 1, time.Now().Add(-time.Hour)))
-	files, err := OpenFiles(cfg)
-	if err != nil {
-		t.Fatalf("OpenFiles: got %v, want nil", err)
-	}
-	stopped := make(chan error, 1)
-	ctx := t.Context()
-	go func() { stopped <- files.Run(ctx) }()
-	t.Cleanup(func() { <-stopped })
+	certificate, key := newPair(t, 1, time.Now().Add(-time.Hour))
+	f := watchPair(t, certificate, key)
 	streamstest.Eventually(t, "an error in the log", func() bool {
-		return strings.Contains(log.String(), "level=ERROR") &&
-			strings.Contains(log.String(), "expired")
+		return strings.Contains(f.log.String(), "level=ERROR") &&
+			strings.Contains(f.log.String(), "expired")
 	})
-	write(newPair(t, 2, time.Now().Add(time.Hour)))
-	streamstest.Eventually(t, "the next certificate is in use", func() bool {
-		shown, err := files.TLS().GetCertificate(nil)
-		return err == nil && shown.Leaf.SerialNumber.Int64() == 2
-	})
+	certificate, key = newPair(t, 2, time.Now().Add(time.Hour))
+	f.write(t, certificate, key)
+	streamstest.Eventually(t, "the next certificate is in use", func() bool { return f.serial(t) == 2 })
 }
 
 // What Put stores, the other methods find, and no name leads out of the folder.
 func TestCache(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "acme")
-	c := cache{autocert.DirCache(folder)}
+	c := acmeCache{autocert.DirCache(folder)}
 	for name, file := range map[string]string{
 		"hubs.example.org": "hubs.example.org", "../x": "x", "acme_account+key": "acme_account+key",
 	} {
@@ -190,28 +191,15 @@ func TestCache(t *testing.T) {
 // TestCipherSuites: HTTPS accepted suites in CBC mode, which scanners report.
 func TestCipherSuites(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	cfg := FilesConfig{
-		Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"),
-		Logger: streamstest.Logger(), Expiry: func(time.Time) {},
-	}
 	certificate, key := newPair(t, 1, time.Now().AddDate(1, 0, 0))
-	if err := errors.Join(
-		os.WriteFile(cfg.Certificate, certificate, 0o600), os.WriteFile(cfg.Key, key, 0o600),
-	); err != nil {
-		t.Fatal(err)
-	}
-	files, err := OpenFiles(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := watchPair(t, certificate, key)
 	for suite, want := range map[uint16]bool{
 		tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: false, tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA: false,
 		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: true,
 	} {
 		server, client := net.Pipe()
 		shaken := make(chan error, 1)
-		go func() { shaken <- errors.Join(tls.Server(server, files.TLS()).Handshake(), server.Close()) }()
+		go func() { shaken <- errors.Join(tls.Server(server, f.TLS()).Handshake(), server.Close()) }()
 		err := tls.Client(client, &tls.Config{
 			InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite},
 		}).Handshake()

@@ -1,4 +1,4 @@
-package certificate
+package server
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// cache keeps an account's key, certificates and their keys as files, readable by their owner only.
+// acmeCache keeps an account's key, certificates and their keys as files, readable by their owner only.
 // The manager fails for ever on an account's key that a power cut has left empty, so that an entry
 // is on the disk once Put has returned.
-type cache struct{ autocert.DirCache }
+type acmeCache struct{ autocert.DirCache }
 
 // Put stores an entry.
-func (c cache) Put(_ context.Context, name string, content []byte) error {
+func (c acmeCache) Put(_ context.Context, name string, content []byte) error {
 	if err := os.MkdirAll(string(c.DirCache), 0o700); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package certificate
+package server
 
 import (
 	"bytes"
@@ -19,8 +19,9 @@ import (
 // filesInterval is the time between two looks at the files.
 const filesInterval = 2 * time.Second
 
-// Files is a certificate in files.
-type Files struct {
+// certificateFiles is a certificate in files, which are read again when they change. A new
+// certificate that cannot be used never replaces one that can.
+type certificateFiles struct {
 	certificate, key string
 	logger           *slog.Logger
 	expiry           func(time.Time)
@@ -29,30 +30,24 @@ type Files struct {
 	read [sha256.Size]byte
 }
 
-// FilesConfig configures Files. Every field is required.
-type FilesConfig struct {
-	// Certificate is the path of the certificate and its chain (PEM), Key the path of its key
-	// (PEM).
-	Certificate, Key string
-	// Expiry is called with the end of each certificate that comes into use.
-	Expiry func(time.Time)
-	Logger *slog.Logger
-}
-
 // expiredInterval is the time between two log lines about an expired certificate in use.
 const expiredInterval = time.Hour
 
-// OpenFiles reads the files. The error names the file or what is wrong with the pair. A certificate
-// that has expired is used all the same, since hubs do not need it, and Run logs that it has.
-func OpenFiles(cfg FilesConfig) (*Files, error) {
-	f := &Files{
-		certificate: cfg.Certificate, key: cfg.Key, logger: cfg.Logger, expiry: cfg.Expiry,
+// openCertificateFiles reads a certificate with its chain, and its key, from PEM files. The error
+// names the file or what is wrong with the pair. A certificate that has expired is used all the same,
+// since hubs do not need it, and Run logs that it has. expiry is called with the end of each
+// certificate that comes into use.
+func openCertificateFiles(
+	certificateFile, keyFile string, expiry func(time.Time), logger *slog.Logger,
+) (*certificateFiles, error) {
+	f := &certificateFiles{
+		certificate: certificateFile, key: keyFile, logger: logger, expiry: expiry,
 	}
 	certificate, key, err := f.contents()
 	if err != nil {
 		return nil, err
 	}
-	f.read = sum(certificate, key)
+	f.read = pairSum(certificate, key)
 	pair, err := f.parse(certificate, key)
 	if err != nil {
 		return nil, err
@@ -62,7 +57,7 @@ func OpenFiles(cfg FilesConfig) (*Files, error) {
 }
 
 // TLS returns the configuration for a listener. It has the newest certificate at each handshake.
-func (f *Files) TLS() *tls.Config {
+func (f *certificateFiles) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, CipherSuites: streams.CipherSuites(),
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -74,7 +69,7 @@ func (f *Files) TLS() *tls.Config {
 // Run reads the files again when their content changes, until ctx ends. It keeps the current
 // certificate while the files are missing, invalid, expired or do not belong together. It logs each
 // hour that the certificate in use has expired.
-func (f *Files) Run(ctx context.Context) error {
+func (f *certificateFiles) Run(ctx context.Context) error {
 	ticker := time.NewTicker(filesInterval)
 	defer ticker.Stop()
 	var failed [sha256.Size]byte
@@ -95,7 +90,7 @@ func (f *Files) Run(ctx context.Context) error {
 		case <-ticker.C:
 		}
 		certificate, key, err := f.contents()
-		seen := sum(certificate, key)
+		seen := pairSum(certificate, key)
 		if err == nil && seen == f.read {
 			continue
 		}
@@ -124,7 +119,7 @@ func (f *Files) Run(ctx context.Context) error {
 }
 
 // contents reads the files.
-func (f *Files) contents() (certificate, key []byte, err error) {
+func (f *certificateFiles) contents() (certificate, key []byte, err error) {
 	if certificate, err = os.ReadFile(f.certificate); err != nil {
 		return nil, nil, fmt.Errorf("certificate: %w", err)
 	}
@@ -135,7 +130,7 @@ func (f *Files) contents() (certificate, key []byte, err error) {
 }
 
 // parse returns a pair, if key and certificate belong together.
-func (f *Files) parse(certificate, key []byte) (*tls.Certificate, error) {
+func (f *certificateFiles) parse(certificate, key []byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s: %w", f.certificate, f.key, err)
@@ -144,11 +139,11 @@ func (f *Files) parse(certificate, key []byte) (*tls.Certificate, error) {
 }
 
 // use puts a pair into use.
-func (f *Files) use(pair *tls.Certificate) {
+func (f *certificateFiles) use(pair *tls.Certificate) {
 	f.current.Store(pair)
 	f.expiry(pair.Leaf.NotAfter)
 }
 
-func sum(certificate, key []byte) [sha256.Size]byte {
+func pairSum(certificate, key []byte) [sha256.Size]byte {
 	return sha256.Sum256(bytes.Join([][]byte{certificate, key}, []byte{0}))
 }
