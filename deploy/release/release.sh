@@ -3,7 +3,7 @@
 #
 #   deploy/release/release.sh DIR linux/amd64 darwin/arm64 …
 #
-# DIR gets, for each platform, an archive with the static binary, the documents and examples, and SBOMs (CycloneDX, SPDX); for Linux also a .deb
+# DIR gets the Helm chart and, for each platform, an archive with the static binary, the documents and examples, and SBOMs (CycloneDX, SPDX); for Linux also a .deb
 # and a .rpm. provenance.json says how they were built (in-toto, SLSA), and SHA256SUMS has the checksums of all. With SIGNING_KEY, the file of a
 # minisign key, SHA256SUMS.minisig is its signature.
 #
@@ -19,7 +19,7 @@ out=$(cd "$1" && pwd)
 shift
 cd "$here/../.."
 go=${GO:-go}
-rm -f "$out"/hubcloud_* "$out"/SHA256SUMS* "$out"/provenance.json
+rm -f "$out"/hubcloud[-_]* "$out"/SHA256SUMS* "$out"/provenance.json
 
 stamp=$("$here/stamp.sh")
 value() { echo "$stamp" | sed -n "s/^$1=//p"; }
@@ -72,8 +72,8 @@ make_rpm() {
 # What people read and start from, in the folders of the repository, so that its links work.
 documents=$work/documents
 mkdir "$documents"
-tar -cf - --exclude='*_test.go' --exclude=testdata --exclude=node_modules --exclude=dist CHANGELOG.md LICENSE SECURITY.md \
-	deploy/README.md deploy/docs deploy/compose deploy/grafana deploy/haproxy deploy/image deploy/kubernetes deploy/prometheus deploy/systemd \
+tar -chf - --exclude='*_test.go' --exclude=testdata --exclude=node_modules --exclude=dist CHANGELOG.md LICENSE SECURITY.md \
+	deploy/README.md deploy/docs deploy/compose deploy/grafana deploy/haproxy deploy/helm deploy/image deploy/prometheus deploy/systemd \
 	httpapi/openapi.yaml httpapi/docs httpapi/client hubbridge/protocol hubbridge/kit/hub hubbridge/kit/node hubbridge/gateway | tar -xf - -C "$documents"
 chmod -R go=rX,u+rw "$documents"
 
@@ -132,7 +132,8 @@ for platform; do
 		case $format in deb) make_deb ;; rpm) make_rpm ;; esac
 	done
 done
-(cd "$out" && sha256sum hubcloud_* >SHA256SUMS)
+"$here/chart.sh" "$out" "$VERSION" >&2
+(cd "$out" && sha256sum hubcloud[-_]* >SHA256SUMS)
 "$describe" provenance "$out/SHA256SUMS" "$VERSION" "$DATE" "$COMMIT" >"$out/provenance.json"
 (cd "$out" && sha256sum provenance.json >>SHA256SUMS)
 if [ -n "${SIGNING_KEY:-}" ]; then

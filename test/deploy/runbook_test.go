@@ -179,7 +179,7 @@ func TestCommandsAndSettings(t *testing.T) {
 	for _, file := range []string{
 		"README.md", "image/Dockerfile", "compose/one-node.yaml", "compose/https.yaml",
 		"compose/cluster.yaml",
-		"kubernetes/service.yaml", "kubernetes/secrets.example.yaml",
+		"helm/hubcloud/values.yaml", "helm/hubcloud/templates/config.yaml", "docs/kubernetes.md",
 		"systemd/hubcloud.env", "systemd/hubcloud.service",
 	} {
 		for _, name := range variable.FindAllString(string(read(t, file)), -1) {

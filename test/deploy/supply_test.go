@@ -105,16 +105,10 @@ func TestBaseImagesAreResolved(t *testing.T) {
 // without a header timeout is blocked by clients that send slowly.
 func TestShippedConfigurationsTrustNobody(t *testing.T) {
 	t.Parallel()
-	if service := string(read(t, "kubernetes/service.yaml")); !strings.Contains(
-		service, "\n  HUBCLOUD_TRUSTED_PROXIES: \"\"\n",
+	if values := string(read(t, "helm/hubcloud/values.yaml")); !strings.Contains(
+		values, "\ntrustedProxies: []\n",
 	) {
-		t.Error("kubernetes/service.yaml: trusted networks belong into an overlay")
-	}
-	if overlay := string(
-		read(t, "kubernetes/overlay.example/kustomization.yaml"),
-	); !regexp.MustCompile(`HUBCLOUD_TRUSTED_PROXIES: \S`).
-		MatchString(overlay) {
-		t.Error("overlay: want a note that trusted networks must be set")
+		t.Error("helm/hubcloud/values.yaml: trusted networks must be set by the operator")
 	}
 	if proxy := string(
 		read(t, "compose/haproxy.cfg"),
