@@ -31,6 +31,7 @@ type api struct {
 	probeRates   *shares.Rate[netip.Prefix]
 	streams      *shares.Pool
 	memory       *shares.Pool
+	unread       *shares.Pool
 	connections  *connections
 	metrics      *metrics
 	buffers      buffers
@@ -69,6 +70,7 @@ func New(cfg Config) (API, error) {
 			Name: "response_bytes", What: "bytes of responses are unread", Of: "API key or address",
 			Limits: shares.Limits{Total: cfg.ResponseBytes, PerID: cfg.ResponseBytesPerKey},
 		}),
+		unread:  newUnreadPool(cfg.Shares),
 		metrics: newMetrics(cfg.Metrics),
 	}
 	a.connections = newConnections(

@@ -32,17 +32,38 @@ type conn struct {
 	multiplexed atomic.Bool
 	// writingSince is when the write under way began, in Unix nanoseconds; 0 if there is none.
 	writingSince atomic.Int64
+	// waits are what requests over HTTP/2 wait for.
+	waits waits
 }
 
-// handlerStarted must be called before a handler, and the returned function after it. In between,
-// the connection counts as idle while it waits for the request's body. What the handler does not
-// read of the body the server reads afterwards.
+// stalledSince returns since when the client has not read what it asked for, or over HTTP/2 not
+// sent the rest of a request, in Unix nanoseconds; 0 if nothing waits for it.
+func (c *conn) stalledSince() int64 {
+	writing, waiting := c.writingSince.Load(), c.waits.longest()
+	if writing == 0 || waiting == 0 {
+		return max(writing, waiting)
+	}
+	return min(writing, waiting)
+}
+
+// serveMultiplexed calls a handler for a request over HTTP/2.
+func (c *conn) serveMultiplexed(handler http.Handler, w http.ResponseWriter, r *http.Request) {
+	c.inHandler.Store(true)
+	c.multiplexed.Store(true)
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = multiplexedBody{r.Body, c}
+	}
+	writer := &multiplexedWriter{ResponseWriter: w, conn: c, head: r.Method == http.MethodHead}
+	defer writer.end()
+	handler.ServeHTTP(writer, r)
+	writer.finish()
+}
+
+// handlerStarted must be called before a handler, and the returned function after it, for a request
+// over HTTP/1.1. In between, the connection counts as idle while it waits for the request's body.
+// What the handler does not read of the body the server reads afterwards.
 func (c *conn) handlerStarted(r *http.Request) (returned func()) {
 	c.inHandler.Store(true)
-	if r.ProtoMajor >= 2 {
-		c.multiplexed.Store(true)
-		return func() {}
-	}
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}
 	}

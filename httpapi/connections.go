@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// stalledAfter is how long a write must have been blocked before its client counts as stalled.
+	// stalledAfter is how long a client must have been waited for before it counts as stalled.
 	stalledAfter = time.Second
 	// stalledSearchPause is the shortest time between two searches for stalled clients that found
 	// none.
@@ -20,9 +20,10 @@ const (
 
 // connections bounds the connections of a listener, per address and in all. A new connection beyond
 // a bound replaces the one that has been idle longest: one that waits for a request or for the rest
-// of a request's body. If none is idle, it replaces the one whose client has stalled longest while
-// reading a response. If there is none either, the new connection is rejected. Trusted proxies have
-// no bound per address: they carry the connections of many clients.
+// of a request's body. If none is idle, it replaces the one whose client has stalled longest: while
+// reading a response, of which it may have asked for several over HTTP/2. If there is none either,
+// the new connection is rejected. Trusted proxies have no bound per address: they carry the
+// connections of many clients.
 type connections struct {
 	limit, perAddress int
 	isProxy           func(netip.Addr) bool
@@ -119,7 +120,7 @@ func (cs *connections) findVictim(
 	}
 	earliest := now.Add(-stalledAfter).UnixNano()
 	for c := range cs.open {
-		since := c.writingSince.Load()
+		since := c.stalledSince()
 		if since != 0 && since <= earliest && (!block.IsValid() || c.block == block) {
 			victim, earliest = c, since
 		}

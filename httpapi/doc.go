@@ -63,11 +63,12 @@
 //	nesting of a body             16 levels                            400
 //	time for the body             10 s                                 400
 //	idle connection               2 min                                closed
-//	unread small answer           40 s                                 closed
+//	unread small answer           40 s; over HTTP/2 10 s               closed; reset
 //	unread large answer, stream   10 s for each 64 KiB                 closed
 //	slowly read page of events    30 s                                 ends early with has_more
 //	unread answers of a key       Config.ResponseBytesPerKey           429
 //	unread answers in all         Config.ResponseBytes                 429, 503
+//	unread answers over HTTP/2    1,024 of an address                  reset
 //	connections of an address     Config.ConnectionsPerAddress         429
 //	connections                   Config.Connections                   503
 //	requests, on all replicas     Config.Rate, Config.Burst            429
@@ -76,8 +77,9 @@
 //	a request in all              20 s                                 503
 //	a request to a hub            20 s and 2 * Config.HubTimeout       503
 //
-// A new connection beyond a limit first replaces the one that has been idle longest; it is rejected
-// only if none is idle. All streams of a key take at most half of Config.Connections.
+// A new connection beyond a limit first replaces the one that has been idle longest, or else the one
+// whose client has not read an answer for longest, at least for a second; otherwise it is rejected,
+// over TLS in TLS. All streams of a key take at most half of Config.Connections.
 // deploy/docs/limits.md has the limits of commands, of calls to hubs, and of the objects that an
 // organization creates.
 //

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -47,10 +48,15 @@ type listener struct {
 	// slots bounds the rejections under way.
 	slots      chan struct{}
 	rejections *sync.WaitGroup
+	// tls is what rejected connections speak: HTTP/1.1 over TLS, or nil for no TLS.
+	tls *tls.Config
 }
 
 func newListener(l net.Listener, a *api, cs *connections) listener {
-	return listener{l, a, cs, make(chan struct{}, maxRejecting), &sync.WaitGroup{}}
+	return listener{
+		Listener: l, api: a, connections: cs,
+		slots: make(chan struct{}, maxRejecting), rejections: &sync.WaitGroup{},
+	}
 }
 
 // Accept returns the next connection within the bounds.
@@ -100,6 +106,9 @@ func (l listener) reject(c *conn, err error) {
 		defer c.Conn.Close()
 		if c.SetDeadline(time.Now().Add(rejectTimeout)) != nil {
 			return
+		}
+		if l.tls != nil {
+			c.Conn = tls.Server(c.raw, l.tls) // the first write performs the handshake
 		}
 		if _, err := c.Conn.Write(l.api.encodeRejection(c.RemoteAddr().String(), err)); err == nil {
 			c.linger()

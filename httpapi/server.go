@@ -33,10 +33,16 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	silent := &silentConns{conns: map[net.Conn]struct{}{}}
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if c, ok := r.Context().Value(connKey{}).(*conn); ok && c != nil {
+			c, ok := r.Context().Value(connKey{}).(*conn)
+			switch {
+			case !ok || c == nil:
+				handler.ServeHTTP(w, r)
+			case r.ProtoMajor >= 2:
+				c.serveMultiplexed(handler, w, r)
+			default:
 				defer c.handlerStarted(r)()
+				handler.ServeHTTP(w, r)
 			}
-			handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: readHeaderTimeout,
 		WriteTimeout:      managementTimeout + writeTimeout,

@@ -34,6 +34,8 @@ func (a API) TLSListener(l net.Listener, config *tls.Config) net.Listener {
 		listener: newListener(l, a.api, a.api.connections), config: config,
 		accepted: make(chan accepted),
 	}
+	t.tls = config.Clone()
+	t.tls.NextProtos = []string{protocolHTTP1}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.work.Go(t.acceptAll)
 	return t
