@@ -62,7 +62,8 @@ type commitID [16]byte
 // NewCommit returns the commit of records that has the sequence seq in the journal. tip returns
 // what the index knows of a hub after all commits before seq; false means nothing. The records must
 // be valid, their times must grow strictly, and the records of each hub must continue its tip and
-// rise by one: otherwise NewCommit returns an error. The commit keeps records.
+// rise by one: otherwise NewCommit returns an error. It returns ErrFenced if the index has the
+// commit seq already. The commit keeps records.
 func NewCommit(
 	seq, term uint64, records []Record, tip func(domain.HubID) (Tip, bool),
 ) (Commit, error) {
@@ -111,14 +112,12 @@ func newLink(seq uint64, r *Record, tip func(domain.HubID) (Tip, bool)) (Link, e
 		return link, nil
 	}
 	link.countFrom(before.Events)
+	if before.Commit >= seq {
+		return link, fmt.Errorf("%w: %s has the commit %d", ErrFenced, r.Hub, before.Commit)
+	}
 	if r.Seq != before.Seq+1 {
 		return link, fmt.Errorf(
 			"sequence of %s: is %d, must be %d", r.Hub, r.Seq, before.Seq+1,
-		)
-	}
-	if before.Commit >= seq {
-		return link, fmt.Errorf(
-			"%s: its last commit is %d, must be before %d", r.Hub, before.Commit, seq,
 		)
 	}
 	link.Prev, link.anchor = before.Commit, before.anchor

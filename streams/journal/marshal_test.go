@@ -181,7 +181,7 @@ func TestInvalidCommits(t *testing.T) {
 		"no kind":           {func(r []Record) { r[0].Kind = 0 }, unknown, "kind: is 0"},
 		"Through alone":     {func(r []Record) { r[0].OwnLog = "" }, unknown, "through: must"},
 		"not after the tip": {func([]Record) {}, known(Tip{Seq: 5, Commit: 2}), "is 5, must be 6"},
-		"a tip of later":    {func([]Record) {}, known(Tip{Seq: 4, Commit: 9}), "must be before 9"},
+		"a tip of later":    {func([]Record) {}, known(Tip{Seq: 4, Commit: 9}), "has the commit 9"},
 		"a long payload":    {func(r []Record) { r[0].Payload = make([]byte, MaxPayload+1) }, unknown, "payload"},
 		"a long organization": {
 			func(r []Record) { r[0].OrgID = strings.Repeat("a", maxText+1) }, unknown, "must be at most",

@@ -155,6 +155,10 @@ func (w *Writer) Commit(
 	if err == nil && !records[0].Time.After(w.last) {
 		err = fmt.Errorf("commit: time: is %v, must be after %v", records[0].Time, w.last)
 	}
+	if errors.Is(err, ErrFenced) {
+		w.journal.metrics.fenced.Inc()
+		w.dead = err
+	}
 	if err != nil {
 		return Commit{}, groupError(w.group, err)
 	}

@@ -53,9 +53,15 @@ func TestNewWriterFencesTheFormer(t *testing.T) {
 	if _, err := former.Commit(t.Context(), former.records(hubA), x.Tip); !errors.Is(err, ErrFenced) {
 		t.Errorf("its next Commit: %v, want ErrFenced", err)
 	}
-	next.store(hubA)
+	records := next.records(hubA)
+	last := begin(t, j, x)
+	last.store(hubA)
 	if tip, _ := x.Tip(hubA); tip.Seq != 2 {
 		t.Errorf("the tip has sequence %d, want 2", tip.Seq)
+	}
+	// It plans with the end that it knows, and the index has its successor's commit meanwhile.
+	if _, err := next.Commit(t.Context(), records, x.Tip); !errors.Is(err, ErrFenced) {
+		t.Errorf("Commit after its successor's: %v, want ErrFenced", err)
 	}
 }
 
