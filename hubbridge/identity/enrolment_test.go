@@ -236,20 +236,22 @@ func TestRejectionsTakeTheSameTime(t *testing.T) {
 		if difference := (wrong - none).Abs(); difference <= 20*time.Millisecond {
 			break
 		}
-		if tries == 5 {
+		if tries == 20 {
 			t.Fatalf("a wrong secret takes %v, an unknown serial %v", wrong, none)
 		}
 	}
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	began := time.Now()
-	for range 100 {
+	fastest := time.Hour
+	for range 20 {
+		began := time.Now()
 		_, _ = e.Issue(
 			ended, protocol.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr},
 		)
+		fastest = min(fastest, time.Since(began))
 	}
-	if took := time.Since(began); took >= 100*50*time.Millisecond {
-		t.Errorf("100 rejections of callers that have gone took %v, want less than 5s", took)
+	if fastest >= 50*time.Millisecond {
+		t.Errorf("the rejection of a caller that has gone took %v, want less than 50ms", fastest)
 	}
 }

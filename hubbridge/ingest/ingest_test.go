@@ -268,7 +268,7 @@ func (h *hub) sendEvents(log string, events ...string) {
 // ack returns the next ack.
 func (h *hub) ack() ack {
 	h.r.t.Helper()
-	a, ok := h.ackWithin(time.Minute)
+	a, ok := h.ackWithin(5 * time.Minute)
 	if !ok {
 		h.r.t.Fatal("no ack")
 	}
@@ -306,6 +306,14 @@ func (h *hub) wantEventLog(want string) {
 	h.r.t.Helper()
 	if got := h.eventLog(); got != want {
 		h.r.t.Errorf("event log of %s: got\n%s\nwant\n%s", h.id, got, want)
+	}
+}
+
+// wantJournal compares the hub's events, also those that have expired, with want.
+func (h *hub) wantJournal(want string) {
+	h.r.t.Helper()
+	if got := h.r.JournaledLog(h.r.t, h.id); got != want {
+		h.r.t.Errorf("journal of %s: got\n%s\nwant\n%s", h.id, got, want)
 	}
 }
 

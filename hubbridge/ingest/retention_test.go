@@ -33,11 +33,11 @@ func TestRetentionEmptiesTheLog(t *testing.T) {
 			h.wantAck("a", 5)
 			h.events("a", 4, 7)
 			h.wantAck("a", 7)
-			h.wantEventLog("6 7")
+			h.wantJournal("1 2 3 4 5 6 7")
 			h.emptied()
 			h.hello("a", 10, 10)
 			h.wantAck("a", 9)
-			h.wantEventLog("skip:8-9")
+			h.wantJournal("1 2 3 4 5 6 7 skip:8-9")
 		})
 	}
 }
@@ -89,7 +89,7 @@ func TestDeadLongerThanRetention(t *testing.T) {
 				h.events("a", 9, 9)
 				h.wantAck("a", 9)
 			}
-			h.wantEventLog(tc.want)
+			h.wantJournal("1 2 3 4 5 6 " + tc.want)
 		})
 	}
 }

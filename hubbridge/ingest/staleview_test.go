@@ -114,7 +114,7 @@ func TestLogResetIsNotRepeated(t *testing.T) {
 	h.wantAck("a", 0)
 	h.hello("b", 1, 1)
 	h.wantAck("b", 0)
-	h.wantEventLog("log_reset:factory_reset")
+	h.wantJournal("log_reset:factory_reset")
 	s.kill()
 	h.emptied()
 	r.shard(h.id)
@@ -122,5 +122,5 @@ func TestLogResetIsNotRepeated(t *testing.T) {
 	h.wantAck("b", 0)
 	h.events("b", 1, 1)
 	h.wantAck("b", 1)
-	h.wantEventLog("1")
+	h.wantJournal("log_reset:factory_reset 1")
 }

@@ -304,7 +304,7 @@ func TestHubSubscribesLate(t *testing.T) {
 // TestHubNeverSubscribes: the call ends early, and at once when the hub disconnects.
 func TestHubNeverSubscribes(t *testing.T) {
 	t.Parallel()
-	c := newTestCaller(t, time.Second)
+	c := newTestCaller(t, 4*time.Second)
 	wantCode(t, c.call(protocol.MethodDevicesList, nil), domain.CodeHubError)
 	c.awaitRequest() // of the first call
 	go func() {

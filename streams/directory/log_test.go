@@ -279,11 +279,11 @@ func TestAppendWithLostAnswer(t *testing.T) {
 // not stored.
 func TestCanceledAppend(t *testing.T) {
 	t.Parallel()
-	broker := &cutter{Broker: streamstest.New(t)}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	broker := &cutter{Broker: streamstest.New(t), onCut: cancel}
 	log := open(t, broker.Connect(t, nats.InProcessServer(broker)))
 	broker.armed.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
 	if _, err := log.Append(
 		ctx, subject, 0, renamed("1"),
 	); !errors.Is(err, jsapi.ErrOutcomeUnknown) ||

@@ -168,6 +168,26 @@ func (i *Installation) EventLog(t testing.TB, hub domain.HubID) string {
 	}
 }
 
+// JournaledLog is EventLog with the events that have expired. The journal keeps them for longer.
+func (i *Installation) JournaledLog(t testing.TB, hub domain.HubID) string {
+	t.Helper()
+	var events []string
+	tip, _ := i.Journals.Tip(hub)
+	for from := uint64(1); from <= tip.Seq; {
+		records, err := i.Journals.Records(t.Context(), hub, from, tip.Seq, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			if r.Kind == journal.KindHubEvent || r.Kind == journal.KindCloudEvent {
+				events = append(events, short(t, r.Payload))
+			}
+			from = r.Seq + 1
+		}
+	}
+	return strings.Join(events, " ")
+}
+
 func short(t testing.TB, envelope []byte) string {
 	t.Helper()
 	var e struct {

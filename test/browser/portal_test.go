@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -52,10 +53,19 @@ var limits = []string{"--rate", "1000", "--burst", "1000"}
 // services are shared by tests. One network may request 20 sign-in links an hour.
 var services = harness.Pool{Args: limits, Tests: 15}
 
-// newPortal returns a portal at a service that other tests use too.
-func newPortal(t *testing.T, name string) *portal {
+// newPortal returns a portal at a service that other tests use too. Its hub has the demo's devices,
+// unless others are given.
+func newPortal(t *testing.T, name string, devices ...virtualhub.DeviceSpec) *portal {
 	t.Helper()
-	return portalOf(t, services.Target(t), virtualhub.Config{}, name)
+	return portalOf(t, services.Target(t), virtualhub.Config{Devices: devices}, name)
+}
+
+// slowLock returns the demo's devices with a lock that takes so long that a page shows what it is
+// doing, on a busy machine too.
+func slowLock(latency time.Duration) []virtualhub.DeviceSpec {
+	devices := virtualhub.DemoDevices()
+	devices[0].Latency = virtualhub.Duration(latency)
+	return devices
 }
 
 // newOwnPortal returns a portal at a service that the test may stop.
@@ -106,7 +116,7 @@ func TestPages(t *testing.T) {
 // not locked.
 func TestLock(t *testing.T) {
 	t.Parallel()
-	p := newPortal(t, "Locks")
+	p := newPortal(t, "Locks", slowLock(4*time.Second)...)
 	p.goTo(p.hubPage())
 	p.await("#connection", "Live")
 	p.await(channel(1, "lock", ".value"), "locked")
@@ -132,7 +142,7 @@ func TestLock(t *testing.T) {
 // the hub reports in no event, and shows the error when the hub rejects a command.
 func TestFailedCommand(t *testing.T) {
 	t.Parallel()
-	p := newPortal(t, "Radio")
+	p := newPortal(t, "Radio", slowLock(time.Hour)...)
 	p.expect(503)
 	p.goTo(p.hubPage())
 	p.await("#connection", "Live")

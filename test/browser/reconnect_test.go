@@ -161,7 +161,7 @@ func TestReconnects(t *testing.T) {
 // and show what the hub has meanwhile.
 func TestBeginsAnew(t *testing.T) {
 	t.Parallel()
-	const retention = 6 * time.Second
+	const retention = 12 * time.Second
 	p := newOwnPortal(
 		t, virtualhub.Config{}, "Anew",
 		"--event-retention", retention.String(), "--stream-lifetime", "3s",
@@ -170,7 +170,7 @@ func TestBeginsAnew(t *testing.T) {
 	p.goTo(p.hubPage())
 	p.await("#connection", "Live")
 	p.showAllEvents()
-	harness.Elapse(2 * retention)
+	harness.Elapse(retention * 5 / 4)
 	p.temperature(17.5)
 	p.await("#events", "Temperature 17.5")
 	if eval[bool](p.tab, `document.getElementById("events").textContent.includes("Offline since")`) {
@@ -179,7 +179,7 @@ func TestBeginsAnew(t *testing.T) {
 	p.hide(true)
 	p.await("#connection", "Reconnecting")
 	p.temperature(27.5)
-	harness.Elapse(2 * retention)
+	harness.Elapse(retention * 5 / 4)
 	p.hide(false)
 	p.await("#events", "Offline since")
 	p.await("#connection", "Live")

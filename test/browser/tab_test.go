@@ -215,7 +215,7 @@ func (b *tab) await(selector, wanted string) {
 	b.t.Helper()
 	var text string
 	// The page cannot wait itself: its scripts may be disabled.
-	if !streamstest.Poll(time.Minute, func() bool {
+	if !streamstest.Poll(3*time.Minute, func() bool {
 		text = eval[string](
 			b, fmt.Sprintf(`document.querySelector(%q)?.textContent ?? ""`, selector),
 		)

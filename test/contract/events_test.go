@@ -232,7 +232,7 @@ func events(t *testing.T, c *harness.Target) {
 			}
 		}()
 		seen, got := map[string]bool{}, 0
-		for deadline := time.Now().Add(time.Minute); got < many && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(5 * time.Minute); got < many && time.Now().Before(deadline); {
 			page := client.Events(hub.ID(), after, 500, 1)
 			for _, e := range page.Data {
 				if seen[e.Cursor] {

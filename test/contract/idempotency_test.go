@@ -369,7 +369,7 @@ func atOnce(t *testing.T, n int, call func(i int) (harness.Answer, error)) []har
 func lateAnswers(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Late")
 	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
-	hub.LateAnswers(11 * time.Second)
+	hub.LateAnswers(20 * time.Second)
 	late(t, tenant, hub, 10*time.Second)
 
 	t.Run("the hub is cut off before it has answered", func(t *testing.T) {
@@ -377,7 +377,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		const lock = `{"key":"lock","value":true}`
 		before := desiredCount(client, hub, 1, "lock")
-		hub.LateAnswers(3 * time.Second)
+		hub.LateAnswers(20 * time.Second)
 		reported := make(chan harness.Answer, 1)
 		go func() {
 			answer, err := client.Try(

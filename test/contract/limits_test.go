@@ -66,21 +66,24 @@ func limits(t *testing.T, c *harness.Target) {
 		began := time.Now()
 		granted := 0
 		var rejected harness.Answer
+		// A busy machine answers fewer than 50 a second one after the other.
 		for rejected.Status != http.StatusTooManyRequests {
-			answer, err := client.Do(http.MethodGet, "/sites", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if answer.Status == http.StatusOK {
-				granted++
-			}
-			if answer.Header.Get("RateLimit-Limit") != "100" {
-				t.Fatalf("RateLimit-Limit: got %q, want 100", answer.Header.Get("RateLimit-Limit"))
+			for _, answer := range atOnce(t, 40, func(int) (harness.Answer, error) {
+				return client.Do(http.MethodGet, "/sites", nil)
+			}) {
+				switch answer.Status {
+				case http.StatusOK:
+					granted++
+				case http.StatusTooManyRequests:
+					rejected = answer
+				}
+				if answer.Header.Get("RateLimit-Limit") != "100" {
+					t.Fatalf("RateLimit-Limit: got %q, want 100", answer.Header.Get("RateLimit-Limit"))
+				}
 			}
 			if granted > 5000 {
 				t.Fatal("5000 requests in a row: got no 429")
 			}
-			rejected = answer
 		}
 		took := time.Since(began)
 		if most := 100 + int(took.Seconds()*50) + 2; granted < 100 || granted > most {
@@ -106,18 +109,22 @@ func limits(t *testing.T, c *harness.Target) {
 		}
 
 		// 429 comes before 403 (design, section 6), and a rejected request counts.
-		for range 5000 {
-			answer, err := narrow.Do(http.MethodGet, "/sites", nil)
-			if err != nil {
-				t.Fatal(err)
+		for range 5000 / 40 {
+			limited := false
+			for _, answer := range atOnce(t, 40, func(int) (harness.Answer, error) {
+				return narrow.Do(http.MethodGet, "/sites", nil)
+			}) {
+				if limited = limited || answer.Status == http.StatusTooManyRequests; limited {
+					continue
+				}
+				if answer.Status != http.StatusForbidden {
+					t.Fatalf(
+						"outside the scopes: got %d %s, want 403 or 429", answer.Status, answer.Body,
+					)
+				}
 			}
-			if answer.Status == http.StatusTooManyRequests {
+			if limited {
 				return
-			}
-			if answer.Status != http.StatusForbidden {
-				t.Fatalf(
-					"outside the scopes: got %d %s, want 403 or 429", answer.Status, answer.Body,
-				)
 			}
 		}
 		t.Error("5000 requests outside the key's scopes: got no 429")

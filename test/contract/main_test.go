@@ -91,7 +91,7 @@ func TestContract(t *testing.T) {
 func TestShortLimits(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(
-		t, "--event-retention", "5s", "--stream-keepalive", "500ms", "--stream-lifetime", "3s",
+		t, "--event-retention", shortRetention.String(), "--stream-keepalive", "500ms", "--stream-lifetime", "3s",
 		"--hub-timeout", "1s", "--invitation-ttl", "8s", "--idempotency-window", "8s",
 		"--streams-per-key", "3", "--rate", "100000", "--burst", "100000",
 	)
@@ -112,6 +112,7 @@ func TestQuotas(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(
 		t, "--sites-per-org", "5", "--invitations-per-address", "10", "--rate", "1000", "--burst", "1000",
+		"--hub-timeout", "30s", // so that a hub that never answers has many calls at once
 	)
 	c.OwnService()
 	runParts(t, c, []part{{"quotas", quotas}})

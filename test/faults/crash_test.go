@@ -385,6 +385,9 @@ func TestKill(t *testing.T) {
 		}
 	}
 	streamstest.Eventually(t, "every hub is connected again", all("online"))
+	streamstest.Eventually(t, "every hub has got an ack", func() bool {
+		return !slices.ContainsFunc(senders, func(h *sender) bool { return h.progress.Load() == 0 })
+	})
 	close(stopSending)
 	sending.Wait()
 	// the last event of an offline hub is stored
@@ -395,9 +398,6 @@ func TestKill(t *testing.T) {
 		last := numbersOf(t, h.hub.ID+" stored", stored)
 		if last < h.acked {
 			t.Errorf("hub %s: acknowledged through %d, stored through %d", h.hub.ID, h.acked, last)
-		}
-		if h.acked == 0 {
-			t.Errorf("hub %s: got no acks", h.hub.ID)
 		}
 	}
 	close(stopReading)

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// patience only bounds how long a test that fails takes: a busy machine is no fault.
+const patience = 5 * time.Minute
+
 // Elapse sleeps for d. Use it only where the duration itself is tested, such as the length of an
 // outage. Everything else waits for a signal or polls.
 func Elapse(d time.Duration) { time.Sleep(d) }

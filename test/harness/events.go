@@ -89,10 +89,10 @@ func (c *Client) Head(hub string) string {
 }
 
 // Await long-polls a hub's log from a cursor and returns the first event that match accepts. It
-// fails the test after a minute without one.
+// fails the test after five minutes without one.
 func (c *Client) Await(hub, after, what string, match func(Event) bool) Event {
 	c.T.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience)
 	var seen []Event
 	for time.Now().Before(deadline) {
 		page := c.Events(hub, after, 500, 1)
@@ -105,7 +105,7 @@ func (c *Client) Await(hub, after, what string, match func(Event) bool) Event {
 		after = page.NextCursor
 	}
 	c.T.Fatalf(
-		"hub %s: no event within a minute, want one: %s; got %s", hub, what, FormatEvents(seen),
+		"hub %s: no event within %s, want one: %s; got %s", hub, patience, what, FormatEvents(seen),
 	)
 	return Event{}
 }

@@ -346,7 +346,7 @@ func Numbered(seq uint64) map[string]any {
 // WaitAck waits for an ack of the log through at least the given number.
 func (h *RawHub) WaitAck(log string, through uint64) Ack {
 	h.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	var last Ack
 	for {
 		select {
@@ -362,8 +362,8 @@ func (h *RawHub) WaitAck(log string, through uint64) Ack {
 			)
 		case <-deadline:
 			h.t.Fatalf(
-				"hub %s: no ack of %s through %d within a minute; last was %+v", h.ID, log, through,
-				last,
+				"hub %s: no ack of %s through %d within %s; last was %+v", h.ID, log, through,
+				patience, last,
 			)
 		}
 	}

@@ -57,21 +57,22 @@ func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.H
 // Connected waits until a virtual hub is connected and its hello acknowledged.
 func Connected(t testing.TB, hub *virtualhub.Hub) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := hub.WaitConnected(ctx); err != nil {
-		t.Fatalf("hub %s: not connected within a minute", hub.ID())
+		t.Fatalf("hub %s: not connected within %s", hub.ID(), patience)
 	}
 }
 
 // Stored waits until the cloud has acknowledged all events of a virtual hub.
 func Stored(t testing.TB, hub *virtualhub.Hub) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := hub.WaitAcked(ctx, hub.Status().Newest); err != nil {
 		t.Fatalf(
-			"hub %s: got %+v after a minute, want all events acknowledged", hub.ID(), hub.Status(),
+			"hub %s: got %+v after %s, want all events acknowledged", hub.ID(), hub.Status(),
+			patience,
 		)
 	}
 }
