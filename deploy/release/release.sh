@@ -3,16 +3,16 @@
 #
 #   deploy/release/release.sh DIR linux/amd64 darwin/arm64 …
 #
-# DIR gets the Helm chart and, for each platform, an archive with the static binary, the documents and examples, and SBOMs (CycloneDX, SPDX); for Linux also a .deb
+# DIR gets the Helm chart, the packages for npm and, for each platform, an archive with the static binary, the documents and examples, and SBOMs (CycloneDX, SPDX); for Linux also a .deb
 # and a .rpm. provenance.json says how they were built (in-toto, SLSA), and SHA256SUMS has the checksums of all. With SIGNING_KEY, the file of a
 # minisign key, SHA256SUMS.minisig is its signature.
 #
-# FORMATS names what to make of tar.gz, deb and rpm; by default all. LEVEL is how hard they are compressed, from 1 to 9, the default. PREBUILT is
+# FORMATS names what to make of tar.gz, deb, rpm and npm; by default all. LEVEL is how hard they are compressed, from 1 to 9, the default. PREBUILT is
 # a binary for all platforms to take in place of a build, and COPYRIGHT a file with the licences of what it contains. MAINTAINER is who answers for
 # the packages, by default whoever committed last.
 set -eu
 umask 022
-FORMATS=${FORMATS:-tar.gz deb rpm} LEVEL=${LEVEL:-9}
+FORMATS=${FORMATS:-tar.gz deb rpm npm} LEVEL=${LEVEL:-9}
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
@@ -74,7 +74,8 @@ documents=$work/documents
 mkdir "$documents"
 tar -chf - --exclude='*_test.go' --exclude=testdata --exclude=node_modules --exclude=dist CHANGELOG.md LICENSE SECURITY.md \
 	deploy/README.md deploy/docs deploy/compose deploy/grafana deploy/haproxy deploy/helm deploy/image deploy/prometheus deploy/systemd \
-	httpapi/openapi.yaml httpapi/docs httpapi/client hubbridge/protocol hubbridge/kit/hub hubbridge/kit/node hubbridge/gateway | tar -xf - -C "$documents"
+	httpapi/openapi.yaml httpapi/docs httpapi/client hubbridge/protocol hubbridge/kit/hub hubbridge/kit/node hubbridge/gateway \
+	hubbridge/package.json hubbridge/package-lock.json | tar -xf - -C "$documents"
 chmod -R go=rX,u+rw "$documents"
 
 # Completions and manual pages are what the program itself prints.
@@ -133,6 +134,7 @@ for platform; do
 	done
 done
 "$here/chart.sh" "$out" "$VERSION" >&2
+case " $FORMATS " in *" npm "*) "$here/npm.sh" "$out" ;; esac
 (cd "$out" && sha256sum hubcloud[-_]* >SHA256SUMS)
 "$describe" provenance "$out/SHA256SUMS" "$VERSION" "$DATE" "$COMMIT" >"$out/provenance.json"
 (cd "$out" && sha256sum provenance.json >>SHA256SUMS)

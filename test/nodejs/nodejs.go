@@ -28,8 +28,9 @@ const (
 
 // Install installs the packages of a folder's package-lock.json into test/artifacts, once per
 // version of the lock file, and returns the path of the installation. manifests is the folder of
-// package.json and package-lock.json; name is the folder's name below test/artifacts.
-func Install(t testing.TB, manifests, name string) string {
+// package.json and package-lock.json, and of the workspaces that they name; name is the folder's
+// name below test/artifacts.
+func Install(t testing.TB, manifests, name string, workspaces ...string) string {
 	t.Helper()
 	requireNode(t)
 	dir, err := filepath.Abs(filepath.Join("..", "artifacts", name))
@@ -38,7 +39,12 @@ func Install(t testing.TB, manifests, name string) string {
 	unlock := lock(t, filepath.Join(dir, "install.lock"))
 	defer unlock()
 	sum := sha256.New()
-	for _, file := range []string{"package.json", "package-lock.json"} {
+	files := []string{"package.json", "package-lock.json"}
+	for _, workspace := range workspaces {
+		must(t, os.MkdirAll(filepath.Join(dir, workspace), 0o755))
+		files = append(files, filepath.Join(workspace, "package.json"))
+	}
+	for _, file := range files {
 		text, err := os.ReadFile(filepath.Join(manifests, file))
 		must(t, err)
 		sum.Write(text)

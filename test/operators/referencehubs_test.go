@@ -45,14 +45,14 @@ func TestReferenceHubs(t *testing.T) {
 	})
 	t.Run("node", func(t *testing.T) {
 		t.Parallel()
-		dir := nodejs.Radios(t)
+		dir, _ := nodejs.Radios(t)
 		t.Run("library", func(t *testing.T) {
 			t.Parallel()
-			passesCheck(t, "node", filepath.Join(dir, "node/example/hub.mjs"))
+			passesCheck(t, "node", filepath.Join(dir, "kit/node/example/hub.mjs"))
 		})
 		t.Run("zwave", func(t *testing.T) {
 			t.Parallel()
-			passesCheck(t, "node", filepath.Join(dir, "zwave/dist/main.js"), "--mock")
+			passesCheck(t, "node", filepath.Join(dir, "gateway/zwave/dist/zwave/src/main.js"), "--mock")
 		})
 	})
 }

@@ -1,21 +1,29 @@
 package radios
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
 	"hubcloud/test/nodejs"
 )
 
-// TestPackages runs the packages' own tests. That they pass `hubcloud hub check` is tried with the
-// other reference hubs.
+// TestPackages runs the packages' own tests, with what a release packs. That they pass `hubcloud
+// hub check` is tried with the other reference hubs.
 func TestPackages(t *testing.T) {
 	t.Parallel()
-	dir := nodejs.Radios(t)
-	for _, name := range []string{"node", "zwave", "zigbee2mqtt"} {
-		t.Run(name, func(t *testing.T) {
+	sources, packed := nodejs.Radios(t)
+	files, err := filepath.Glob(filepath.Join(packed, "hubcloud-*-1.0.0.tgz"))
+	if err != nil || len(files) != 3 {
+		t.Fatalf("packed: %v, %v", files, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(packed, "hubcloud-npm-licences.txt")); err != nil || len(text) < 10_000 {
+		t.Errorf("licences of the modules: %d bytes, %v", len(text), err)
+	}
+	for _, tests := range []string{"kit/node/test", "gateway/devices/test", "gateway/zigbee2mqtt/test", "gateway/zwave/test"} {
+		t.Run(tests, func(t *testing.T) {
 			t.Parallel()
-			nodejs.Run(t, nodejs.Command(t, filepath.Join(dir, name), "node", "--test", "--test-reporter=tap", "test/"))
+			nodejs.Run(t, nodejs.Command(t, sources, "node", "--test", "--test-reporter=tap", tests))
 		})
 	}
 }

@@ -1,5 +1,7 @@
-import { Hub, HubError, type Command, type Device, type HubOptions, type Radio } from "@hubcloud/hub";
+import { HubError, type HubOptions } from "@hubcloud/hub";
 import mqtt, { type MqttClient } from "mqtt";
+import { DeviceHub, channelOf } from "../../devices/devicehub.js";
+import type { Command, Device, Radio } from "../../devices/types.js";
 import { mappings, type Expose, type Mapping } from "./exposes.js";
 
 /** A device in the list that Zigbee2MQTT publishes on bridge/devices. */
@@ -14,6 +16,7 @@ interface ZigbeeDevice {
 interface Known { name: string; device: Device; maps: Mapping[] }
 
 export interface BridgeOptions extends HubOptions {
+  log: (line: string) => void;
   /** Address of the broker that Zigbee2MQTT uses, such as mqtt://127.0.0.1:1883. */
   broker: string;
   /** Zigbee2MQTT's base_topic. Defaults to zigbee2mqtt. */
@@ -26,7 +29,7 @@ const ANSWER = 8000; // ms: the cloud waits for 10 s
 
 /** Bridge is the radio of a hub: what Zigbee2MQTT publishes becomes devices, and commands become its messages. */
 export class Bridge implements Radio {
-  private hub!: Hub;
+  private hub!: DeviceHub;
   private readonly client: MqttClient;
   private readonly base: string;
   private readonly known = new Map<string, Known>(); // by address
@@ -36,9 +39,9 @@ export class Bridge implements Radio {
   private queue: Promise<void> = Promise.resolve(); // messages are handled in their order
   private transaction = 0;
 
-  private constructor(options: BridgeOptions, log: (line: string) => void) {
+  private constructor(options: BridgeOptions) {
     this.base = options.baseTopic ?? "zigbee2mqtt";
-    const { username, password } = options;
+    const { username, password, log } = options;
     this.client = mqtt.connect(options.broker, {
       reconnectPeriod: 1000, queueQoSZero: false, manualConnect: true,
       ...username !== undefined && { username }, ...password !== undefined && { password },
@@ -54,8 +57,8 @@ export class Bridge implements Radio {
 
   /** Opens the hub and connects to the broker. The hub connects with run. */
   static async open(options: BridgeOptions): Promise<Bridge> {
-    const bridge = new Bridge(options, options.log ?? console.error);
-    bridge.hub = await Hub.open(options, bridge);
+    const bridge = new Bridge(options);
+    bridge.hub = await DeviceHub.open(options, bridge);
     bridge.client.connect();
     return bridge;
   }
@@ -116,8 +119,8 @@ export class Bridge implements Radio {
 
   /** Asks for values that have never been reported. What cannot be asked for is reported in time. */
   private ask(name: string, device: Device, maps: Mapping[]): void {
-    const properties = maps.filter((map) => map.command && device.channels.some((channel) =>
-      channel.key === map.spec.key && channel.endpoint === (map.spec.endpoint ?? 0) && channel.observed_at === null));
+    const properties = maps.filter(({ command, spec }) =>
+      command && channelOf(device.channels, spec.key, spec.endpoint ?? 0)?.observed_at === null);
     if (properties.length === 0) return;
     this.client.publish(`${this.base}/${name}/get`, JSON.stringify(Object.fromEntries(properties.map((map) => [map.property, ""]))));
   }
@@ -132,7 +135,7 @@ export class Bridge implements Radio {
   private async happened(event: { type: string; data: Record<string, string> }): Promise<void> {
     const { ieee_address = "", status } = event.data;
     if (event.type === "device_leave") await this.gone(ieee_address);
-    if (event.type === "device_interview" && status === "failed") await this.hub.emit("device.join_failed", null, { reason: "radio" });
+    if (event.type === "device_interview" && status === "failed") await this.hub.change({}, [{ type: "device.join_failed", device_id: null, data: { reason: "radio" } }]);
   }
 
   private async reported({ device, maps }: Known, message: Record<string, unknown>, retained: boolean): Promise<void> {
@@ -173,7 +176,7 @@ export class Bridge implements Radio {
 
   private target({ device, channel, value }: Command): { name: string; payload: object } {
     const found = this.known.get(device.ref);
-    const map = found?.maps.find(({ spec }) => spec.key === channel.key && (spec.endpoint ?? 0) === channel.endpoint);
+    const map = found?.maps.find(({ spec }) => channelOf([spec], channel.key, channel.endpoint));
     if (!found || !map?.command) throw new HubError("hub_unavailable", `${device.name} is not known yet`);
     const payload = map.command(value);
     if (payload === undefined) throw new HubError("invalid_request", `${channel.key} does not take this value`);

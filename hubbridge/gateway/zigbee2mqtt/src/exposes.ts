@@ -1,4 +1,4 @@
-import type { ChannelSpec, Value } from "@hubcloud/hub";
+import type { ChannelSpec, Value } from "../../devices/types.js";
 
 /** What Zigbee2MQTT says about one thing that a device has: "Exposes" in its documentation. */
 export interface Expose {

@@ -5,8 +5,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Bridge } from "../dist/bridge.js";
-import { mappings, sceneOf } from "../dist/exposes.js";
+import { Bridge } from "../dist/zigbee2mqtt/src/bridge.js";
+import { mappings, sceneOf } from "../dist/zigbee2mqtt/src/exposes.js";
 import { KINDS, standIn } from "./standin.mjs";
 
 const MINUTE = 60_000;
@@ -98,8 +98,8 @@ test("50 devices of 20 kinds: they come, report, obey, go away and leave", async
   t.after(() => zigbee.close());
   const device = (name) => bridge.devices.find((each) => each.name === name);
   const channel = (name, key) => device(name)?.channels.find((each) => each.key === key);
-  const ask = (method, params = {}) => bridge.hub.answer(method, params);
-  const events = (type) => bridge.hub.store.read(1, 10_000, 1 << 24).map(({ text }) => JSON.parse(text)).filter((each) => each.type === type);
+  const ask = (method, params = {}) => bridge.hub.hub.answer(method, params);
+  const events = (type) => bridge.hub.hub.store.read(1, 10_000, 1 << 24).map(({ text }) => JSON.parse(text)).filter((each) => each.type === type);
 
   await until(() => channel("climate_sensor/36", "temperature")?.value === 21.3, "the last devices have not reported");
   assert.equal(bridge.devices.length, 50);

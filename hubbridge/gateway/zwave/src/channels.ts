@@ -1,6 +1,6 @@
-import type { ChannelSpec, Value } from "@hubcloud/hub";
 import { CommandClasses } from "@zwave-js/core";
 import type { TranslatedValueID, ValueID, ZWaveNode } from "zwave-js";
+import type { ChannelSpec, Value } from "../../devices/types.js";
 
 /** How a value of Z-Wave JS becomes a channel, and how a command becomes a value. */
 export interface Mapping {

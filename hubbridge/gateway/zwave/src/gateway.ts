@@ -1,11 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { Hub, HubError, type Command, type Device, type HubOptions, type Radio } from "@hubcloud/hub";
+import { HubError, type HubOptions } from "@hubcloud/hub";
 import { CommandClasses, QRCodeVersion, SecurityClass, parseQRCodeString } from "@zwave-js/core";
 import {
   Driver, ExclusionStrategy, InclusionStrategy, NodeStatus, SecurityBootstrapFailure, SetValueStatus, UserIDStatus,
   type InclusionGrant, type InclusionUserCallbacks, type PartialZWaveOptions, type ValueID, type ZWaveNode,
 } from "zwave-js";
+import { DeviceHub, channelOf } from "../../devices/devicehub.js";
+import type { Command, Device, Radio } from "../../devices/types.js";
 import { mappings, sameValue, sceneOf, type Mapping } from "./channels.js";
 
 const CC = CommandClasses;
@@ -30,7 +32,7 @@ export function serialDriver(port: string): StartDriver {
 
 /** Gateway is the radio of a hub: what Z-Wave JS knows becomes devices, and commands go to nodes. */
 export class Gateway implements Radio {
-  private hub!: Hub;
+  private hub!: DeviceHub;
   private driver: Driver | undefined;
   private readonly maps = new Map<number, Mapping[]>(); // of nodes that are interviewed
   private pairing: { code: string | undefined; dsk: string | undefined; smartStart: string | undefined } | undefined;
@@ -41,9 +43,9 @@ export class Gateway implements Radio {
   private constructor(private readonly log: (line: string) => void) {}
 
   /** Opens the hub and starts the driver. The hub connects with run. */
-  static async open(options: HubOptions, start: StartDriver, extra: PartialZWaveOptions = {}): Promise<Gateway> {
-    const gateway = new Gateway(options.log ?? console.error);
-    gateway.hub = await Hub.open(options, gateway);
+  static async open(options: HubOptions & { log: (line: string) => void }, start: StartDriver, extra: PartialZWaveOptions = {}): Promise<Gateway> {
+    const gateway = new Gateway(options.log);
+    gateway.hub = await DeviceHub.open(options, gateway);
     const driver = await start({
       storage: { cacheDir: `${options.dir}/zwave` }, securityKeys: await gateway.keys(),
       disableOptimisticValueUpdate: true, // a report is what a device has said
@@ -70,11 +72,11 @@ export class Gateway implements Radio {
 
   /** The network's keys: made once. Who has lost them pairs every secure device again. */
   private async keys(): Promise<NonNullable<PartialZWaveOptions["securityKeys"]>> {
-    let kept = this.hub.kept("keys") as Record<string, string> | undefined;
+    let kept = this.hub.get("keys") as Record<string, string> | undefined;
     if (!kept) {
       const names = ["S2_AccessControl", "S2_Authenticated", "S2_Unauthenticated", "S0_Legacy"];
       kept = Object.fromEntries(names.map((name) => [name, randomBytes(16).toString("hex")]));
-      await this.hub.keep("keys", kept);
+      await this.hub.change({ keys: kept });
     }
     return Object.fromEntries(Object.entries(kept).map(([name, key]) => [name, Buffer.from(key, "hex")]));
   }
@@ -84,7 +86,7 @@ export class Gateway implements Radio {
     driver.on("error", (error) => this.log(`driver: ${error.message}`));
     const { controller } = driver;
     for (const device of this.hub.devices) { // left while the gateway was away
-      if (!this.nodeOf(device)) this.later(this.hub.remove(device));
+      if (!this.nodeOf(device)) this.later(this.forgotten(device));
     }
     for (const node of controller.nodes.values()) this.watch(node);
     controller.on("node added", (node, result) => {
@@ -114,12 +116,16 @@ export class Gateway implements Radio {
     return this.hub.find(this.ref(node.id));
   }
 
+  private forgotten(device: Device): Promise<void> {
+    return this.hub.remove(device, { [`codes/${device.id}`]: null, [`print/${device.id}`]: null });
+  }
+
   // Nodes that join, are interviewed, sleep and die
 
   private async added(node: ZWaveNode, lowSecurity: boolean): Promise<void> {
     if (lowSecurity) this.insecure.add(node.id);
     const known = this.deviceOf(node);
-    if (known) await this.hub.remove(known); // the number of a node that was replaced
+    if (known) await this.forgotten(known); // the number of a node that was replaced
     this.watch(node);
     await this.describe(node, []);
   }
@@ -129,9 +135,7 @@ export class Gateway implements Radio {
     this.maps.delete(node.id);
     this.insecure.delete(node.id);
     const device = this.deviceOf(node);
-    if (!device) return;
-    await this.hub.keep(`codes/${device.id}`, null);
-    await this.hub.remove(device);
+    if (device) await this.forgotten(device);
   }
 
   private watch(node: ZWaveNode): void {
@@ -171,14 +175,14 @@ export class Gateway implements Radio {
 
   private async interviewed(node: ZWaveNode): Promise<void> {
     const known = this.deviceOf(node), print = [node.manufacturerId, node.productType, node.productId].map(String);
-    const kept = known && this.hub.kept(`print/${known.id}`);
-    if (known && kept && !isDeepStrictEqual(kept, print)) await this.hub.remove(known); // replaced meanwhile
+    const kept = known && this.hub.get(`print/${known.id}`);
+    if (known && kept && !isDeepStrictEqual(kept, print)) await this.forgotten(known); // replaced meanwhile
     const maps = mappings(node), device = await this.describe(node, maps);
     this.maps.set(node.id, maps);
-    if (!isDeepStrictEqual(this.hub.kept(`print/${device.id}`), print)) await this.hub.keep(`print/${device.id}`, print);
+    if (!isDeepStrictEqual(this.hub.get(`print/${device.id}`), print)) await this.hub.change({ [`print/${device.id}`]: print });
     for (const { spec, from, report } of maps) {
       const value = from.commandClass === 0 ? undefined : report(node.getValue(from));
-      const now = device.channels.find((each) => each.key === spec.key && each.endpoint === (spec.endpoint ?? 0));
+      const now = channelOf(device.channels, spec.key, spec.endpoint ?? 0);
       if (value !== undefined && !isDeepStrictEqual(now?.value, value)) {
         await this.hub.observe(device, spec.key, spec.endpoint ?? 0, value);
       }
@@ -197,7 +201,7 @@ export class Gateway implements Radio {
   /** A device that has missed its time to wake is away. */
   private missed(): void {
     for (const device of this.hub.devices) {
-      const node = device.wakes_at === null ? undefined : this.nodeOf(device);
+      const node = device.wakes_at === undefined ? undefined : this.nodeOf(device);
       if (!node || node.status !== NodeStatus.Asleep || !node.lastSeen) continue;
       const due = Date.parse(device.wakes_at!), interval = due - node.lastSeen.getTime();
       if (Date.now() > due + (LATE - 1) * interval + 60_000) this.later(this.hub.setAvailable(device, false));
@@ -246,17 +250,17 @@ export class Gateway implements Radio {
   // User codes: events only. The codes themselves never leave the gateway.
 
   private codes(device: Device): Record<string, string> {
-    return (this.hub.kept(`codes/${device.id}`) ?? {}) as Record<string, string>;
+    return (this.hub.get(`codes/${device.id}`) ?? {}) as Record<string, string>;
   }
 
   private async code(device: Device, slot: number, active: boolean, label: string | undefined): Promise<void> {
     const { [slot]: known, ...others } = this.codes(device);
     if (active === (known !== undefined) && (!active || label === undefined || label === known)) return;
     const name = label ?? known ?? `Code ${slot}`;
-    await this.hub.keep(`codes/${device.id}`, active ? { ...others, [slot]: name } : others);
-    if (!active) return this.hub.emit("credential.revoked", device, { slot });
-    await this.hub.emit("credential.created", device, { slot, label: name });
-    await this.hub.emit("credential.applied", device, { slot, state: "active" });
+    const event = (type: string, data: object) => ({ type, device_id: device.id, data });
+    await this.hub.change({ [`codes/${device.id}`]: active ? { ...others, [slot]: name } : others }, active
+      ? [event("credential.created", { slot, label: name }), event("credential.applied", { slot, state: "active" })]
+      : [event("credential.revoked", { slot })]);
   }
 
   /** Sets a code of a lock; without a code the slot becomes free. */
@@ -278,7 +282,7 @@ export class Gateway implements Radio {
 
   private target({ device, channel, value }: Command): { node: ZWaveNode; to: ValueID; set: unknown } {
     const node = this.nodeOf(device);
-    const map = node && this.maps.get(node.id)?.find(({ spec }) => spec.key === channel.key && (spec.endpoint ?? 0) === channel.endpoint);
+    const map = node && this.maps.get(node.id)?.find(({ spec }) => channelOf([spec], channel.key, channel.endpoint));
     if (!node || !map?.to) throw new HubError("hub_unavailable", `${device.name} has not been interviewed yet`);
     const set = map.command?.(value);
     if (set === undefined) throw new HubError("invalid_request", `${channel.key} does not take this value`);
@@ -321,7 +325,7 @@ export class Gateway implements Radio {
     if (qr.version === QRCodeVersion.SmartStart) { // joins by itself, also after the window
       this.driver!.controller.provisionSmartStartNode(entry);
       this.pairing.smartStart = qr.dsk;
-      await this.hub.keep("smart_start", qr.dsk);
+      await this.hub.change({ smart_start: qr.dsk });
     } else {
       await this.driver!.controller.beginInclusion({ strategy: InclusionStrategy.Security_S2, provisioning: entry });
     }
@@ -353,17 +357,17 @@ export class Gateway implements Radio {
   /** Tells that a device failed to join; the window stays open. */
   private async joinFailed(reason: string, again: boolean): Promise<void> {
     if (!this.pairing) return;
-    await this.hub.emit("device.join_failed", null, { reason });
+    await this.hub.change({}, [{ type: "device.join_failed", device_id: null, data: { reason } }]);
     if (again && this.pairing && !this.pairing.smartStart) await this.include();
   }
 
   async closePairing(reason: "asked" | "timeout" | "joined"): Promise<void> {
     this.pairing = undefined;
-    const controller = this.driver!.controller, dsk = this.hub.kept("smart_start") as string | undefined;
+    const controller = this.driver!.controller, dsk = this.hub.get("smart_start") as string | undefined;
     if (reason !== "joined") await controller.stopInclusion();
     if (dsk && reason !== "timeout") { // R-join-4
       if (reason === "asked") controller.unprovisionSmartStartNode(dsk);
-      await this.hub.keep("smart_start", null);
+      await this.hub.change({ smart_start: null });
     }
   }
 

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { sceneOf } from "../dist/channels.js";
-import { Gateway } from "../dist/gateway.js";
-import { MockNetwork } from "../dist/mock.js";
+import { sceneOf } from "../dist/zwave/src/channels.js";
+import { Gateway } from "../dist/zwave/src/gateway.js";
+import { MockNetwork } from "../dist/zwave/src/mock.js";
 
 /** Waits until a condition holds, for two minutes at most. */
 async function until(condition, what) {
@@ -30,11 +30,11 @@ test("a network is interviewed, obeys, reports, and a lock is paired by its PIN"
   t.after(() => gateway.close());
   const find = (key) => gateway.devices.find((each) => each.channels.some((channel) => channel.key === key));
   const channel = (key, endpoint = 0) => find(key)?.channels.find((each) => each.key === key && each.endpoint === endpoint);
-  const ask = (method, params = {}) => gateway.hub.answer(method, params);
+  const ask = (method, params = {}) => gateway.hub.hub.answer(method, params);
   const command = (key, endpoint, value) => ask("channels.command", {
     command_id: `${key} ${endpoint} ${value}`, device_id: find(key).id, key, endpoint, value,
   });
-  const events = (type) => gateway.hub.store.read(1, 10_000, 1 << 24).map(({ text }) => JSON.parse(text)).filter((each) => each.type === type);
+  const events = (type) => gateway.hub.hub.store.read(1, 10_000, 1 << 24).map(({ text }) => JSON.parse(text)).filter((each) => each.type === type);
   const alarms = () => events("channel.observed").filter(({ data }) => data.key === "alarm").map(({ data }) => data.value);
 
   await until(() => channel("heating_setpoint") && channel("switch", 2) && channel("smoke"), "the network is not interviewed");

@@ -1,36 +1,40 @@
-// A whole hub: a lock and a thermostat, to copy and begin with.
+// A whole hub with a lock, to copy and begin with.
 import { parseArgs } from "node:util";
-import { Hub, HubError } from "@hubcloud/hub";
+import { Hub, HubError, timestamp } from "@hubcloud/hub";
 
 const text = { type: "string" };
 const { values: { enroll: url, serial, secret, dir } } = parseArgs({
   options: { enroll: text, serial: text, secret: text, dir: text },
 });
-
-// The radio's part. Here devices obey, half a second later.
-const radio = {
-  check({ channel, value }) {
-    if (channel.key === "mode" && !["off", "heat"].includes(value)) {
-      throw new HubError("invalid_request", "mode must be off or heat");
-    }
+const window = () => ({ status: "open", expires_in: 120 });
+const fail = (type, message) => { throw new HubError(type, message); };
+const find = ({ device_id }) => device_id === lock.id ? lock : fail("not_found", `no device ${device_id}`);
+const hub = await Hub.open({ url, serial, secret, dir, firmware: "1.0.0" }, {
+  "devices.list": () => ({ devices: [lock] }),
+  "devices.get": (params) => ({ device: find(params) }),
+  "devices.forget": (params) => fail("invalid_request", `${find(params).name} is still on the network`),
+  "pairing.open": window, "pairing.close": () => ({}), "removal.open": window, "removal.close": () => ({}),
+  "channels.command"(params) {
+    const channel = find(params).channels.find((each) => each.key === params.key && !params.endpoint) ?? fail("not_found", "no such channel");
+    if (typeof params.value !== "boolean") fail("invalid_request", "a lock takes true or false");
+    tell("channel.desired", channel, params.value, { desired: params.value, desired_at: timestamp(), status: "pending" });
+    setTimeout(report, 500, channel, params.value); // here your radio sends it: this lock obeys
+    return { channel };
   },
-  async drive({ device, channel, value }) {
-    setTimeout(() => hub.observe(device, channel.key, channel.endpoint, value), 500);
-  },
+});
+const lock = hub.get("lock") ?? {
+  id: 1, name: "Front door", manufacturer: "Example", model: "L-1", channels: [{
+    key: "lock", endpoint: 0, kind: "lock", unit: null, available: true, readable: true, writable: true, capabilities: {},
+    value: true, observed_at: timestamp(), desired: null, desired_at: null, status: "synchronized",
+  }],
 };
-
-const hub = await Hub.open({ url, serial, secret, dir, firmware: "1.0.0" }, radio);
-const lock = await hub.put("lock", {
-  name: "Front door", manufacturer: "Example", model: "L-1",
-  channels: [{ key: "lock", writable: true }, { key: "battery", unit: "%" }],
-});
-await hub.observe(lock, "battery", 0, 90);
-await hub.put("thermostat", {
-  name: "Hall thermostat", manufacturer: "Example", model: "T-1",
-  channels: [
-    { key: "heating_setpoint", unit: "°C", writable: true, capabilities: { min: 5, max: 35, resolution: 0.5 } },
-    { key: "mode", writable: true },
-  ],
-});
+function tell(type, channel, value, state) { // an event and the state that it tells of are stored together
+  Object.assign(channel, state);
+  void hub.change({ lock }, [{ type, device_id: lock.id, data: { key: channel.key, endpoint: 0, value } }]);
+}
+function report(channel, value) { // call it, too, when somebody turns the key
+  tell("channel.observed", channel, value, { value, observed_at: timestamp(), status: channel.desired === value ? "synchronized" : "diverged" });
+}
+for (const channel of lock.channels) if (channel.status === "pending") report(channel, channel.desired); // a restart came between
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => hub.close());
 await hub.run();

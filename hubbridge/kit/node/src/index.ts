@@ -1,5 +1,2 @@
-export { Hub } from "./hub.js";
-export { HubError } from "./types.js";
-export type {
-  Channel, ChannelSpec, Command, Device, DeviceSpec, HubOptions, Network, Radio, Status, Value,
-} from "./types.js";
+export { Hub, timestamp, type Handlers } from "./hub.js";
+export { HubError, type HubEvent, type HubOptions, type Params } from "./types.js";

@@ -1,38 +1,39 @@
 import { createHash, randomBytes } from "node:crypto";
-import { unlinkSync } from "node:fs";
-import { mkdir, open, readFile, rename, type FileHandle } from "node:fs/promises";
-import { connect, createServer, type Server } from "node:net";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { once } from "node:events";
+import { mkdir, open, readFile, realpath, rename, type FileHandle } from "node:fs/promises";
+import { createServer, type Server } from "node:net";
+import { join } from "node:path";
 import { crc32 } from "node:zlib";
 
 /** An event with its number, as it is sent. */
-export interface StoredEvent { readonly seq: number; readonly text: string; readonly bytes: number }
+export interface StoredEvent { readonly seq: number; readonly text: string }
 
-type StoredRecord =
-  | ["log", string, number] // the log's identity and its newest number
-  | ["event", number, string]
-  | ["acked", number]
-  | ["set", string, unknown] // null deletes
+/** A change of the store. Those of one moment are one line of its file. */
+interface Entry {
+  log?: string;
+  acked?: number;
+  values?: Record<string, unknown>; // null deletes
+  events?: StoredEvent[];
+}
 
-const COMPACT_AFTER = 4 << 20; // bytes appended since the last snapshot
+const COMPACT_AFTER = 4 << 20; // characters appended since the last snapshot
 const EVENT_LIMIT = 16_384; // R-events-3
 
-function line(records: StoredRecord[]): string {
-  const text = JSON.stringify(records);
+function line(entries: Entry[]): string {
+  const text = JSON.stringify(entries);
   return `${crc32(text).toString(16).padStart(8, "0")} ${text}\n`;
 }
 
-function parse(text: string): StoredRecord[] | undefined {
+function parse(text: string): Entry[] | undefined {
   const body = text.slice(9);
   return crc32(body) === parseInt(text.slice(0, 8), 16) ? JSON.parse(body) : undefined;
 }
 
 /**
- * Store keeps events and values in memory and in one file. Each call of change is one line of the
- * file, so a power cut keeps it whole or not at all; it is durable once its promise resolves. An
- * event is read by the sender only when it is durable: so no number is ever used twice.
+ * Store keeps events and values in memory and in one file. The changes of one moment are one line
+ * of the file, so a power cut keeps all of them or none; they are durable once their promises
+ * resolve. An event is read by the sender only when it is durable: so no number is ever used twice.
+ * A disk that fails ends the process.
  */
 export class Store {
   log = "";
@@ -40,84 +41,50 @@ export class Store {
   /** The newest number that is on disk. */
   durable = 0;
   private events: StoredEvent[] = [];
-  private bytes = 0;
   private readonly values = new Map<string, unknown>();
-  private pending: { records: StoredRecord[]; done: () => void }[] = [];
-  private flushing: Promise<void> | undefined;
+  private pending: Entry[] = []; // what is not being written yet
+  private writing: Promise<void> = Promise.resolve();
   private file: FileHandle | undefined;
-  private lock: Server | undefined;
   private appended = 0;
-  private closed = false;
 
   private constructor(
-    private readonly dir: string,
-    private readonly capacity: { events: number; bytes: number },
-    private readonly failed: (error: unknown) => void,
+    private readonly dir: string, private readonly capacity: number, private readonly lock: Server | undefined,
   ) {}
 
-  /** Opens the store of a folder, which one process at a time may do. */
-  static async open(
-    dir: string, capacity: { events: number; bytes: number }, failed: (error: unknown) => void,
-  ): Promise<Store> {
-    const store = new Store(dir, capacity, failed);
+  /** Opens the store of a folder, which keeps as many events as capacity says. */
+  static async open(dir: string, capacity: number): Promise<Store> {
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    store.lock = await lockFolder(dir);
+    const store = new Store(dir, capacity, process.platform === "linux" ? await lock(dir) : undefined);
     await store.load();
     await store.snapshot(); // a torn end of the file goes, and the folder is known to be writable
     return store;
   }
 
   private async load(): Promise<void> {
-    let text = "";
-    try {
-      text = await readFile(join(this.dir, "journal"), "utf8");
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    }
-    let bad = 0, damaged = false;
-    for (const each of text.split("\n")) {
-      const records = parse(each);
-      if (!records) {
-        bad++;
-        continue;
-      }
-      damaged ||= bad > 0; // an end that is torn was never sent; a hole was
-      for (const record of records) this.apply(record);
-    }
-    if (this.log === "" || damaged) { // R-log-2: the log is new or lost
+    const text = await readFile(join(this.dir, "journal"), "utf8").catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+      return "";
+    });
+    const entries = text.split("\n").map(parse);
+    for (const entry of entries.flat()) this.apply(entry ?? {});
+    const end = entries.findLastIndex((entry) => entry !== undefined); // what follows is torn, and was never sent
+    if (this.log === "" || entries.slice(0, end).includes(undefined)) { // R-log-2: the log is new or lost
       this.log = randomBytes(9).toString("hex");
-      this.newest = this.bytes = 0;
+      this.newest = 0;
       this.events = [];
     }
-    this.durable = this.newest;
   }
 
-  private apply(record: StoredRecord): void {
-    switch (record[0]) {
-      case "log":
-        [, this.log, this.newest] = record;
-        break;
-      case "event": {
-        const event = { seq: record[1], text: record[2], bytes: Buffer.byteLength(record[2]) };
-        this.events.push(event);
-        this.newest = Math.max(this.newest, event.seq);
-        this.bytes += event.bytes;
-        while (this.events.length > this.capacity.events || this.bytes > this.capacity.bytes) {
-          this.bytes -= this.events.shift()!.bytes; // the oldest: R-log-3
-        }
-        break;
-      }
-      case "acked": {
-        const covered = this.events.findIndex((event) => event.seq > record[1]);
-        const gone = this.events.splice(0, covered < 0 ? this.events.length : covered);
-        for (const event of gone) this.bytes -= event.bytes;
-        this.newest = Math.max(this.newest, record[1]); // R-ack-5
-        break;
-      }
-      case "set":
-        if (record[2] === null) this.values.delete(record[1]);
-        else this.values.set(record[1], record[2]);
+  private apply({ log, acked = 0, values = {}, events = [] }: Entry): void {
+    this.log = log ?? this.log;
+    for (const [key, value] of Object.entries(values)) {
+      if (value === null) this.values.delete(key);
+      else this.values.set(key, value);
     }
+    this.events.push(...events);
+    this.newest = Math.max(this.newest, acked, events.at(-1)?.seq ?? 0); // R-ack-5
+    const gone = Math.max(acked, this.newest - this.capacity); // the oldest: R-log-3
+    this.events.splice(0, Math.max(0, gone + 1 - this.oldest));
   }
 
   /** The oldest number that is held: newest + 1 if none is. */
@@ -136,15 +103,9 @@ export class Store {
 
   /** Returns durable events from a number on, within a count and a size. */
   read(from: number, count: number, bytes: number): StoredEvent[] {
-    const first = this.events[0];
-    if (!first) return [];
-    const start = Math.max(0, from - first.seq), found: StoredEvent[] = [];
-    for (let at = start; at < this.events.length && found.length < count; at++) {
-      const event = this.events[at]!;
-      if (event.seq > this.durable || (bytes -= event.bytes + 1) < 0) break;
-      found.push(event);
-    }
-    return found;
+    const first = Math.max(0, from - this.oldest), found = this.events.slice(first, first + count);
+    const end = found.findIndex(({ seq, text }) => seq > this.durable || (bytes -= Buffer.byteLength(text) + 1) < 0);
+    return end < 0 ? found : found.slice(0, end);
   }
 
   /**
@@ -152,88 +113,60 @@ export class Store {
    * once; the promise resolves when it is durable. An event gets its number here.
    */
   change(values: Record<string, unknown>, events: object[] = []): Promise<void> {
-    let number = this.newest;
-    const records: StoredRecord[] = Object.entries(values).map(([key, value]) => ["set", key, value]);
-    for (const event of events) {
-      const text = JSON.stringify({ seq: ++number, ...event });
+    const numbered = events.map((event, at): StoredEvent => {
+      const seq = this.newest + 1 + at, text = JSON.stringify({ seq, ...event });
       if (Buffer.byteLength(text) > EVENT_LIMIT) throw new RangeError("an event has over 16 KiB");
-      records.push(["event", number, text]);
-    }
-    return this.append(records);
+      return { seq, text };
+    });
+    return this.append({ values, events: numbered });
   }
 
   /** Drops the events that the cloud has stored. */
-  acked(through: number): Promise<void> {
-    return through < this.oldest && through <= this.newest ? Promise.resolve()
-      : this.append([["acked", through]]);
+  async acked(through: number): Promise<void> {
+    if (through >= this.oldest || through > this.newest) await this.append({ acked: through });
   }
 
-  /** Resolves when all changes so far are durable. */
+  private append(entry: Entry): Promise<void> {
+    this.apply(entry);
+    this.pending.push(entry);
+    return this.synced();
+  }
+
+  /** Resolves when all changes so far are durable. Changes of one moment share a write. */
   synced(): Promise<void> {
-    return this.pending.length > 0 || this.flushing ? this.append([]) : Promise.resolve();
-  }
-
-  private append(records: StoredRecord[]): Promise<void> {
-    for (const record of records) this.apply(record);
-    const copy = structuredClone(records); // a value may change before it is written
-    return new Promise((done) => {
-      this.pending.push({ records: copy, done });
-      void this.flush();
+    this.writing = this.writing.then(() => this.write()).catch((error: unknown) => {
+      setImmediate(() => { throw error; }); // also where nobody waits for the change
+      return new Promise<void>(() => {}); // nothing is sent or answered any more
     });
+    return this.writing;
   }
 
-  private flush(): Promise<void> {
-    this.flushing ??= this.write().finally(() => {
-      this.flushing = undefined;
-      if (this.pending.length > 0 && !this.closed) void this.flush(); // came as the writer ended
-    });
-    return this.flushing;
-  }
-
-  /** Writes what is pending. A disk that fails is tried again: nothing is sent meanwhile. */
   private async write(): Promise<void> {
-    await Promise.resolve(); // changes of one moment share a write
-    while (this.pending.length > 0) {
-      const batch = this.pending.splice(0), newest = this.newest;
-      try {
-        if (!this.file || this.appended > COMPACT_AFTER) {
-          await this.snapshot();
-        } else {
-          const text = line(batch.flatMap((each) => each.records));
-          await this.file.appendFile(text);
-          await this.file.datasync();
-          this.appended += text.length;
-          this.durable = newest;
-        }
-        for (const each of batch) each.done();
-      } catch (error) {
-        this.pending.unshift(...batch);
-        this.failed(error);
-        await this.file?.close().catch(() => undefined);
-        this.file = undefined; // whatever is in it: a snapshot takes its place
-        await sleep(1000);
-      }
-    }
+    const text = line(this.pending), newest = this.newest;
+    if (this.pending.length === 0) return;
+    this.appended += text.length;
+    if (this.appended > COMPACT_AFTER) return this.snapshot();
+    this.pending = [];
+    await this.file?.appendFile(text);
+    await this.file?.datasync();
+    this.durable = newest;
   }
 
   /** Writes everything to a new file, which then takes the place of the old one. */
   private async snapshot(): Promise<void> {
-    const records: StoredRecord[] = [["log", this.log, this.newest]];
-    for (const event of this.events) records.push(["event", event.seq, event.text]);
-    for (const [key, value] of this.values) records.push(["set", key, value]);
-    const text = records.map((record) => line([record])).join("");
-    const newest = this.newest; // all that is pending is in the text
-    const path = join(this.dir, "journal"), file = await open(`${path}.new`, "w", 0o600);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-      await rename(`${path}.new`, path);
-      const folder = await open(this.dir);
-      await folder.sync().finally(() => folder.close());
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
+    const newest = this.newest, path = join(this.dir, "journal");
+    const text = [
+      { log: this.log, acked: this.oldest - 1 },
+      ...this.events.map((event) => ({ events: [event] })),
+      ...[...this.values].map(([key, value]) => ({ values: { [key]: value } })),
+    ].map((entry) => line([entry])).join("");
+    this.pending = []; // it is in the text
+    const file = await open(`${path}.new`, "w", 0o600), folder = await open(this.dir);
+    await file.writeFile(text);
+    await file.sync();
+    await rename(`${path}.new`, path);
+    await folder.sync();
+    await folder.close();
     await this.file?.close();
     [this.file, this.appended, this.durable] = [file, 0, newest];
   }
@@ -241,30 +174,15 @@ export class Store {
   /** Writes what is pending, and lets another process open the folder. */
   async close(): Promise<void> {
     await this.synced();
-    this.closed = true;
     await this.file?.close();
     this.lock?.close();
   }
 }
 
-/** Takes the folder for this process: a socket, which ends with the process however it ends. */
-async function lockFolder(dir: string): Promise<Server> {
-  const hash = createHash("sha256").update(resolve(dir)).digest("hex").slice(0, 16);
-  const inside = join(dir, "lock"), short = Buffer.byteLength(inside) < 100;
-  const path = process.platform === "win32" ? `\\\\.\\pipe\\hubcloud-${hash}`
-    : short ? inside : join(tmpdir(), `hubcloud-${hash}`);
-  const listen = (): Promise<Server> => new Promise((done, failed) => {
-    const server = createServer((socket) => socket.destroy());
-    server.once("error", failed).listen(path, () => done(server.unref()));
-  });
-  return listen().catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EADDRINUSE") throw error;
-    const inUse = await new Promise<boolean>((done) => {
-      const socket = connect(path, () => { socket.destroy(); done(true); });
-      socket.once("error", () => done(false));
-    });
-    if (inUse) throw new Error(`${dir}: another process uses this folder`);
-    unlinkSync(path);
-    return listen();
-  });
+/** Takes a folder for this process, by a name that the system frees when the process ends. */
+async function lock(dir: string): Promise<Server> {
+  const name = createHash("sha256").update(await realpath(dir)).digest("hex");
+  const server = createServer().unref().listen(`\0hubcloud-${name}`);
+  await once(server, "listening").catch(() => { throw new Error(`${dir}: another process uses this folder`); });
+  return server;
 }
