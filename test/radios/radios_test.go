@@ -20,7 +20,9 @@ func TestPackages(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(packed, "hubcloud-npm-licences.txt")); err != nil || len(text) < 10_000 {
 		t.Errorf("licences of the modules: %d bytes, %v", len(text), err)
 	}
-	for _, tests := range []string{"kit/node/test", "gateway/devices/test", "gateway/zigbee2mqtt/test", "gateway/zwave/test"} {
+	for _, tests := range []string{
+		"kit/node/test", "gateway/devices/test", "gateway/zigbee2mqtt/test", "gateway/zwave/test",
+	} {
 		t.Run(tests, func(t *testing.T) {
 			t.Parallel()
 			nodejs.Run(t, nodejs.Command(t, sources, "node", "--test", "--test-reporter=tap", tests))

@@ -65,6 +65,11 @@ export async function standIn(broker, count = 50) {
       if (device.kind === "lock") message.lock_state = message.state === "LOCK" ? "locked" : "unlocked";
       void report(device, message);
     } else if (name.startsWith("bridge/request/")) {
+      const removed = devices.findIndex((each) => name.endsWith("device/remove") && each.ieee_address === message.id);
+      if (removed >= 0) {
+        devices.splice(removed, 1);
+        void list();
+      }
       void publish(name.replace("request", "response"), { status: "ok", data: {}, transaction: message.transaction });
     }
   });
