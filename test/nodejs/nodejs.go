@@ -23,7 +23,7 @@ const (
 	// installTimeout bounds an installation, registry and all.
 	installTimeout = 3 * time.Minute
 	// runTimeout bounds a program.
-	runTimeout = 3 * time.Minute
+	runTimeout = 8 * time.Minute
 )
 
 // Install installs the packages of a folder's package-lock.json into test/artifacts, once per

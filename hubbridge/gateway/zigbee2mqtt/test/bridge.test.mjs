@@ -9,11 +9,11 @@ import { Bridge } from "../dist/zigbee2mqtt/src/bridge.js";
 import { mappings, sceneOf } from "../dist/zigbee2mqtt/src/exposes.js";
 import { KINDS, standIn } from "./standin.mjs";
 
-const MINUTE = 60_000;
+const LONG = 300_000;
 
-/** Waits until a condition holds, for a minute at most. */
+/** Waits until a condition holds, for some minutes at most. */
 async function until(condition, what) {
-  for (const end = Date.now() + MINUTE; !condition();) {
+  for (const end = Date.now() + LONG; !condition();) {
     assert.ok(Date.now() < end, what);
     await new Promise((done) => setTimeout(done, 20));
   }

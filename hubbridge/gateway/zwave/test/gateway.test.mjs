@@ -7,9 +7,9 @@ import { sceneOf } from "../dist/zwave/src/channels.js";
 import { Gateway } from "../dist/zwave/src/gateway.js";
 import { MockNetwork } from "../dist/zwave/src/mock.js";
 
-/** Waits until a condition holds, for two minutes at most. */
+/** Waits until a condition holds, for some minutes at most. */
 async function until(condition, what) {
-  for (const end = Date.now() + 120_000; !condition();) {
+  for (const end = Date.now() + 300_000; !condition();) {
     assert.ok(Date.now() < end, what);
     await new Promise((done) => setTimeout(done, 50));
   }

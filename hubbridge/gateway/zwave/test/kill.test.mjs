@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+/** Starts a gateway in a process, and returns how to ask and how to kill it. */
+async function start(t, dir) {
+  const child = fork(new URL("helpers/child.mjs", import.meta.url), [dir], { stdio: "inherit" });
+  const heard = { answers: [] }, exit = new Promise((done) => child.once("exit", done));
+  let number = 0;
+  child.on("message", ({ id, result, ...more }) => {
+    if (id === undefined) Object.assign(heard, more);
+    else heard.answers[id] = result;
+  });
+  const kill = () => { child.kill("SIGKILL"); return exit; };
+  t.after(kill);
+  /** Waits until a condition holds; each message of the gateway is a reason to look. */
+  const until = async (condition) => {
+    while (!await condition()) {
+      await Promise.race([once(child, "message"), exit.then(() => assert.fail("the gateway has ended"))]);
+    }
+  };
+  const send = (call, params) => { child.send({ id: ++number, call, params }); return number; };
+  const ask = async (call, params) => {
+    const id = send(call, params);
+    await until(() => id in heard.answers);
+    return heard.answers[id];
+  };
+  await until(() => heard.ready);
+  return { heard, kill, until, send, ask };
+}
+
+const find = (devices, key) => devices.find((device) => device.channels.some((channel) => channel.key === key));
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+const command = (device, id, value) => ["channels.command", { command_id: id, device_id: device.id, key: "heating_setpoint", endpoint: 0, value }];
+
+test("a gateway that is killed loses and doubles nothing", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "zwave-"));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  let thermostat, acknowledged = 0;
+
+  const first = await start(t, dir);
+  for (;;) {
+    thermostat = find(await first.ask("devices"), "heating_setpoint");
+    if (thermostat && find(await first.ask("devices"), "smoke")) break;
+    await sleep(100);
+  }
+  const answer = await first.ask("ask", command(thermostat, "c1", 21));
+  assert.equal(answer.result.channel.status, "pending");
+
+  await t.test("in the middle of a full queue", async () => {
+    for (let n = 0; n < 300; n++) first.send("smoke", n % 2 === 0);
+    await first.until(() => first.heard.answers.filter((each) => typeof each === "number").length > 100);
+    await first.kill();
+    acknowledged = Math.max(...first.heard.answers.filter((each) => typeof each === "number"));
+  });
+
+  const second = await start(t, dir);
+  await t.test("in the middle of commands", async () => {
+    const numbers = (await second.ask("events")).map(({ seq }) => seq);
+    assert.ok(numbers.at(-1) >= acknowledged, `${numbers.at(-1)} is the newest, ${acknowledged} was acknowledged`);
+    assert.deepEqual(numbers, Array.from({ length: 60 }, (_, n) => numbers[0] + n), "the newest 60, without a gap");
+    assert.deepEqual(await second.ask("ask", command(thermostat, "c1", 21)), answer, "the command is remembered");
+    while ("error" in await second.ask("ask", command(thermostat, "c2", 18))) await sleep(100); // not interviewed yet
+    const answers = await Promise.all(["c2", "c3", "c4"].map((id, n) => second.ask("ask", command(thermostat, id, 18 + n))));
+    assert.deepEqual(answers.map(({ result }) => result.channel.status), ["pending", "pending", "pending"]);
+    await second.kill();
+  });
+
+  const third = await start(t, dir);
+  await t.test("in the middle of pairing", async () => {
+    for (const [n, id] of ["c2", "c3", "c4"].entries()) {
+      assert.equal((await third.ask("ask", command(thermostat, id, 18 + n))).result.channel.desired, 18 + n);
+    }
+    const desired = (await third.ask("events")).filter(({ type }) => type === "channel.desired").map(({ data }) => data.value);
+    assert.deepEqual(desired.slice(-3), [18, 19, 20], "each ran once");
+    const { status } = find(await third.ask("devices"), "heating_setpoint").channels.find(({ key }) => key === "heating_setpoint");
+    assert.notEqual(status, "pending", "nothing waits for what the kill has interrupted");
+    assert.equal((await third.ask("ask", ["pairing.open", { setup_code: third.heard.pin }])).result.status, "open");
+    await third.until(() => third.heard.joining);
+    await third.kill();
+  });
+
+  const fourth = await start(t, dir);
+  assert.equal((await fourth.ask("ask", ["pairing.open", { setup_code: fourth.heard.pin }])).result.status, "open");
+  while (!find(await fourth.ask("devices"), "lock")) await sleep(100);
+  const joined = (await fourth.ask("events")).filter(({ type }) => type === "device.added");
+  assert.deepEqual(joined.filter(({ data }) => data.secure).length, 1, "the lock has joined once");
+  assert.equal((await fourth.ask("devices")).length, 5);
+});
