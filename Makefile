@@ -7,11 +7,13 @@ FUZZTIME  ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 # The two modules that go.work joins: the service, and the black-box tests with their dependencies.
 PACKAGES  := ./... ./test/...
-# The black-box tests that `make test` runs whole. It also runs a kill and a smoke test in a browser.
+# The black-box tests that `make test` runs whole.
 FIRST     := ./test/contract ./test/architecture ./test/openapi ./test/protocol
 # All others, those that take longest first, so that none of them is left to run alone.
 REST      := ./test/faults ./test/browser ./test/operators \
 	$$($(GO) list ./test/... | grep -v -E '/test/(contract|architecture|openapi|protocol|faults|browser|operators)$$')
+# A kill and a smoke test in a browser, which `make test` runs too.
+SMOKE     := '^(TestKill|TestLock)$$'
 # The binary that all black-box tests of a run share.
 TESTED    := $(CURDIR)/bin/test/hubcloud
 # QUICK builds what is tested in less CPU time: the compiler and the linker collect garbage less often,
@@ -55,12 +57,12 @@ TEST = HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid
 .PHONY: test
 test: tested ## Test all packages, the API contract at the built binary with hubs over real MQTT and TLS, a kill, a browser
 	$(call TEST,$(FIRST) ./hubbridge/... ./streams/... ./...,-p $(ATONCE) -parallel 4)
-	$(call TEST,./test/faults ./test/browser,-run '^(TestKill|TestLock)$$')
+	$(call TEST,./test/faults ./test/browser,-run $(SMOKE))
 
 .PHONY: test-rest
 test-rest: tested ## Run the tests that `make test` leaves out: faults, cluster, browser, operators, upgrade, generators, guides
 	@hubbridge/kit/hub/python/install.sh
-	$(call TEST,$(REST),-p 3)
+	$(call TEST,$(REST),-p 3 -skip $(SMOKE))
 
 .PHONY: test-all
 test-all: test test-rest ## Run every test
