@@ -29,6 +29,7 @@ type api struct {
 	keyRates     *shares.Rate[string]
 	addressRates *shares.Rate[netip.Prefix]
 	probeRates   *shares.Rate[netip.Prefix]
+	writeRates   *shares.Rate[string]
 	streams      *shares.Pool
 	memory       *shares.Pool
 	unread       *shares.Pool
@@ -58,6 +59,9 @@ func New(cfg Config) (API, error) {
 		addressRates: shares.NewRate[netip.Prefix](cfg.Shares, rate("requests_of_addresses"), cfg.Now()),
 		probeRates: shares.NewRate[netip.Prefix](cfg.Shares, shares.RateConfig{
 			Name: "probes_of_addresses", PerSecond: probesPerSecond, Burst: probeBurst,
+		}, cfg.Now()),
+		writeRates: shares.NewRate[string](cfg.Shares, shares.RateConfig{
+			Name: "stream_writes", PerSecond: float64(cfg.StreamWrites), Burst: cfg.StreamWrites,
 		}, cfg.Now()),
 		wrongMethod: map[string]*route{},
 		streams: shares.NewPool(cfg.Shares, shares.PoolConfig{

@@ -16,13 +16,14 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// Defaults of Config. All but DefaultStreamsPerKey are from the contract's table of limits.
+// Defaults of Config. All but DefaultStreamsPerKey and DefaultStreamWrites are from the contract's table of limits.
 const (
 	DefaultRate            = 50.0
 	DefaultBurst           = 100
 	DefaultStreamLifetime  = 15 * time.Minute
 	DefaultStreamKeepalive = 30 * time.Second
 	DefaultStreamsPerKey   = 5000
+	DefaultStreamWrites    = 60_000
 	DefaultRetention       = 24 * time.Hour
 
 	DefaultResponseBytes       = 32 << 20
@@ -84,6 +85,10 @@ type Config struct {
 	// replica; more are rejected with 429. At most half of Connections. Defaults to
 	// DefaultStreamsPerKey.
 	StreamsPerKey int
+	// StreamWrites is how many writes a second the event streams of an organization have on this
+	// replica together; a write of more than 4 KiB counts as several. Beyond it they wait for each
+	// other, and a write has several events. Defaults to DefaultStreamWrites.
+	StreamWrites int
 
 	// ResponseBytes is how much memory responses on their way to clients may take on this replica.
 	// No organization gets more than half of what the others leave. Once half of a limit is used,
@@ -139,6 +144,7 @@ func (c Config) WithDefaults() Config {
 	c.Connections = cmp.Or(c.Connections, DefaultConnections)
 	c.ConnectionsPerAddress = cmp.Or(c.ConnectionsPerAddress, max(1, c.Connections/2))
 	c.StreamsPerKey = min(cmp.Or(c.StreamsPerKey, DefaultStreamsPerKey), max(1, c.Connections/2))
+	c.StreamWrites = cmp.Or(c.StreamWrites, DefaultStreamWrites)
 	c.ResponseBytes = cmp.Or(c.ResponseBytes, DefaultResponseBytes)
 	c.ResponseBytesPerKey = cmp.Or(
 		c.ResponseBytesPerKey, min(DefaultResponseBytesPerKey, c.ResponseBytes),
@@ -170,6 +176,7 @@ func (c Config) Validate() error {
 		{"StreamLifetime", c.StreamLifetime > 0},
 		{"StreamKeepalive", c.StreamKeepalive > 0},
 		{"StreamsPerKey", c.StreamsPerKey > 0},
+		{"StreamWrites", c.StreamWrites > 0},
 		{"ResponseBytes", c.ResponseBytes > 0},
 		{"ResponseBytesPerKey", c.ResponseBytesPerKey > 0},
 		{"Connections", c.Connections > 0},

@@ -9,8 +9,12 @@ import (
 	"hubcloud/httpapi/sse"
 )
 
-// streamBatch is the most events that go out in one write. The EventReader bounds their bytes.
-const streamBatch = 100
+const (
+	// streamBatch is the most events that go out in one write. The EventReader bounds their bytes.
+	streamBatch = 100
+	// streamWrite is how many bytes count as one of Config.StreamWrites.
+	streamWrite = 4 << 10
+)
 
 // streamEvents streams a hub's events.
 func (a *api) streamEvents(req *request, hub domain.HubID) error {
@@ -181,7 +185,22 @@ func (s *stream) sendEvents() (ended string, cause error) {
 		return endedByClient, nil
 	}
 	s.seen.by(s.req.ctx, s.reader)
+	s.pace(len(frames))
 	return "", nil
+}
+
+// pace waits after a write until the organization's streams may write again.
+func (s *stream) pace(bytes int) {
+	rates := s.req.api.writeRates
+	wait := rates.Spend(s.req.key.OrgID, 1+bytes/streamWrite, s.req.api.Now())
+	if wait <= 0 {
+		return
+	}
+	select {
+	case <-time.After(wait): // what arrives meanwhile is one write
+	case <-s.req.ctx.Done():
+	case <-s.req.api.Draining:
+	}
 }
 
 // readerEnded returns why a stream ends whose reader failed with err. Only endedByFault has a

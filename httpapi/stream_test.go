@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/sse"
+	"hubcloud/streams/shares"
 	"hubcloud/streams/streamstest"
 )
 
@@ -432,4 +434,31 @@ func TestStreamOverHTTP2(t *testing.T) {
 		}
 		o.end()
 	})
+}
+
+// One organization's thousands of streams of a busy hub took most of the CPU. Now they wait for each
+// other beyond a number of writes, get what happens meanwhile as one, and lose nothing.
+func TestStreamsWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	registry := new(shares.Registry)
+	s := start(t, func(c *Config) {
+		c.StreamWrites, c.Shares, c.Now = 50, registry, func() time.Time { return day }
+	})
+	o := s.streamAt(streamPath)
+	for n := 1; n <= 56; n++ { // the wait after the last one begins after it was read
+		s.emit(1, 0)
+		if got := o.block(); !strings.HasPrefix(got, fmt.Sprintf("id: c%d\n", n)) {
+			t.Fatalf("block %d: got %q", n, got)
+		}
+	}
+	for _, use := range registry.Report() {
+		if use.Resource != "stream_writes" {
+			continue
+		}
+		if len(use.By) != 1 || use.By[0].Spender != orgOne || use.By[0].HeldBack < 5 {
+			t.Errorf("got %+v, want the organization of the busy stream to have waited", use)
+		}
+		return
+	}
+	t.Error("stream_writes is not reported")
 }

@@ -115,6 +115,24 @@ func (l *Rate[K]) TakeN(id K, n int, at time.Time) Allowance {
 	return a
 }
 
+// Spend takes n tokens also if there are not as many, and returns how long the spender must wait
+// before it goes on: until they are regained. So spenders of one bucket wait for each other in the
+// order in which they came.
+func (l *Rate[K]) Spend(id K, n int, at time.Time) (wait time.Duration) {
+	if l.burst == 0 {
+		return 0
+	}
+	l.Charge(id, n, at)
+	l.mu.Lock()
+	wait = l.fullAt(id, l.latest) - l.latest - l.fill
+	l.mu.Unlock()
+	if wait <= 0 {
+		return 0
+	}
+	l.account.heldBack(Spender{ID: fmt.Sprint(id)})
+	return wait
+}
+
 // advance returns a time as a duration since epoch, and starts the next period when the current one
 // is over. It never goes back before latest: a request that waited before it was counted has an
 // earlier time than its predecessors, at which the tokens that they took would not have been

@@ -82,3 +82,23 @@ func TestTakeOutOfOrder(t *testing.T) {
 		)
 	}
 }
+
+// Spenders of one bucket go on in the order in which they came, each once its tokens are regained.
+func TestSpend(t *testing.T) {
+	t.Parallel()
+	l := NewRate[string](nil, RateConfig{PerSecond: 10, Burst: 10}, day)
+	for i, c := range []struct {
+		n    int
+		want time.Duration
+	}{{9, 0}, {1, 0}, {1, 100}, {3, 400}, {1, 500}, {100, 1000}, {1, 1000}} {
+		if got := l.Spend("a", c.n, day); got != c.want*time.Millisecond {
+			t.Errorf("%d: after %d more got a wait of %v, want %d ms", i, c.n, got, c.want)
+		}
+	}
+	if got := l.Spend("b", 1, day); got != 0 {
+		t.Errorf("another spender: got a wait of %v, want none", got)
+	}
+	if got := l.Spend("a", 1, day.Add(2*time.Second)); got != 0 {
+		t.Errorf("after the tokens are regained: got a wait of %v, want none", got)
+	}
+}
