@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -18,7 +20,7 @@ const requestTimeout = 15 * time.Second
 
 // Process is a process that serves virtual hubs.
 type Process struct {
-	entry entry
+	socket string // its path
 	// Hubs describes its hubs at the time of Find.
 	Hubs []Info
 }
@@ -28,16 +30,20 @@ type ActionError struct{ Message string }
 
 func (e *ActionError) Error() string { return e.Message }
 
-// Find returns the processes that name themselves in folder and answer, with their hubs. It removes
-// the files of processes that were killed.
-func Find(ctx context.Context, folder string) ([]Process, error) {
-	entries, err := read(folder)
+// Find returns the processes of the user that serve hubs and answer, with their hubs. It removes the
+// sockets of processes that were killed.
+func Find(ctx context.Context) ([]Process, error) {
+	in, err := folder()
+	if err != nil {
+		return nil, err
+	}
+	paths, err := filepath.Glob(filepath.Join(in, "*"+socketEnding))
 	if err != nil {
 		return nil, err
 	}
 	var processes []Process
-	for path, e := range entries {
-		p := Process{entry: e}
+	for _, path := range paths {
+		p := Process{socket: path}
 		err := p.request(ctx, http.MethodGet, "/hubs", nil, &p.Hubs)
 		if errors.Is(err, syscall.ECONNREFUSED) { // the process was killed
 			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -45,7 +51,7 @@ func Find(ctx context.Context, folder string) ([]Process, error) {
 			}
 			continue
 		}
-		if err == nil { // otherwise another program has the port of a killed process
+		if err == nil {
 			processes = append(processes, p)
 		}
 	}
@@ -67,15 +73,16 @@ func (p Process) Do(ctx context.Context, hubID string, a Action) (message string
 func (p Process) request(ctx context.Context, method, path string, body []byte, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(
-		ctx, method, "http://"+p.entry.Address+path, bytes.NewReader(body),
-	)
+	r, err := http.NewRequestWithContext(ctx, method, "http://hubs"+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Authorization", "Bearer "+p.entry.Token)
-	// Not the default client: a proxy of the environment must not see requests to this machine.
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", p.socket)
+		},
+	}}
 	response, err := client.Do(r)
 	if err != nil {
 		return err
@@ -86,7 +93,7 @@ func (p Process) request(ctx context.Context, method, path string, body []byte, 
 	}
 	var failed result
 	if json.NewDecoder(response.Body).Decode(&failed) != nil || failed.Error == "" {
-		return fmt.Errorf("the process %d answered %s", p.entry.PID, response.Status)
+		return fmt.Errorf("the process of %s answered %s", p.socket, response.Status)
 	}
 	return &ActionError{failed.Error}
 }

@@ -3,7 +3,6 @@ package virtualhub
 import (
 	"context"
 	"crypto/rand"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,16 +16,6 @@ import (
 // maxActionBytes bounds an action.
 const maxActionBytes = 256 << 10
 
-// ServeConfig names the hubs that Serve offers. Hubs is required.
-type ServeConfig struct {
-	// Hubs are the hubs of the process.
-	Hubs []Served
-	// Folder is where the process names itself. Defaults to UserFolder.
-	Folder string
-	// DataDir is the data directory of the process, by which a caller can select it; "" for none.
-	DataDir string
-}
-
 // Served is a virtual hub with its name, which may be empty.
 type Served struct {
 	*Hub
@@ -37,7 +26,7 @@ type Served struct {
 type Info struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// DataDir is the data directory of its process; "" if the process has none.
+	// DataDir is the absolute path of its process's data directory; "" if the process has none.
 	DataDir string `json:"data_dir"`
 	PID     int    `json:"pid"`
 	// Connected is true while the cloud acknowledges the hub's events.
@@ -59,39 +48,37 @@ type DeviceInfo struct {
 	Channels  []string `json:"channels"` // the key, or KEY/ENDPOINT
 }
 
+// folder returns the folder of the sockets on which the user's processes serve their hubs.
+func folder() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cache, "hubcloud", "virtualhubs"), nil
+}
+
+// socketEnding ends the names of the sockets.
+const socketEnding = ".sock"
+
 // Serve lets other processes of the same user make the hubs misbehave until ctx ends, and then
-// returns nil. It listens on a port of the loopback interface and writes a file with the address, a
-// secret and the process id into a folder of the user's. The file is readable by its owner only and
-// is removed when Serve returns.
-func Serve(ctx context.Context, cfg ServeConfig) error {
-	folder := cfg.Folder
-	if folder == "" {
+// returns nil. It listens on a socket in a folder that only the user may enter. dataDir is the data
+// directory of the process, by which a caller can select it; "" for none.
+func Serve(ctx context.Context, hubs []Served, dataDir string) error {
+	s := &server{hubs: hubs}
+	if dataDir != "" {
 		var err error
-		if folder, err = UserFolder(); err != nil {
+		if s.dataDir, err = filepath.Abs(dataDir); err != nil {
 			return err
 		}
 	}
-	e := entry{Token: rand.Text(), PID: os.Getpid()}
-	if cfg.DataDir != "" {
-		var err error
-		if e.Folder, err = filepath.Abs(cfg.DataDir); err != nil {
-			return err
-		}
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, path, err := listen()
 	if err != nil {
 		return err
 	}
-	e.Address = listener.Addr().String()
-	path, err := e.write(folder)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	s := &server{hubs: cfg.Hubs, entry: e}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /hubs", s.list)
 	mux.HandleFunc("POST /hubs/{hub}", s.do)
-	httpServer := &http.Server{Handler: s.authenticated(mux), ReadHeaderTimeout: 10 * time.Second}
+	httpServer := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = httpServer.Close() })
 	defer stop()
 	err = httpServer.Serve(listener)
@@ -101,21 +88,32 @@ func Serve(ctx context.Context, cfg ServeConfig) error {
 	return errors.Join(err, os.Remove(path))
 }
 
-type server struct {
-	hubs  []Served
-	entry entry
+// listen listens on a new socket and returns its path. The socket gets its name once connections are
+// accepted: Find removes sockets that accept none.
+func listen() (listener *net.UnixListener, path string, err error) {
+	in, err := folder()
+	if err != nil {
+		return nil, "", err
+	}
+	if err := os.MkdirAll(in, 0o700); err != nil {
+		return nil, "", err
+	}
+	name := filepath.Join(in, rand.Text()[:8]) // short: the path of a socket has about 100 bytes
+	listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+	if err != nil {
+		return nil, "", err
+	}
+	listener.SetUnlinkOnClose(false)
+	path = name + socketEnding
+	if err := errors.Join(os.Chmod(name, 0o600), os.Rename(name, path)); err != nil {
+		return nil, "", errors.Join(err, listener.Close(), os.Remove(name))
+	}
+	return listener, path, nil
 }
 
-// authenticated answers requests without the secret with 401.
-func (s *server) authenticated(next http.Handler) http.Handler {
-	want := []byte("Bearer " + s.entry.Token)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+type server struct {
+	hubs    []Served
+	dataDir string
 }
 
 func (s *server) list(w http.ResponseWriter, _ *http.Request) {
@@ -123,7 +121,7 @@ func (s *server) list(w http.ResponseWriter, _ *http.Request) {
 	for _, h := range s.hubs {
 		status := h.Status()
 		info := Info{
-			ID: h.ID(), Name: h.Name, DataDir: s.entry.Folder, PID: s.entry.PID,
+			ID: h.ID(), Name: h.Name, DataDir: s.dataDir, PID: os.Getpid(),
 			Connected: status.Connected, Newest: status.Newest, Acked: status.Acked,
 			Faults: h.Faults(), Devices: []DeviceInfo{},
 		}

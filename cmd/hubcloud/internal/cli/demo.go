@@ -110,7 +110,7 @@ func (d demo) run(ctx context.Context, ready func(state demoState, link string))
 		group.Go(func() error { return d.runHub(ctx, h.Hub) })
 	}
 	group.Go(func() error {
-		err := virtualhub.Serve(ctx, virtualhub.ServeConfig{Hubs: running, DataDir: string(d.dir)})
+		err := virtualhub.Serve(ctx, running, string(d.dir))
 		if err != nil { // the demo works without `hubcloud sim`
 			d.logger.Warn("virtual hubs not controllable", "error", err)
 		}

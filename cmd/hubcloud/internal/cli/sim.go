@@ -73,11 +73,7 @@ type simFlags struct {
 
 // find returns the running processes and their hubs. It returns an error if none runs a hub.
 func (f simFlags) find(ctx context.Context) ([]virtualhub.Process, error) {
-	folder, err := virtualhub.UserFolder()
-	if err != nil {
-		return nil, err
-	}
-	processes, err := virtualhub.Find(ctx, folder)
+	processes, err := virtualhub.Find(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 	})
 	group.Go(func() error {
 		hubs := []virtualhub.Served{{Hub: hub}}
-		if err := virtualhub.Serve(controlCtx, virtualhub.ServeConfig{Hubs: hubs, DataDir: c.Dir}); err != nil {
+		if err := virtualhub.Serve(controlCtx, hubs, c.Dir); err != nil {
 			cfg.Logger.Warn("virtual hub not controllable", "hub_id", hub.ID(), "error", err)
 		}
 		return nil
