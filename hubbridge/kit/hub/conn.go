@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"sync"
@@ -59,8 +58,7 @@ type conn struct {
 	prefix string                   // of topics: hub/<id>/
 	early  []*packets.PublishPacket // arrived before the SUBACK, which MQTT allows
 
-	mu     sync.Mutex // serializes writes
-	buffer []byte     // reused by publish
+	mu sync.Mutex // serializes writes
 }
 
 // connect connects to the broker with dial, TLS and MQTT, and subscribes to acks and requests. Its
@@ -163,51 +161,27 @@ func (c *conn) read() (suffix string, payload []byte, err error) {
 	return suffix, publish.Payload, nil
 }
 
-// publish sends a PUBLISH packet in one write.
+// publish sends a PUBLISH packet.
 func (c *conn) publish(suffix string, payload []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	topic := len(c.prefix) + len(suffix)
-	length := 2 + topic + len(payload)
-	b := append(c.buffer[:0], packets.Publish<<4)
-	for rest := length; ; { // MQTT 3.1.1 section 2.2.3: seven bits per byte
-		digit := byte(rest & 0x7f)
-		if rest >>= 7; rest == 0 {
-			b = append(b, digit)
-			break
-		}
-		b = append(b, digit|0x80)
-	}
-	b = append(b, byte(topic>>8), byte(topic))
-	b = append(append(append(b, c.prefix...), suffix...), payload...)
-	if cap(b) <= 4<<10 { // an idle hub keeps no large buffer
-		c.buffer = b
-	}
-	return c.write(b)
+	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+	p.TopicName, p.Payload = c.prefix+suffix, payload
+	return c.write(p)
 }
 
-func (c *conn) ping() error {
+func (c *conn) ping() error { return c.write(packets.NewControlPacket(packets.Pingreq)) }
+
+func (c *conn) write(p packets.ControlPacket) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.write([]byte{packets.Pingreq << 4, 0})
-}
-
-func (c *conn) write(b []byte) error {
 	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	n, err := c.conn.Write(b)
-	if err == nil && n < len(b) {
-		err = io.ErrShortWrite
-	}
-	return err
+	return p.Write(c.conn)
 }
 
 // goodbye closes the connection after a DISCONNECT packet.
 func (c *conn) goodbye() {
-	c.mu.Lock()
-	_ = c.write([]byte{packets.Disconnect << 4, 0})
-	c.mu.Unlock()
+	_ = c.write(packets.NewControlPacket(packets.Disconnect))
 	c.close()
 }
 

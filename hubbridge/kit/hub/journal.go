@@ -43,8 +43,8 @@ type journal struct {
 
 	mu      sync.Mutex
 	logID   string
-	newest  uint64 // the highest number used
-	events  ring   // the numbers up to newest
+	newest  uint64            // the highest number used
+	events  []json.RawMessage // the numbers up to newest
 	entries map[string]json.RawMessage
 	disk    *disk // nil for a journal in memory
 	closed  bool
@@ -87,7 +87,7 @@ func (j *journal) bounds() (oldest, newest uint64) {
 	return j.oldest(), j.newest
 }
 
-func (j *journal) oldest() uint64 { return j.newest + 1 - uint64(j.events.len()) }
+func (j *journal) oldest() uint64 { return j.newest + 1 - uint64(len(j.events)) }
 
 // commit stores a change as a whole: events, which are JSON objects without a number and get the
 // next numbers, entries to set, and entries to remove. It returns the number of the last
@@ -145,7 +145,7 @@ func (j *journal) reset(logID string, entries map[string]json.RawMessage) error 
 			return err
 		}
 	}
-	j.logID, j.newest, j.events, j.entries = logID, 0, ring{}, maps.Clone(entries)
+	j.logID, j.newest, j.events, j.entries = logID, 0, nil, maps.Clone(entries)
 	if j.entries == nil {
 		j.entries = map[string]json.RawMessage{}
 	}
@@ -161,7 +161,7 @@ func (j *journal) eventsFrom(from uint64, limit, maxBytes int) []json.RawMessage
 	if from < j.oldest() || from > j.newest {
 		return nil
 	}
-	events := j.events.from(int(from - j.oldest()))
+	events := j.events[from-j.oldest():]
 	n, size := 0, 0
 	for n < len(events) && n < limit {
 		if size += len(events[n]) + 1; n > 0 && size > maxBytes {
@@ -240,9 +240,9 @@ func (j *journal) apply(r record) {
 		if r.First != j.newest+1 { // an ack used the numbers before: see ack
 			j.drop(r.First - 1)
 		}
-		j.events.push(r.Events)
+		j.events = append(j.events, r.Events...)
 		j.newest += uint64(len(r.Events))
-		j.events.drop(j.events.len() - j.capacity)
+		j.drop(j.newest - min(j.newest, uint64(j.capacity)))
 	}
 	maps.Copy(j.entries, r.Set)
 	for _, name := range r.Delete {
@@ -254,11 +254,13 @@ func (j *journal) apply(r record) {
 // drop drops the events up to through.
 func (j *journal) drop(through uint64) {
 	if through >= j.newest {
-		j.newest, j.events = through, ring{}
+		j.newest, j.events = through, nil
 		return
 	}
 	if oldest := j.oldest(); through >= oldest {
-		j.events.drop(int(through - oldest + 1))
+		n := through - oldest + 1
+		clear(j.events[:n])
+		j.events = j.events[n:] // the next append that needs more memory copies only the rest
 	}
 }
 
@@ -266,7 +268,7 @@ func (j *journal) drop(through uint64) {
 func (j *journal) snapshot() []record {
 	const perRecord = 500
 	records := []record{{Log: j.logID, Set: j.entries, Through: j.oldest() - 1}}
-	events, first := j.events.from(0), j.oldest()
+	events, first := j.events, j.oldest()
 	for len(events) > 0 {
 		n := min(perRecord, len(events))
 		records = append(records, record{First: first, Events: events[:n]})
