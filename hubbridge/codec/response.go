@@ -3,8 +3,6 @@ package codec
 import (
 	"errors"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"hubcloud/hubbridge/protocol"
 )
 
@@ -20,36 +18,35 @@ type Response struct {
 
 // ParseResponse decodes a response. Its errors are fit for API callers and call the response "it".
 func ParseResponse(payload []byte) (Response, error) {
-	var id, result, responseError jsontext.Value
-	err := parseObject(WithoutBOM(payload), "it",
-		optional("id", rawInto(&id)),
-		optional("result", rawInto(&result)),
-		optional("error", rawInto(&responseError)),
-	)
+	f := readFields(WithoutBOM(payload), "it")
+	id, result, responseError := f.nullable("id"), f.nullable("result"), f.nullable("error")
 	switch {
-	case err != nil:
-		return Response{}, err
-	case id.Kind() != '"':
+	case f.err != nil:
+		return Response{}, f.err
+	case !isString(id):
 		return Response{}, errors.New("it has no id")
 	case (result == nil) == (responseError == nil):
 		return Response{}, errors.New("it must have exactly one of result and error")
-	case result != nil && result.Kind() != '{':
+	case result != nil && result[0] != '{':
 		return Response{}, errors.New("its result is not an object")
 	}
 	r := Response{ID: string(unescape(id)), Result: result}
-	if result == nil {
-		r.Error, err = parseError(responseError)
+	if result != nil {
+		return r, nil
 	}
+	var err error
+	r.Error, err = parseError(responseError)
 	return r, err
 }
 
 // parseError decodes an error, which must have a type. A message that is not a string is ignored.
-func parseError(text []byte) (e protocol.Error, err error) {
-	err = parseObject(text, "its error",
-		required("type", stringInto(&e.Type)),
-		optional("message", stringOrSkipInto(&e.Message)),
-	)
-	if err != nil || e.Type == "" {
+func parseError(value []byte) (protocol.Error, error) {
+	f := readFields(value, "its error")
+	e := protocol.Error{Type: f.text("type")}
+	if message := f.nullable("message"); isString(message) {
+		e.Message = text(message)
+	}
+	if f.err != nil || e.Type == "" {
 		return protocol.Error{}, errors.New("its error has no type")
 	}
 	return e, nil

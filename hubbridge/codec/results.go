@@ -21,64 +21,52 @@ const (
 // status, each with the list's LastEvent. Its error, as of the functions below, is fit for
 // API callers and states what is wrong with the result. The devices do not refer to result.
 func ParseDevices(result []byte) ([]domain.Device, error) {
+	f := readFields(result, "the result")
+	last := f.nullableNumber("last_event")
 	devices := []domain.Device{}
-	readAll := func(d decoder, what memberOf) error {
-		devices = devices[:0]
-		return d.readArray(what, func() error {
-			device, err := d.readDevice(listedChannel)
-			devices = append(devices, device)
-			return err
-		})
-	}
-	var last *uint64
-	err := parseObject(
-		result, "the result", required("devices", readAll), optional("last_event", nullableNumberInto(&last)),
-	)
-	if err != nil {
-		return nil, err
-	}
-	for i := range devices {
-		devices[i].LastEvent = last
+	f.array("devices", func(value []byte) error {
+		device, err := readDevice(value, listedChannel)
+		device.LastEvent = last
+		devices = append(devices, device)
+		return err
+	})
+	if f.err != nil {
+		return nil, f.err
 	}
 	return devices, nil
 }
 
 // ParseDevice decodes the result of devices.get: a device whose channels have all members.
-func ParseDevice(result []byte) (device domain.Device, err error) {
-	read := func(d decoder, _ memberOf) (err error) {
-		device, err = d.readDevice(fullChannel)
-		return err
+func ParseDevice(result []byte) (domain.Device, error) {
+	f := readFields(result, "the result")
+	last, value := f.nullableNumber("last_event"), f.required("device")
+	if f.err != nil {
+		return domain.Device{}, f.err
 	}
-	var last *uint64
-	err = parseObject(
-		result, "the result", required("device", read), optional("last_event", nullableNumberInto(&last)),
-	)
+	device, err := readDevice(value, fullChannel)
 	device.LastEvent = last
 	return device, err
 }
 
 // ParseChannel decodes the result of channels.command: a channel with values and status, and
 // without abilities.
-func ParseChannel(result []byte) (channel domain.Channel, err error) {
-	read := func(d decoder, _ memberOf) (err error) {
-		channel, err = d.readChannel(commandedChannel)
-		return err
+func ParseChannel(result []byte) (domain.Channel, error) {
+	f := readFields(result, "the result")
+	value := f.required("channel")
+	if f.err != nil {
+		return domain.Channel{}, f.err
 	}
-	err = parseObject(result, "the result", required("channel", read))
-	return channel, err
+	return readChannel(value, commandedChannel)
 }
 
 // ParseWindow decodes the result of pairing.open and removal.open: an open window.
 func ParseWindow(result []byte) (domain.Window, error) {
-	var window domain.Window
-	var expiresIn int64
-	err := parseObject(result, "the result",
-		required("status", stringInto(&window.Status)),
-		required("expires_in", integerInto(&expiresIn)),
-	)
+	f := readFields(result, "the result")
+	window := domain.Window{Status: f.text("status")}
+	expiresIn := f.integer("expires_in")
 	switch {
-	case err != nil:
-		return domain.Window{}, err
+	case f.err != nil:
+		return domain.Window{}, f.err
 	case window.Status != domain.WindowOpen:
 		return domain.Window{}, fmt.Errorf("status must be %q", domain.WindowOpen)
 	case expiresIn < 1 || expiresIn > maxWindowSeconds:
@@ -97,54 +85,39 @@ const (
 	commandedChannel                    // state
 )
 
-func (d decoder) readDevice(form channelForm) (device domain.Device, err error) {
-	channels := func(d decoder, what memberOf) error {
-		device.Channels = []domain.Channel{}
-		return d.readArray(what, func() error {
-			channel, err := d.readChannel(form)
-			device.Channels = append(device.Channels, channel)
-			return err
-		})
+func readDevice(value []byte, form channelForm) (domain.Device, error) {
+	f := readFields(value, "a device")
+	device := domain.Device{
+		ID: f.integer("id"), Name: f.text("name"), Manufacturer: f.text("manufacturer"),
+		Model: f.text("model"), Channels: []domain.Channel{}, WakesAt: f.nullableTime("wakes_at"),
 	}
-	err = d.readObject("a device",
-		required("id", integerInto(&device.ID)),
-		required("name", stringInto(&device.Name)),
-		required("manufacturer", stringInto(&device.Manufacturer)),
-		required("model", stringInto(&device.Model)),
-		required("channels", channels),
-		optional("wakes_at", nullableTimeInto(&device.WakesAt)),
-	)
-	return device, err
+	f.array("channels", func(value []byte) error {
+		channel, err := readChannel(value, form)
+		device.Channels = append(device.Channels, channel)
+		return err
+	})
+	return device, f.err
 }
 
 // readChannel reads a channel. Members that the form does not have are skipped.
-func (d decoder) readChannel(form channelForm) (c domain.Channel, err error) {
-	var status string
-	members := append(make([]member, 0, 13),
-		required("key", stringInto(&c.Key)),
-		required("endpoint", integerInto(&c.Endpoint)),
-		required("kind", stringInto(&c.Kind)),
-		required("available", boolInto(&c.Available)),
-		optional("unit", nullableStringInto(&c.Unit)),
-	)
+func readChannel(value []byte, form channelForm) (domain.Channel, error) {
+	f := readFields(value, "a channel")
+	c := domain.Channel{
+		Key: f.text("key"), Endpoint: f.integer("endpoint"), Kind: f.text("kind"),
+		Available: f.flag("available"), Unit: f.nullableText("unit"),
+	}
 	if form != commandedChannel {
-		members = append(members,
-			required("readable", boolInto(&c.Readable)),
-			required("writable", boolInto(&c.Writable)),
-			optional("capabilities", nullableObjectInto(&c.Capabilities)),
-		)
+		c.Readable, c.Writable = f.flag("readable"), f.flag("writable")
+		c.Capabilities = f.nullableObject("capabilities")
 	}
+	var status string
 	if form != listedChannel {
-		members = append(members,
-			required("status", stringInto(&status)),
-			optional("value", nullableValueInto(&c.Value)),
-			optional("observed_at", nullableTimeInto(&c.ObservedAt)),
-			optional("desired", nullableValueInto(&c.Desired)),
-			optional("desired_at", nullableTimeInto(&c.DesiredAt)),
-		)
+		status = f.text("status")
+		c.Value, c.ObservedAt = f.nullableValue("value"), f.nullableTime("observed_at")
+		c.Desired, c.DesiredAt = f.nullableValue("desired"), f.nullableTime("desired_at")
 	}
-	if err := d.readObject("a channel", members...); err != nil {
-		return c, err
+	if f.err != nil {
+		return c, f.err
 	}
 	if c.Key == "" || c.Endpoint < 0 {
 		return c, errors.New("a channel has no key, or an endpoint below 0")

@@ -10,9 +10,9 @@ import (
 // scanner steps over JSON text (RFC 8259) and validates it. After a method has returned false, the
 // text is not JSON and pos has no meaning.
 //
-// The scanner is for events messages, the hot path. It finds the parts of a message of 50 events
+// Events messages are the hot path. It finds the parts of a message of 50 events
 // 1.9 times as fast as jsontext.Decoder, with which decoding such a message takes 1.4 times as
-// long. Other messages are decoded with libraries.
+// long.
 type scanner struct {
 	text []byte
 	pos  int
