@@ -155,7 +155,7 @@ func TestSlowHub(t *testing.T) {
 	r.devices = []domain.Device{{ID: 1, Name: "Lock", Channels: []domain.Channel{}}}
 	r.slow = make(chan struct{})
 	list, err := r.live.listDevices(
-		t.Context(), "org", hubA, devicesRequest{Timeout: 10 * time.Millisecond},
+		t.Context(), "org", hubA, devicesRequest{Timeout: 2 * time.Second}, // more than a list takes
 	)
 	if err != nil || !list.Late || len(list.Rooms) != 1 || list.Rooms[0].Devices[0].Failure == "" {
 		t.Errorf("slow values: got %+v, %v, want the device with a failure, late", list, err)

@@ -114,7 +114,8 @@ func TestServerAway(t *testing.T) {
 			t.Errorf("view of %s has the persist mode %v, want async", id, mode)
 		}
 	}
-	if got := c.value(c.metrics.rebuilds); got != len(on[gone]) {
+	// On a busy machine another server may not answer for AwayDelay.
+	if got := c.value(c.metrics.rebuilds); got < len(on[gone]) {
 		t.Errorf("%d views were written anew, want the %d of the server", got, len(on[gone]))
 	}
 	c.write(on[gone]...)
