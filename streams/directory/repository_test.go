@@ -135,8 +135,9 @@ func TestUpdatesOfOneProcessDoNotConflict(t *testing.T) {
 	if err := errors.Join(race(fns...)...); err != nil {
 		t.Error(err)
 	}
-	if n := decisions.Load(); n != changes {
-		t.Errorf("got %d changes took %d decisions, want about one each", changes, n)
+	// On a busy machine updates may take longer than others wait for them.
+	if n := decisions.Load(); n > 3*changes {
+		t.Errorf("%d changes took %d decisions, want about one each", changes, n)
 	}
 }
 

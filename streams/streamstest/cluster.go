@@ -106,6 +106,7 @@ func (c *Cluster) start(t testing.TB, n int) {
 	opts.ServerName, opts.StoreDir = fmt.Sprint("server-", n), c.dirs[n]
 	opts.Tags = []string{opts.ServerName} // for tests that place streams
 	opts.Host, opts.Port, opts.NoLog, opts.NoSigs = "127.0.0.1", -1, true, true
+	opts.DisableShortFirstPing = true // see Broker.Start
 	opts.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
 	opts.Routes = c.routes
 	s, err := server.NewServer(opts)

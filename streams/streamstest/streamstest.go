@@ -61,6 +61,7 @@ func (b *Broker) Start(t testing.TB) {
 	}
 	opts.ServerName = "streamstest"
 	opts.DontListen, opts.NoLog, opts.NoSigs = true, true, true
+	opts.DisableShortFirstPing = true // as the embedded broker: it fails clients on a busy machine
 	opts.StoreDir = b.dir
 	s, err := server.NewServer(opts)
 	if err != nil {
