@@ -177,6 +177,25 @@ func (r *Record) Hubs() map[domain.HubID][]int64 {
 // Followed returns how many conditions are followed.
 func (r *Record) Followed() int { return len(r.entries) }
 
+// Waiting returns how many mails are decided and not queued.
+func (r *Record) Waiting() int { return len(r.outgoing) }
+
+// Settled reports whether only a change of the organization's hubs can lead to a mail within
+// FlapWindow: no condition is held back, and no notice or mail waits.
+func (r *Record) Settled() bool {
+	for _, e := range r.entries {
+		if e.Cause == "" || !e.goneSince.IsZero() {
+			return false
+		}
+	}
+	for _, m := range r.members {
+		if len(m.Urgent)+len(m.Waiting)+m.More > 0 {
+			return false
+		}
+	}
+	return len(r.outgoing) == 0
+}
+
 // Left returns how many conditions were not followed at the last Observe because there are too
 // many.
 func (r *Record) Left() int { return r.left }

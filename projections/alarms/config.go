@@ -15,6 +15,7 @@ import (
 	"hubcloud/domain/alarmmail"
 	"hubcloud/projections/readmodel"
 	"hubcloud/streams/alarmstate"
+	"hubcloud/streams/shares"
 )
 
 // Config configures a Notifier. Fields without a default are required.
@@ -35,8 +36,11 @@ type Config struct {
 	// stored. Two mails with one id are one.
 	Send  func(ctx context.Context, org domain.OrgState, mail alarmmail.Mail) error
 	Rules alarmmail.Rules
-	// Interval is the pause between two rounds. Defaults to 2 s.
+	// Interval is the least time between two turns of an organization, unless a device of it reports
+	// an alarm. Defaults to 2 s.
 	Interval time.Duration
+	// Shares reports the turns of organizations; nil reports nothing.
+	Shares *shares.Registry
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 	// Logger defaults to slog.Default().
@@ -47,11 +51,15 @@ type Config struct {
 
 // Hubs reads what hubs reported last.
 type Hubs interface {
-	// ObserveHubs returns the hubs of all organizations that are offline or have a device that may
-	// need attention, and the watched hubs, with their devices in it.
-	ObserveHubs(
-		ctx context.Context, watched map[domain.HubID][]int64,
+	// ObserveOrg returns the hubs of an organization that are offline or have a device that may need
+	// attention, and the organization's hubs of watched, with their devices in it.
+	ObserveOrg(
+		ctx context.Context, org string, watched map[domain.HubID][]int64,
 	) ([]readmodel.ObservedHub, error)
+	// OrgsNeedingAttention returns the organizations that have such a hub.
+	OrgsNeedingAttention(ctx context.Context) ([]string, error)
+	// OrgsOf returns the organizations of hubs.
+	OrgsOf(ctx context.Context, hubs []domain.HubID) (map[domain.HubID]string, error)
 }
 
 // WithDefaults returns a copy with defaults in place of zero values.

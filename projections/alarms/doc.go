@@ -1,9 +1,12 @@
 // Package alarms mails members about conditions that need attention, when they begin and when
 // they end.
 //
-// The Notifier observes the conditions of all organizations in the read models, every two seconds,
-// and lets package alarmmail decide. What was mailed to whom is a record for each organization in
-// package alarmstate, on the broker. Mails go through the outbox.
+// The Notifier observes the conditions of an organization in the read models when something has
+// changed in them, and lets package alarmmail decide. Projectors announce the hubs of which something
+// may need attention, or does no longer, in the transaction that writes it (schema.AnnounceAttention);
+// an organization with a condition that is held back is observed every two seconds. What was mailed
+// to whom is a record for each organization in package alarmstate, on the broker. Mails go through
+// the outbox.
 //
 // # Promises
 //
@@ -16,8 +19,13 @@
 //   - Losing the database loses nothing: mails wait until the read models are complete, and what was
 //     mailed before is not mailed again. Conditions that begin and end meanwhile are not mailed.
 //   - The first Notifier of an installation mails nothing about conditions that stand already.
-//   - A round reads what may need attention, a bounded number of channels of each organization,
-//     urgent ones first. The pause between two rounds is 2 s, or as long as a round.
+//   - Organizations have turns (shares.Turns): first the ones with a hub that reports an alarm, of
+//     these the one that has cost least. A turn reads a bounded number of channels, urgent ones
+//     first. The next turn of the organization comes at once for an alarm, otherwise after 2 s, and
+//     always after four times what the last one took. So nobody waits for more than one turn of each
+//     organization that costs much, and what does not change costs nothing.
+//   - All organizations are observed once a minute, when nothing else is to be done, for what is not
+//     announced: hubs that were added or removed, and states that were built again.
 //   - An organization whose mails cannot be queued, for want of space in the outbox, delays no other.
 //
 // # Goroutines

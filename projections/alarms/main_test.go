@@ -15,6 +15,7 @@ import (
 	"hubcloud/domain/attention"
 	"hubcloud/projections/alarms"
 	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/readmodel"
 	"hubcloud/streams/alarmstate"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
@@ -39,13 +40,37 @@ type env struct {
 	// urgent.
 	full       string
 	onlyUrgent bool
+	// observed is how often each organization was observed.
+	observed map[string]int
+}
+
+// ObserveOrg implements alarms.Hubs.
+func (e *env) ObserveOrg(
+	ctx context.Context, org string, watched map[domain.HubID][]int64,
+) ([]readmodel.ObservedHub, error) {
+	e.mu.Lock()
+	e.observed[org]++
+	e.mu.Unlock()
+	return e.Store.ObserveOrg(ctx, org, watched)
+}
+
+// OrgsNeedingAttention implements alarms.Hubs.
+func (e *env) OrgsNeedingAttention(ctx context.Context) ([]string, error) {
+	return e.Store.OrgsNeedingAttention(ctx)
+}
+
+// OrgsOf implements alarms.Hubs.
+func (e *env) OrgsOf(
+	ctx context.Context, hubs []domain.HubID,
+) (map[domain.HubID]string, error) {
+	return e.Store.OrgsOf(ctx, hubs)
 }
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	e := &env{
 		Backend: projectionstest.StartBackend(t), seqs: map[domain.HubID]uint64{},
-		queued: map[string]map[string]bool{},
+		queued: map[string]map[string]bool{}, observed: map[string]int{},
 	}
 	e.org = e.NewOrganization(t, "Mill", "olga@example.org")
 	return e
@@ -67,15 +92,20 @@ func (e *env) advance(d time.Duration) {
 // start runs a notifier until the test ends or stop is called.
 func (e *env) start(t *testing.T) (stop func()) {
 	t.Helper()
+	return e.startEvery(t, 20*time.Millisecond)
+}
+
+func (e *env) startEvery(t *testing.T, interval time.Duration) (stop func()) {
+	t.Helper()
 	n, err := alarms.New(alarms.Config{
-		Database: e.Store.ConnConfig(), Hubs: e.Store, Org: e.Directory.Org,
+		Database: e.Store.ConnConfig(), Hubs: e, Org: e.Directory.Org,
 		SilentHubs: func(context.Context) (map[domain.HubID]time.Time, error) { return nil, nil },
 		Records:    alarmstate.Open(e.Conns.Cloud), Send: e.send,
 		Rules: alarmmail.Rules{
 			MailsPerHour: 20,
 			Title:        func(c attention.Condition) string { return string(c.Kind) },
 		},
-		Interval: 20 * time.Millisecond, Now: e.clock, Logger: projectionstest.Logger(t),
+		Interval: interval, Now: e.clock, Logger: projectionstest.Logger(t),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -35,14 +35,15 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		),
 		failures: auto.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_notifier_failures_total",
-			Help: "Rounds in which conditions could not be observed, or mails not be queued.",
+			Help: "Turns in which conditions could not be observed, or mails not be queued.",
 		}),
 		mails: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_notifier_mails_total", Help: "Mails queued, by kind.",
 		}, []string{"kind"}),
 		seconds: auto.NewHistogram(prometheus.HistogramOpts{
-			Name:    "hubcloud_notifier_round_seconds",
-			Help:    "Duration of the rounds that observe conditions and queue mails.",
+			Name: "hubcloud_notifier_turn_seconds",
+			Help: "Duration of the turns of organizations, which observe conditions and queue " +
+				"mails.",
 			Buckets: prometheus.ExponentialBuckets(0.002, 4, 8),
 		}),
 	}

@@ -2,12 +2,13 @@ package alarms
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"hubcloud/projections/schema"
+	"hubcloud/streams/shares"
 )
 
 // lockName names the lock. It must never change: replicas of several versions share it.
@@ -17,6 +18,7 @@ const lockName = "alarm mails"
 type Notifier struct {
 	cfg     Config
 	metrics *metrics
+	share   *shares.Turns
 	// started is when the notifier was made. What began before is mailed to nobody if mails have
 	// not begun.
 	started time.Time
@@ -28,7 +30,10 @@ func New(cfg Config) (*Notifier, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Notifier{cfg: cfg, metrics: newMetrics(cfg.Metrics), started: cfg.Now()}, nil
+	return &Notifier{
+		cfg: cfg, metrics: newMetrics(cfg.Metrics), started: cfg.Now(),
+		share: shares.NewTurns(cfg.Shares, "alarm_mails"),
+	}, nil
 }
 
 // Run mails, or stands by while another process mails, until ctx ends, and returns nil then. After
@@ -41,39 +46,28 @@ func (n *Notifier) Run(ctx context.Context) error {
 		Lead: func(ctx context.Context) error {
 			n.metrics.leading.Set(1)
 			defer n.metrics.stopLeading()
-			return n.runRounds(ctx)
+			return n.lead(ctx)
 		},
 	}
 	return leadership.Run(ctx)
 }
 
-// runRounds observes and mails until the records are another process's.
-func (n *Notifier) runRounds(ctx context.Context) error {
-	l, err := n.load(ctx)
-	if err != nil {
-		return err
-	}
-	n.cfg.Logger.Info("mailing about alarms", "organizations", len(l.records))
-	failing := false
-	for {
-		begun := time.Now()
-		err := l.round(ctx)
-		took := time.Since(begun)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case l.lost != nil:
-			return l.lost
-		case err != nil:
-			n.metrics.failures.Inc()
-			if !failing && !errors.Is(err, schema.ErrBuilding) {
-				n.cfg.Logger.Warn("alarm mails delayed", "error", err)
-			}
-		case failing:
-			n.cfg.Logger.Info("alarm mails no longer delayed")
+// lead observes and mails until the records are another process's, or announcements may have been
+// missed.
+func (n *Notifier) lead(ctx context.Context) error {
+	return schema.WithConn(ctx, n.cfg.Database, func(conn *pgx.Conn) error {
+		// Before anything is observed, so that nothing is missed.
+		if _, err := conn.Exec(ctx, "LISTEN "+schema.AttentionChannel); err != nil {
+			return err
 		}
-		failing = err != nil
-		n.metrics.seconds.Observe(took.Seconds())
-		schema.Pause(ctx, max(n.cfg.Interval, took))
-	}
+		l, err := n.load(ctx)
+		if err != nil {
+			return err
+		}
+		n.cfg.Logger.Info("mailing about alarms", "organizations", len(l.records))
+		running, ctx := errgroup.WithContext(ctx)
+		running.Go(func() error { return l.announced.listen(ctx, conn) })
+		running.Go(func() error { return l.run(ctx) })
+		return running.Wait()
+	})
 }

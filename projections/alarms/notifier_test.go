@@ -41,6 +41,9 @@ func TestMails(t *testing.T) {
 	e.report(t, hub, 1, "smoke", "false")
 	want = append(want, begin("eve@example.org", "leak", foreign))
 	e.settle(t, foreign, 1, want...)
+	e.report(t, hub, 2, "heat", "true") // shows that the end of the smoke was observed
+	want = append(want, begin(olga, "heat", hub), begin(max, "heat", hub))
+	e.await(t, "heat", want...)
 	e.advance(11 * time.Second)
 	e.await(t, "its end", append(want, end(olga, "smoke", hub), end(max, "smoke", hub))...)
 }
@@ -61,20 +64,43 @@ func TestHeartbeatEndsNoSmoke(t *testing.T) {
 	report("Smoke Alarm", "Smoke detected", true)
 	want := []string{begin(olga, "smoke", hub)}
 	e.await(t, "smoke", want...)
+	kinds := []string{"co", "heat", "leak", "tamper"}
 	for n, event := range []string{"Heartbeat", "Software failure"} {
 		report("System", event, true)
-		// Leaks of other organizations' hubs show that the heartbeat was observed, and then its
-		// end.
-		for m := range 2 {
-			other := e.NewOrganization(t, fmt.Sprint("Quay ", n, m), fmt.Sprintf("eve%d%d@example.org", n, m))
-			foreign := other.NewHub(t)
-			want = append(want, begin(fmt.Sprintf("eve%d%d@example.org", n, m), "leak", foreign))
-			e.settle(t, foreign, 1, want...)
+		// What follows shows that the heartbeat was observed, and then its end.
+		for _, kind := range kinds[2*n : 2*n+2] {
+			e.report(t, hub, 2, kind, "true")
+			want = append(want, begin(olga, kind, hub))
+			e.await(t, kind, want...)
 			e.advance(11 * time.Second)
 		}
 	}
 	report("Smoke Alarm", "Smoke detected", false)
 	e.await(t, "its end", append(want, end(olga, "smoke", hub))...)
+}
+
+// Every round read the states of all organizations, and mails waited for it: the more, the longer.
+// Only organizations of which something has changed are observed.
+func TestOnlyChangesAreObserved(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	other := e.NewOrganization(t, "Quay", "eve@example.org")
+	hub, foreign := e.org.NewHub(t), other.NewHub(t)
+	e.startEvery(t, time.Minute)
+	e.report(t, foreign, 1, "leak", "true")
+	want := []string{begin("eve@example.org", "leak", foreign)}
+	e.await(t, "a leak", want...)
+	e.report(t, hub, 1, "temperature", "20")
+	for _, what := range []string{"smoke", "co", "heat", "leak", "tamper"} {
+		e.report(t, hub, 1, what, "true")
+		want = append(want, begin(olga, what, hub))
+		e.await(t, what, want...)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if got := e.observed[other.ID]; got > 2 {
+		t.Errorf("an organization with one change was observed %d times", got)
+	}
 }
 
 // The first notifier of an installation mails nothing about what stands already.

@@ -111,6 +111,25 @@ func (h *Hub) foldEvent(e Entry) error {
 	return nil
 }
 
+// alarmKeys are the keys of the channels that report alarms.
+var alarmKeys = [][]byte{
+	[]byte(`"smoke"`), []byte(`"co"`), []byte(`"heat"`), []byte(`"leak"`), []byte(`"tamper"`),
+	[]byte(`"` + attention.AlarmChannel + `"`),
+}
+
+// RaisesAlarm reports whether a stored event is a report of an alarm.
+func RaisesAlarm(event []byte) bool {
+	isIn := func(key []byte) bool { return bytes.Contains(event, key) }
+	if !bytes.HasPrefix(event, typePrefixes[0]) || !slices.ContainsFunc(alarmKeys, isIn) {
+		return false
+	}
+	var stored storedEvent
+	var data channelData
+	return jsonv2.Unmarshal(event, &stored, lenient) == nil && stored.Type == eventObserved &&
+		jsonv2.Unmarshal(stored.Data, &data, lenient) == nil && data.Key != "battery" &&
+		attention.Raises(data.Key, json.RawMessage(data.Value))
+}
+
 // isIn reports whether a read that takes the events up to a number into account has an event.
 func isIn(m Mark, number uint64) bool { return m.Number > 0 && m.Number <= number }
 

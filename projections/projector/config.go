@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/projections/schema"
+	"hubcloud/streams/shares"
 	"hubcloud/streams/telemetry"
 )
 
@@ -45,9 +46,14 @@ type Config struct {
 	// MaxChannels is about how many channels are kept in memory. Defaults to 500,000, which take
 	// about 400 MB.
 	MaxChannels int
+	// MaxRows is about how many last reported states a round writes. Further hubs wait for the next
+	// round; each is written as a whole. Defaults to 5,000.
+	MaxRows int
 	// SweepInterval is the time between two searches for last reported states of hubs that were
 	// released. Defaults to 1 min.
 	SweepInterval time.Duration
+	// Shares reports the turns of organizations; nil reports nothing.
+	Shares *shares.Registry
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 	// Metrics registers the projector's metrics; nil means none.
@@ -66,6 +72,7 @@ func (c Config) WithDefaults() Config {
 	c.FlushInterval = cmp.Or(c.FlushInterval, time.Second)
 	c.SweepInterval = cmp.Or(c.SweepInterval, time.Minute)
 	c.MaxChannels = cmp.Or(c.MaxChannels, maxChannels)
+	c.MaxRows = cmp.Or(c.MaxRows, maxRows)
 	c.Committed = cmp.Or(c.Committed, &schema.Position{})
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.BuildTarget == nil {
@@ -90,6 +97,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("projector: FlushInterval: is %s, must not be negative", c.FlushInterval)
 	case c.MaxChannels < 1:
 		return fmt.Errorf("projector: MaxChannels: is %d, must be at least 1", c.MaxChannels)
+	case c.MaxRows < 1:
+		return fmt.Errorf("projector: MaxRows: is %d, must be at least 1", c.MaxRows)
 	}
 	return nil
 }

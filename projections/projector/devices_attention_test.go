@@ -6,9 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"hubcloud/domain"
 	"hubcloud/domain/attention"
 	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/projector"
+	"hubcloud/projections/schema"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
 )
@@ -99,6 +103,57 @@ func TestStatesNeedingAttention(t *testing.T) {
 	}
 }
 
+// The states of all hubs waited until a flood of one organization's was written. Hubs have turns,
+// organization by organization, and the ones that report an alarm come first.
+func TestStatesAreWrittenInTurns(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	const flooding = 8
+	for n := range flooding {
+		e.addHub(t, org, n+1)
+	}
+	e.addHub(t, org, flooding+1)
+	innocent := e.addHub(t, other, flooding+2)
+	var records []journal.Record
+	for n := range flooding {
+		for device := range int64(5) {
+			records = append(records, observed(n+1, device, e.at, "battery", "5"))
+		}
+	}
+	alarm := observed(flooding+2, 1, e.at, "smoke", "true")
+	alarm.OrgID = other
+	e.commit(t, append(
+		records, observed(flooding+1, 1, e.at, "battery", "5"),
+		observed(1, 7, e.at, "smoke", "true"), alarm,
+	)...)
+	conn, err := pgx.ConnectConfig(t.Context(), e.store.ConnConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "LISTEN "+schema.AttentionChannel); err != nil {
+		t.Fatal(err)
+	}
+	e.project(t, func(cfg *projector.Config) { cfg.MaxRows = 1 })
+	place := map[domain.HubID]int{}
+	for len(place) < flooding+2 {
+		received, err := conn.WaitForNotification(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		hubs, urgent := schema.ReadAnnouncement(received.Payload)
+		for _, hub := range hubs {
+			place[hub] = len(place)
+			if alarming := hub == innocent || hub == projectionstest.HubID(1); urgent != alarming {
+				t.Errorf("the announcement of %s: urgent is %t", hub, urgent)
+			}
+		}
+	}
+	if place[innocent] > 1 || place[projectionstest.HubID(1)] > 1 {
+		t.Errorf("hubs were written in the order %v, want the alarms of %s and hub 1 first", place, innocent)
+	}
+}
+
 // One organization whose devices report alarms on end made every round of alarm mails read all of
 // them, and others' mails wait.
 func TestObservedHubsAreBounded(t *testing.T) {
@@ -111,13 +166,15 @@ func TestObservedHubsAreBounded(t *testing.T) {
 		t, observed(1, 1, e.at, "smoke", "true"), observed(2, 1, e.at, "smoke", "true"),
 	)
 	observe := func() map[string]int {
-		hubs, err := e.store.ObserveHubs(t.Context(), nil)
-		if err != nil && domain.CodeOf(err) != domain.CodeServiceUnavailable {
-			t.Fatal(err)
-		}
 		states := map[string]int{}
-		for _, h := range hubs {
-			states[h.OrgID] += len(h.States)
+		for _, id := range []string{org, other} {
+			hubs, err := e.store.ObserveOrg(t.Context(), id, nil)
+			if err != nil && domain.CodeOf(err) != domain.CodeServiceUnavailable {
+				t.Fatal(err)
+			}
+			for _, h := range hubs {
+				states[id] += len(h.States)
+			}
 		}
 		return states
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,22 +13,42 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
+	"hubcloud/projections/devicestate"
 	"hubcloud/projections/schema"
 	"hubcloud/streams/journal"
+	"hubcloud/streams/shares"
 )
 
 const (
 	// maxRecords is how many records a batch has before it is written early: then the projection is
 	// behind.
 	maxRecords = 20_000
-	// maxPause is the longest pause after a batch that took longer than Interval to write.
-	maxPause = time.Second
+	// maxRows is about how many rows a round writes: further hubs wait for the next round.
+	maxRows = 5000
+	// maxPause is the longest pause after a batch that took longer than Interval to write, and
+	// urgentPause the pause before a hub is written that reports an alarm.
+	maxPause    = time.Second
+	urgentPause = 100 * time.Millisecond
 )
 
 // journalEntry is a commit of a journal, or stands for commits that have expired unread.
 type journalEntry struct {
 	journal.Commit
 	expired bool
+	// urgent are the hubs that report an alarm in the commit.
+	urgent []domain.HubID
+}
+
+func newJournalEntry(c journal.Commit) journalEntry {
+	e := journalEntry{Commit: c}
+	for i := range c.Records {
+		r := &c.Records[i]
+		if r.Kind == journal.KindHubEvent && !slices.Contains(e.urgent, r.Hub) &&
+			devicestate.RaisesAlarm(r.Payload) {
+			e.urgent = append(e.urgent, r.Hub)
+		}
+	}
+	return e
 }
 
 // devicesSource is the Source of the projection schema.Devices in one journal. It keeps the states
@@ -40,6 +61,12 @@ type devicesSource struct {
 	Interval time.Duration
 	// MaxChannels is about how many channels are kept in memory.
 	MaxChannels int
+	// Turns is the order in which hubs are written, in rounds of about MaxRows rows: a flood of one
+	// hub holds up the others for one round.
+	Turns   *shares.Turns
+	MaxRows int
+	// Announce makes each commit announce the hubs of which something may need attention.
+	Announce bool
 	// Sweep deletes the rows of hubs that were released, and returns the hubs; nil for never. It is
 	// called every SweepInterval.
 	Sweep         func(ctx context.Context, journal int) ([]domain.HubID, error)
@@ -81,7 +108,7 @@ func (d *devicesSource) Permanent(error) bool { return false }
 func (d *devicesSource) Follow(
 	ctx context.Context, at Checkpoint, fn func(batch []journalEntry) error,
 ) error {
-	d.states = reportedStates{limit: d.MaxChannels, known: at.Sequence > 0}
+	d.states = newReportedStates(d.MaxChannels, at, d.Turns.Another())
 	received := make(chan []journalEntry)
 	running, ctx := errgroup.WithContext(ctx)
 	pass := func(entries []journalEntry) {
@@ -94,7 +121,7 @@ func (d *devicesSource) Follow(
 	follower := d.Journal.NewFollower(d.Number, max(1, at.Sequence), func(commits []journal.Commit) {
 		entries := make([]journalEntry, len(commits))
 		for i, c := range commits {
-			entries[i].Commit = c
+			entries[i] = newJournalEntry(c)
 		}
 		pass(entries)
 	}, func(_, to uint64) {
@@ -110,15 +137,16 @@ func (d *devicesSource) Follow(
 	return err
 }
 
-// gather collects what is received and calls fn with it.
+// gather collects what is received and calls fn with it, and with nothing while hubs wait for their
+// turn to be written.
 func (d *devicesSource) gather(
 	ctx context.Context, received <-chan []journalEntry, fn func(batch []journalEntry) error,
 ) error {
 	var batch []journalEntry
-	records := 0
+	records, urgent := 0, false
 	due := time.NewTimer(d.Interval)
 	defer due.Stop()
-	swept := time.Now()
+	swept, wrote := time.Now(), time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -127,6 +155,10 @@ func (d *devicesSource) gather(
 			batch = append(batch, entries...)
 			for i := range entries {
 				records += len(entries[i].Records)
+				if len(entries[i].urgent) > 0 && !urgent {
+					urgent = true
+					due.Reset(min(d.Interval, max(0, urgentPause-time.Since(wrote))))
+				}
 			}
 			if records < maxRecords {
 				continue
@@ -134,11 +166,11 @@ func (d *devicesSource) gather(
 		case <-due.C:
 		}
 		begun := time.Now()
-		if len(batch) > 0 {
+		if len(batch)+len(d.states.changed) > 0 {
 			if err := fn(batch); err != nil {
 				return err
 			}
-			batch, records = nil, 0
+			batch, records, urgent, wrote = nil, 0, false, time.Now()
 		}
 		if d.Sweep != nil && time.Since(swept) >= d.SweepInterval {
 			if err := d.sweep(ctx); err != nil {
@@ -147,7 +179,11 @@ func (d *devicesSource) gather(
 			swept = time.Now()
 		}
 		took := time.Since(begun)
-		due.Reset(max(d.Interval-took, min(took, maxPause)))
+		pause := min(took, maxPause)
+		if len(d.states.changed) == 0 {
+			pause = max(pause, d.Interval-took)
+		}
+		due.Reset(pause)
 	}
 }
 
@@ -166,7 +202,8 @@ func (d *devicesSource) sweep(ctx context.Context) error {
 	return nil
 }
 
-// Statements implements Source. It folds the records of a batch, and writes what has changed.
+// Statements implements Source. It folds the records of a batch, and writes the hubs whose turn it
+// is.
 func (d *devicesSource) Statements(
 	ctx context.Context, conn *pgx.Conn, batch []journalEntry,
 ) ([]schema.Statement, error) {
@@ -175,8 +212,9 @@ func (d *devicesSource) Statements(
 	}
 	all := statements{withoutDisk}
 	for i := range batch {
+		d.states.folded = append(d.states.folded, d.Header(batch[i]))
 		if !batch[i].expired {
-			d.fold(&batch[i].Commit)
+			d.fold(&batch[i])
 		} else if d.states.lose() {
 			all.add(schema.Statement{
 				What: "put hubs in doubt", SQL: loseReported, Rows: schema.AnyRows,
@@ -184,23 +222,34 @@ func (d *devicesSource) Statements(
 			})
 		}
 	}
-	d.states.addChanges(&all, d.Number, d.metrics)
+	written := d.states.addChanges(&all, d.Number, d.MaxRows, d.metrics)
+	if d.Announce {
+		all.add(schema.AnnounceAttention(written.urgent, true))
+		all.add(schema.AnnounceAttention(written.alarming, false))
+	}
 	return all, nil
 }
 
+// Reached implements deferring.
+func (d *devicesSource) Reached() Header { return d.states.reach() }
+
 // fold folds the records of a commit.
-func (d *devicesSource) fold(c *journal.Commit) {
-	for i := range c.Records {
-		r := &c.Records[i]
-		if err := d.states.hubs[r.Hub].state.Fold(entryOf(r)); err != nil {
+func (d *devicesSource) fold(e *journalEntry) {
+	for i := range e.Records {
+		r := &e.Records[i]
+		hub := d.states.hubs[r.Hub]
+		if err := hub.state.Fold(entryOf(r)); err != nil {
 			d.metrics.unreadable.Inc()
 			d.Logger.Debug("record not folded; its hub is in doubt", "hub_id", r.Hub, "error", err)
 		}
+		if r.OrgID != "" && r.OrgID != hub.org {
+			hub.org = strings.Clone(r.OrgID)
+		}
 	}
-	for _, link := range c.Links {
+	for _, link := range e.Links {
 		// Not for a hub of which only commands are known.
 		if hub := d.states.hubs[link.Hub]; hub.state.Seq > 0 {
-			d.states.changed[domain.HubID(strings.Clone(string(link.Hub)))] = hub
+			d.states.change(link.Hub, hub, e.Seq, slices.Contains(e.urgent, link.Hub))
 		}
 	}
 }

@@ -204,14 +204,14 @@ func TestStatesFollowTheJournal(t *testing.T) {
 }
 
 // Random events reach the tables whatever is interrupted: the projector is stopped and replaced at
-// random moments, keeps few states in memory, and two processes compete.
+// random moments, keeps few states in memory, writes one hub in a round, and two processes compete.
 func TestStatesSurviveInterruptions(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	for n := range 5 {
 		e.addHub(t, org, n+1)
 	}
-	small := func(cfg *projector.Config) { cfg.MaxChannels = 3 }
+	small := func(cfg *projector.Config) { cfg.MaxChannels, cfg.MaxRows = 3, 1 }
 	stop := e.project(t, small)
 	e.project(t, small) // stands by, and takes over at the first stop
 	types := []string{"channel.observed", "channel.observed", "channel.desired", "channel.observed"}

@@ -44,6 +44,8 @@ type presenceEntry struct {
 // revisions of the bucket.
 type PresenceSource struct {
 	Bucket jetstream.KeyValue
+	// Announce makes each commit announce its hubs, which may need attention.
+	Announce bool
 }
 
 // Name returns schema.Presence.
@@ -229,6 +231,11 @@ func (p *PresenceSource) Statements(
 		"delete presence", deletePresence, deleted,
 		column(func(hub string) string { return hub }),
 	))
+	if p.Announce {
+		all.add(schema.AnnounceAttention(values(written, func(row schema.PresenceRow) string {
+			return row.HubID
+		}), false))
+	}
 	return all, nil
 }
 

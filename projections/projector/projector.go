@@ -11,7 +11,11 @@ import (
 	"hubcloud/domain"
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
+	"hubcloud/streams/shares"
 )
+
+// statesShare is the resource of the turns in which last reported states are written.
+const statesShare = "reported_states"
 
 // Projector keeps the read models up to date, or stands by while another process does.
 type Projector struct {
@@ -31,15 +35,18 @@ func New(cfg Config) (*Projector, error) {
 		return nil, err
 	}
 	p := &Projector{
-		cfg: cfg, metrics: newMetrics(cfg.Metrics), presence: &PresenceSource{Bucket: cfg.Presence},
+		cfg: cfg, metrics: newMetrics(cfg.Metrics),
+		presence: &PresenceSource{Bucket: cfg.Presence, Announce: true},
 	}
 	p.directory = &directorySource{
 		Log: cfg.Directory, Presence: p.presence, PresencePosition: &p.presenceAt,
 	}
+	order := shares.NewTurns(cfg.Shares, statesShare)
 	for number := range cfg.Journal.Groups() {
 		p.devices = append(p.devices, &devicesSource{
 			Journal: cfg.Journal, Number: number, Interval: cfg.FlushInterval,
-			MaxChannels:   max(1, cfg.MaxChannels/cfg.Journal.Groups()),
+			MaxChannels: max(1, cfg.MaxChannels/cfg.Journal.Groups()), MaxRows: cfg.MaxRows,
+			Turns: order, Announce: true,
 			SweepInterval: cfg.SweepInterval, Logger: cfg.Logger, metrics: p.metrics,
 		})
 	}

@@ -19,7 +19,8 @@ type Source[E any] interface {
 	Follow(ctx context.Context, at Checkpoint, fn func(batch []E) error) error
 	// Header returns what identifies an entry.
 	Header(entry E) Header
-	// Statements returns the statements that apply a batch to the tables, which conn finds.
+	// Statements returns the statements that apply a batch to the tables, which conn finds. The batch
+	// is empty only if Follow has passed an empty one.
 	Statements(ctx context.Context, conn *pgx.Conn, batch []E) ([]schema.Statement, error)
 	// Permanent reports whether an error of Statements, or of a statement, comes from an entry,
 	// which stops the projection: another try would fail too.
@@ -31,6 +32,12 @@ type Source[E any] interface {
 type emptier interface {
 	// Empty returns the statement that empties the tables.
 	Empty() schema.Statement
+}
+
+// deferring is a Source that applies a part of what it got, and the rest with later batches.
+type deferring interface {
+	// Reached returns the header of the last entry up to which everything is applied.
+	Reached() Header
 }
 
 // Header identifies an entry of a stream.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +15,7 @@ import (
 	"hubcloud/projections/schema"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/journal"
+	"hubcloud/streams/shares"
 )
 
 // Sources are the streams of the read models.
@@ -57,8 +59,8 @@ func (s Sources) Copies(logger *slog.Logger) []Projection {
 	for number := range s.Journal.Groups() {
 		all = append(all, copier[journalEntry]{&devicesSource{
 			Journal: s.Journal, Number: number, Interval: copyInterval,
-			MaxChannels: maxChannels / s.Journal.Groups(), Logger: logger,
-			metrics: newMetrics(nil),
+			MaxChannels: maxChannels / s.Journal.Groups(), MaxRows: math.MaxInt,
+			Turns: shares.NewTurns(nil, statesShare), Logger: logger, metrics: newMetrics(nil),
 		}})
 	}
 	return all

@@ -40,10 +40,11 @@ type writer[E any] struct {
 }
 
 // Apply commits the entries of a batch that are after the checkpoint, up to the first that cannot
-// be read or applied. It returns a *schema.StoppedError for that entry.
+// be read or applied. It returns a *schema.StoppedError for that entry. With an empty batch it
+// commits what a deferring source has deferred.
 func (w *writer[E]) Apply(ctx context.Context, batch []E) error {
 	readable, stopped := w.readablePrefix(batch)
-	if len(readable) > 0 {
+	if len(readable) > 0 || len(batch) == 0 {
 		err := w.commit(ctx, readable)
 		if w.Source.Permanent(err) {
 			err = w.commitEach(ctx, readable)
@@ -96,7 +97,12 @@ func (w *writer[E]) commit(ctx context.Context, batch []E) error {
 	if err != nil {
 		return err
 	}
-	last := w.Source.Header(batch[len(batch)-1])
+	var last Header
+	if source, ok := w.Source.(deferring); ok {
+		last = source.Reached()
+	} else {
+		last = w.Source.Header(batch[len(batch)-1])
+	}
 	err = pgx.BeginFunc(ctx, w.Conn, func(tx pgx.Tx) error {
 		pipeline := &pgx.Batch{}
 		w.queueAdvance(pipeline, last)

@@ -15,16 +15,17 @@ var (
 	observedStates string
 	//go:embed sql/observed_hubs.sql
 	observedHubs string
+	//go:embed sql/observed_orgs.sql
+	observedOrgs string
 )
 
-// maxSuspects is how many channels of an organization ObserveHubs selects because they may need
+// maxSuspects is how many channels of an organization ObserveOrg selects because they may need
 // attention, urgent ones first. Of more conditions nobody is mailed (alarmmail.MaxConditions).
 const maxSuspects = 5000
 
 // ObservedHub is a hub of an organization with the states of the devices that may need attention.
 type ObservedHub struct {
-	OrgID string
-	ID    domain.HubID
+	ID domain.HubID
 	// Name is the hub's name; "" for none. SiteID and Site are its site.
 	Name, SiteID, Site string
 	AddedAt            time.Time
@@ -37,11 +38,11 @@ type ObservedHub struct {
 	States []domain.ReportedState
 }
 
-// ObserveHubs returns the hubs of all organizations that are offline or have a device that may need
-// attention, and the hubs of watched with their devices in it. A hub that no organization has is
-// missing. It fails with service_unavailable until the first build of these read models is complete.
-func (s *Store) ObserveHubs(
-	ctx context.Context, watched map[domain.HubID][]int64,
+// ObserveOrg returns the hubs of an organization that are offline or have a device that may need
+// attention, and the organization's hubs of watched with their devices in it. It fails with
+// service_unavailable until the first build of these read models is complete.
+func (s *Store) ObserveOrg(
+	ctx context.Context, org string, watched map[domain.HubID][]int64,
 ) ([]ObservedHub, error) {
 	var hubIDs []string
 	var deviceIDs []int64
@@ -51,37 +52,32 @@ func (s *Store) ObserveHubs(
 		}
 	}
 	ask := func(ctx context.Context, db *completeOnly) ([]ObservedHub, error) {
-		rows, err := db.Query(ctx, observedStates, hubIDs, deviceIDs, maxSuspects)
+		rows, err := db.Query(ctx, observedStates, org, hubIDs, deviceIDs, maxSuspects)
 		if err != nil {
 			return nil, err
 		}
-		var org string
-		var row stateRow
-		states, orgs := map[string][]domain.ReportedState{}, map[string]string{}
-		_, err = pgx.ForEachRow(rows, append([]any{&org}, row.into()...), func() error {
-			state := row.state()
-			hub := string(state.HubID)
-			states[hub], orgs[hub] = append(states[hub], state), org
-			return nil
-		})
+		all, err := collectStates(rows)
 		if err != nil {
 			return nil, err
 		}
-		return observed(ctx, db, hubIDs, states, orgs)
+		states := map[domain.HubID][]domain.ReportedState{}
+		for _, state := range all {
+			states[state.HubID] = append(states[state.HubID], state)
+		}
+		return observed(ctx, db, org, hubIDs, states)
 	}
 	return readStates(ctx, s, noOrg, "hubs that need attention", ask)
 }
 
-// observed adds the hubs to the states of their channels. orgs are the organizations that the
-// states were read for.
+// observed adds the hubs to the states of their channels.
 func observed(
-	ctx context.Context, db *completeOnly, hubIDs []string,
-	states map[string][]domain.ReportedState, orgs map[string]string,
+	ctx context.Context, db *completeOnly, org string, hubIDs []string,
+	states map[domain.HubID][]domain.ReportedState,
 ) ([]ObservedHub, error) {
 	for hub := range states {
-		hubIDs = append(hubIDs, hub)
+		hubIDs = append(hubIDs, string(hub))
 	}
-	rows, err := db.Query(ctx, observedHubs, hubIDs)
+	rows, err := db.Query(ctx, observedHubs, org, hubIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -91,19 +87,51 @@ func observed(
 	var since *time.Time
 	var hubs []ObservedHub
 	_, err = pgx.ForEachRow(rows, []any{
-		&hub.OrgID, &hub.ID, &hub.Name, &hub.SiteID, &hub.Site, &hub.AddedAt, &connectedWhenAdded,
+		&hub.ID, &hub.Name, &hub.SiteID, &hub.Site, &hub.AddedAt, &connectedWhenAdded,
 		&online, &since, &hub.Certain,
 	}, func() error {
 		h := hub
 		h.AddedAt = h.AddedAt.UTC()
 		h.Status, h.Since = connection(h.AddedAt, connectedWhenAdded, online, since)
-		h.States = states[string(h.ID)]
-		if org, ok := orgs[string(h.ID)]; ok && org != h.OrgID {
-			// The hub has changed hands between the two queries.
-			h.States, h.Certain = nil, false
-		}
+		h.States = states[h.ID]
 		hubs = append(hubs, h)
 		return nil
 	})
 	return hubs, err
+}
+
+// OrgsNeedingAttention returns the organizations that have a hub that is offline, or a device that
+// may need attention. It fails as ObserveOrg does.
+func (s *Store) OrgsNeedingAttention(ctx context.Context) ([]string, error) {
+	ask := func(ctx context.Context, db *completeOnly) ([]string, error) {
+		rows, err := db.Query(ctx, observedOrgs)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	return readStates(ctx, s, noOrg, "organizations that need attention", ask)
+}
+
+// OrgsOf returns the organizations of hubs. Hubs that no organization has are missing. It fails as
+// ObserveOrg does.
+func (s *Store) OrgsOf(
+	ctx context.Context, hubs []domain.HubID,
+) (map[domain.HubID]string, error) {
+	ask := func(ctx context.Context, db *completeOnly) (map[domain.HubID]string, error) {
+		const query = "SELECT id, org_id FROM hubs WHERE id = ANY ($1::text[])"
+		rows, err := db.Query(ctx, query, hubs)
+		if err != nil {
+			return nil, err
+		}
+		orgs := make(map[domain.HubID]string, len(hubs))
+		var hub domain.HubID
+		var org string
+		_, err = pgx.ForEachRow(rows, []any{&hub, &org}, func() error {
+			orgs[hub] = org
+			return nil
+		})
+		return orgs, err
+	}
+	return readStates(ctx, s, noOrg, "organizations of hubs", ask)
 }

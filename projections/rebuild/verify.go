@@ -21,8 +21,9 @@ type Verified struct {
 	Sequence uint64
 	// Rows is how many rows were compared, Differences how many differences were found.
 	Rows, Differences int
-	// Moving is how many hubs could not be compared, because the bucket had a newer value of them
-	// in every round. It is 0 for the other projections.
+	// Moving is how many hubs could not be compared: for schema.Presence, because the bucket had a
+	// newer value of them in every round, and for schema.Devices, because they were ahead of others
+	// that waited to be written.
 	Moving int
 }
 
@@ -71,9 +72,10 @@ func (v *verification) run(ctx context.Context) ([]Verified, error) {
 			}
 			hubs := v.moving
 			v.moving = nil
-			return v.compareTable(
+			_, err := v.compareTable(
 				ctx, live, at, schema.HubPresence.Definition, " WHERE hub_id = ANY ($1::text[])", hubs,
 			)
+			return err
 		})
 	}
 	v.results[1].Moving = len(v.moving)
@@ -90,16 +92,47 @@ func (v *verification) compareAll(ctx context.Context, live pgx.Tx, at positions
 	for _, c := range b.copies {
 		v.resultOf(schema.ProjectionOf(c.Name())).Sequence += at.of(c)
 	}
+	ahead, err := v.aheadOf(ctx, live, at)
+	if err != nil {
+		return err
+	}
+	v.resultOf(schema.Devices).Moving = len(ahead)
 	for _, table := range schema.Tables() {
-		where := ""
+		var rows int
 		if table.Projection == schema.Devices {
-			where = visible
+			rows, err = v.compareTable(ctx, live, at, table, visible, ahead)
+		} else {
+			rows, err = v.compareTable(ctx, live, at, table, "")
 		}
-		if err := v.compareTable(ctx, live, at, table, where); err != nil {
+		if err != nil {
 			return err
 		}
+		v.resultOf(table.Projection).Rows += rows
 	}
 	return nil
+}
+
+// aheadOf returns the hubs whose last reported states have more than the checkpoints.
+func (v *verification) aheadOf(
+	ctx context.Context, live pgx.Tx, at positions,
+) (hubs []string, err error) {
+	const query = "SELECT hub_id FROM reported_hubs WHERE 'devices/' || journal = $1 AND at > $2"
+	for _, c := range v.build.copies {
+		if schema.ProjectionOf(c.Name()) != schema.Devices {
+			continue
+		}
+		reached := time.Unix(0, schema.CommitTime(at[c.Name()].EventID))
+		rows, err := live.Query(ctx, query, c.Name(), reached)
+		if err != nil {
+			return nil, err
+		}
+		some, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return nil, err
+		}
+		hubs = append(hubs, some...)
+	}
+	return hubs, nil
 }
 
 func (v *verification) resultOf(projection string) *Verified {
@@ -159,25 +192,26 @@ func (v *verification) momentOf(ctx context.Context, live pgx.Tx) (positions, er
 	return at, nil
 }
 
-// visible selects the last reported states that organizations can see.
-const visible = " WHERE hub_id IN (SELECT state.hub_id FROM reported_hubs state " +
+// visible selects the last reported states that organizations can see, except of the hubs $1.
+const visible = " WHERE NOT hub_id = ANY (coalesce($1::text[], '{}')) " +
+	"AND hub_id IN (SELECT state.hub_id FROM reported_hubs state " +
 	"JOIN hubs hub ON hub.id = state.hub_id AND (hub.epoch = state.epoch " +
 	"OR position(state.epoch || ':' IN hub.log_former) > 0))"
 
-// compareTable compares the rows of a table that match where. A hub whose presence differs while
-// the bucket has a newer value than the read models is moving: its older value can no longer be
-// read.
+// compareTable compares the rows of a table that match where, and returns their number. A hub whose
+// presence differs while the bucket has a newer value than the read models is moving: its older
+// value can no longer be read.
 func (v *verification) compareTable(
 	ctx context.Context, live pgx.Tx, at positions, d schema.Definition, where string, args ...any,
-) error {
+) (rows int, err error) {
 	result := v.resultOf(d.Projection)
-	return v.build.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	err = v.build.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		t := comparedTable(d)
 		sql := t.selectAll(where)
 		c := comparison{
 			live: selection{live, sql, args}, rebuilt: selection{conn, sql, args}, table: t,
 		}
-		rows, err := c.run(ctx, func(d Difference) error {
+		rows, err = c.run(ctx, func(d Difference) error {
 			if result.Name == schema.Presence {
 				moving, err := v.isMoving(ctx, d.Key[0].Value, uint64(at[schema.Presence].Sequence))
 				if err != nil || moving {
@@ -187,11 +221,9 @@ func (v *verification) compareTable(
 			result.Differences++
 			return v.found(result.Name, d)
 		})
-		if len(args) == 0 {
-			result.Rows += rows
-		}
 		return err
 	})
+	return rows, err
 }
 
 // isMoving reports whether the bucket has a newer value of a hub than the read models, and adds

@@ -8,7 +8,7 @@
 //
 // # What is spent
 //
-// There are two kinds of bound, and no third.
+// There are three kinds of bound, and no fourth.
 //
 //   - A Pool bounds what is held at the same time: connections to the database, event streams, calls
 //     to hubs, folds, bytes in memory, bytes on disk. Each organization may hold half of what the
@@ -20,6 +20,9 @@
 //     in time.
 //   - A Rate bounds what is spent in a time: requests, changes, commands, connections, bytes of
 //     hubs. It is a token bucket for each spender. Rates can be shared by all replicas (ShareRate).
+//   - Turns order what one worker does for all: writing states, mailing about alarms. First comes what
+//     is urgent, then the organization whose work has cost least, then its spender whose work has
+//     cost least. So an organization waits for one piece of another's work, not for all of it.
 //
 // # What happens beyond a bound
 //
@@ -28,12 +31,12 @@
 //
 // # Who sees it
 //
-// A Registry has every Pool and Rate of a process: it exports the metrics hubcloud_shares_…, and the
-// doctor shows its Report: who uses how much of what, and who is held back.
+// A Registry has every Pool, Rate and Turns of a process: it exports the metrics hubcloud_shares_…,
+// and the doctor shows its Report: who uses how much of what, and who is held back.
 //
 // # Promises
 //
-//   - Time is an input of Rate; a Pool has no clock. Neither starts a goroutine.
+//   - Time is an input of Rate; Pool and Turns have no clock. None starts a goroutine.
 //   - Memory is bounded by what is held, and by the spenders of recent time.
 //   - Everything is safe for concurrent use.
 package shares

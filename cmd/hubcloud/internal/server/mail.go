@@ -76,7 +76,7 @@ func (s *web) startNotifier() error {
 		Rules: alarmmail.Rules{
 			MailsPerHour: alarmMailsPerHour, Title: portal.ConditionTitle,
 		},
-		Logger: s.logger, Metrics: s.registry,
+		Shares: s.shares, Logger: s.logger, Metrics: s.registry,
 	})
 	if err != nil {
 		return err

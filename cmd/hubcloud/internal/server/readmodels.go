@@ -195,8 +195,8 @@ func (s *readModels) startProjector() error {
 	p, err := projector.New(projector.Config{
 		Database: s.store.ConnConfig(), Schema: s.store.Schema(), Sources: sources,
 		Journals: s.journalsOpen, Committed: s.store.Position(),
-		BuildTarget: s.store.SetBuildTarget, BuildFirst: s.control.Install, Logger: s.logger,
-		Metrics: s.registry, Tracer: s.traces.Tracer(),
+		BuildTarget: s.store.SetBuildTarget, BuildFirst: s.control.Install, Shares: s.shares,
+		Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {
 		return err

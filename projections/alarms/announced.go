@@ -1,0 +1,76 @@
+package alarms
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/domain"
+	"hubcloud/projections/schema"
+)
+
+// pingInterval is the time after which a connection that is silent is tried.
+const pingInterval = time.Second
+
+// announced collects the hubs that projectors announce.
+type announced struct {
+	// ready has an element when there may be hubs.
+	ready chan struct{}
+
+	mu sync.Mutex
+	// hubs are the hubs, and whether a device of each reports an alarm.
+	hubs map[domain.HubID]bool
+}
+
+func newAnnounced() *announced {
+	return &announced{ready: make(chan struct{}, 1), hubs: map[domain.HubID]bool{}}
+}
+
+// listen collects announcements until ctx ends or the connection is lost.
+func (a *announced) listen(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		waiting, cancel := context.WithTimeout(ctx, pingInterval)
+		received, err := conn.WaitForNotification(waiting)
+		silent := waiting.Err() != nil
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			a.add(schema.ReadAnnouncement(received.Payload))
+		case !silent:
+			return err
+		default:
+			asking, cancel := context.WithTimeout(ctx, schema.AnswerTimeout)
+			err := conn.Ping(asking)
+			cancel()
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// add adds hubs.
+func (a *announced) add(hubs []domain.HubID, urgent bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range hubs {
+		a.hubs[id] = a.hubs[id] || urgent
+	}
+	select {
+	case a.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the hubs that were announced since the last call.
+func (a *announced) take() map[domain.HubID]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	hubs := a.hubs
+	a.hubs = map[domain.HubID]bool{}
+	return hubs
+}
