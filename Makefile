@@ -42,7 +42,7 @@ run: deps build ## Run the service with a demo organization and three virtual hu
 
 .PHONY: build
 build: ## Build the binary, bin/hubcloud
-	GOWORK=off $(GO) build -ldflags "$$(deploy/release/ldflags.sh)" -o $(BIN) ./cmd/hubcloud
+	@GO="$(GO)" deploy/build.sh $(BIN)
 
 .PHONY: deps
 deps: ## Install PostgreSQL if it is missing, or print what to install
