@@ -25,8 +25,6 @@ type Config struct {
 	Schema string
 	// Sources are the streams of the read models. Required.
 	Sources
-	// Journals is closed once the journals exist; nil means that they do.
-	Journals <-chan struct{}
 	// Committed is advanced with each commit of the directory's projection; nil for none.
 	Committed *schema.Position
 	// BuildTarget is called with the last sequence of the directory that a first build has to

@@ -116,15 +116,8 @@ func (p *Projector) lead(ctx context.Context, term int64) error {
 	return group.Wait()
 }
 
-// leadDevices runs the projection of each journal, once the journals exist.
+// leadDevices runs the projection of each journal.
 func (p *Projector) leadDevices(ctx context.Context, term int64) error {
-	if p.cfg.Journals != nil {
-		select {
-		case <-p.cfg.Journals:
-		case <-ctx.Done():
-			return nil
-		}
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	var streams []schema.Stream
 	for _, source := range p.devices {

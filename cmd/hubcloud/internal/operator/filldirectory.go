@@ -84,7 +84,6 @@ func (f FillDirectory) Run(ctx context.Context) (Filled, error) {
 		)
 	}
 	origin := Origin()
-	origin.At = time.Now()
 	return filled, broker.Fill(folder, func(seq uint64) (broker.StoredMessage, error) {
 		if m, ok := found[seq]; ok {
 			return m, nil

@@ -28,10 +28,7 @@ type hubLogs struct {
 
 // LastSequence returns the last sequence of the hub's log.
 func (h hubLogs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
-	journals, err := journal.New(journal.Config{
-		Conn: h.conns.Cloud, Groups: h.journals, Retention: feed.MinRetention, // nothing is declared
-		Logger: slog.New(slog.DiscardHandler),
-	})
+	journals, err := openJournals(h.conns, h.journals)
 	if err != nil {
 		return 0, err
 	}
@@ -42,4 +39,12 @@ func (h hubLogs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, er
 	}
 	tip, _ := index.Tip(hub)
 	return tip.Seq, nil
+}
+
+// openJournals returns a number of journals for reading.
+func openJournals(conns *streams.Conns, groups int) (*journal.Journal, error) {
+	return journal.New(journal.Config{
+		Conn: conns.Cloud, Groups: groups, Retention: feed.MinRetention, // nothing is declared
+		Logger: slog.New(slog.DiscardHandler),
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -49,7 +48,6 @@ func (f FillDirectory) consecutive(
 	messages []broker.StoredMessage, filled *Filled,
 ) (events []*nats.Msg, err error) {
 	origin := Origin()
-	origin.At = time.Now()
 	for _, m := range messages {
 		for next := uint64(len(events) + 1); next < m.Seq; next++ {
 			lost, err := directory.EncodeLost(origin, next)

@@ -17,8 +17,6 @@ import (
 	"hubcloud/projections/rebuild"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/feed"
-	"hubcloud/streams/journal"
 	"hubcloud/streams/replicas"
 )
 
@@ -108,10 +106,7 @@ func (s *Session) Close() {
 
 // ReadModels opens the read models in the database with the given URL.
 func (s *Session) ReadModels(ctx context.Context, url string) (*rebuild.Control, error) {
-	journals, err := journal.New(journal.Config{
-		Conn: s.Conns.Cloud, Groups: s.Settings.Journals,
-		Retention: feed.MinRetention, // nothing is declared
-	})
+	journals, err := openJournals(s.Conns, s.Settings.Journals)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"hubcloud/streams"
 )
 
 const (
@@ -74,21 +72,16 @@ func startWhenSpace(ctx context.Context, cfg Config, logger *slog.Logger) (*Serv
 // waitForSpace returns once the disk of the data directory accepts writes again, and at the
 // earliest restartPause after its call. err is the error of the failed start.
 func waitForSpace(ctx context.Context, cfg Config, err error, logger *slog.Logger) error {
-	began, loggedAt := time.Now(), time.Time{}
-	for pause := restartPause; ; pause = spacePoll {
-		if now := time.Now(); now.Sub(loggedAt) >= waitLogInterval {
-			loggedAt = now
-			logDiskFull(logger, cfg.DataDir, now.Sub(began), err)
-			extendStart(logger, extendBy)
+	began := time.Now()
+	probe := func() error {
+		if time.Since(began) < restartPause {
+			return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
 		}
-		if !streams.Sleep(ctx, pause) {
-			return ctx.Err()
-		}
-		probe := probeSpace(cfg.DataDir)
-		if !isDiskFull(probe) {
-			break // the next start reports other errors
-		}
-		err = probe
+		return probeSpace(cfg.DataDir)
+	}
+	// The next start reports other errors of the probe.
+	if _ = retryOnFullDisk(ctx, cfg.DataDir, logger, nil, probe); ctx.Err() != nil {
+		return ctx.Err()
 	}
 	logger.Info(
 		"disk has space again: starting", "dir", cfg.DataDir,
@@ -98,11 +91,33 @@ func waitForSpace(ctx context.Context, cfg Config, err error, logger *slog.Logge
 	return nil
 }
 
-func logDiskFull(logger *slog.Logger, dir string, waited time.Duration, err error) {
-	logger.Error(
-		"waiting: the disk is full; the start continues by itself once bytes and inodes are free",
-		"dir", dir, "waited", waited.Round(time.Second), "error", err,
-	)
+// retryOnFullDisk repeats try while its error means that the disk of dir is full, and returns its
+// last error. It returns early when ctx ends or a part of the server fails.
+func retryOnFullDisk(
+	ctx context.Context, dir string, logger *slog.Logger, failed <-chan error, try func() error,
+) error {
+	began, loggedAt := time.Now(), time.Time{}
+	for {
+		err := try()
+		if !isDiskFull(err) {
+			return err
+		}
+		if now := time.Now(); now.Sub(loggedAt) >= waitLogInterval {
+			loggedAt = now
+			logger.Error(
+				"waiting: the disk is full; the start continues by itself once bytes and inodes are "+
+					"free", "dir", dir, "waited", now.Sub(began).Round(time.Second), "error", err,
+			)
+			extendStart(logger, extendBy)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-failed:
+			return err
+		case <-time.After(spacePoll):
+		}
+	}
 }
 
 // extendStart asks the service manager for more time, so that it does not kill a waiting start.
@@ -155,25 +170,7 @@ func (s *process) writeOrPostpone(name string, write func() error) error {
 }
 
 // writeWhenSpace repeats write while the disk is full. The parts of the server that are up serve
-// meanwhile. It returns early when ctx ends or a part of the server fails.
+// meanwhile.
 func (s *process) writeWhenSpace(ctx context.Context, write func() error) error {
-	began, loggedAt := time.Now(), time.Time{}
-	for {
-		err := write()
-		if !isDiskFull(err) {
-			return err
-		}
-		if now := time.Now(); now.Sub(loggedAt) >= waitLogInterval {
-			loggedAt = now
-			logDiskFull(s.logger, string(s.dir), now.Sub(began), err)
-			extendStart(s.logger, extendBy)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case err := <-s.failed:
-			return err
-		case <-time.After(spacePoll):
-		}
-	}
+	return retryOnFullDisk(ctx, string(s.dir), s.logger, s.failed, write)
 }

@@ -15,9 +15,9 @@ import (
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/hubbridge/statelog"
+	"hubcloud/streams/directory"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/feed/orgfeed"
-	"hubcloud/streams/journal"
 	"hubcloud/streams/once"
 	"hubcloud/streams/tap"
 	"hubcloud/streams/views"
@@ -30,25 +30,29 @@ const bridgePoll = 5 * time.Millisecond
 // have no bridge; replicas without the role api have no devices, keys and commands.
 type hubLink struct {
 	*readModels
-	journals *journal.Journal
-	views    *views.Views
-	hubLogs  *feed.Logs
-	orgFeed  *orgfeed.Feed
-	bridge   *hubbridge.Bridge
-	caller   *rpc.Caller
-	devices  *rpc.Devices
-	keys     *once.Keys
-	commands *commands.Commands
+	views     *views.Views
+	hubLogs   *feed.Logs
+	orgFeed   *orgfeed.Feed
+	directory *directory.Service
+	// invitations mails for the directory; its Mailer is set by the next layer, which needs the
+	// directory.
+	invitations *invitationMailer
+	bridge      *hubbridge.Bridge
+	caller      *rpc.Caller
+	devices     *rpc.Devices
+	keys        *once.Keys
+	commands    *commands.Commands
 }
 
-// startHubLink starts the journals, the hub logs, the presence view, the calls to hubs (role api),
-// the bridge (role bridge) and the callout, in this order. The callout is last: the broker accepts
-// hubs only once the callout answers, and by then the bridge handles their messages.
+// startHubLink starts the hub logs, the directory service, the presence view, the calls to hubs
+// (role api), the bridge (role bridge) and the callout, in this order. The callout is last: the
+// broker accepts hubs only once the callout answers, and by then the bridge handles their messages.
 func (m *readModels) startHubLink(ctx context.Context) (_ *hubLink, err error) {
-	s := &hubLink{readModels: m}
-	if err := s.startHubLogs(ctx); err != nil {
+	s := &hubLink{readModels: m, invitations: &invitationMailer{}}
+	if err := s.startHubLogs(); err != nil {
 		return nil, err
 	}
+	s.directory = s.newDirectory()
 	s.run(stopLoops, "presence", s.presence.Run)
 	if s.cfg.has(roleBridge) {
 		if s.bridge, err = s.newBridge(); err != nil {
@@ -72,12 +76,20 @@ func (m *readModels) startHubLink(ctx context.Context) (_ *hubLink, err error) {
 	return s, s.startCallout()
 }
 
-// startHubLogs opens the journals, which lets the projector follow them, and the hub logs.
-func (s *hubLink) startHubLogs(ctx context.Context) (err error) {
-	if err := s.startJournals(ctx); err != nil {
+// startHubLogs opens the hub logs, which are the events of the journals, and the views that are
+// written from them.
+func (s *hubLink) startHubLogs() (err error) {
+	viewsCfg := views.Config{
+		Conns: s.conns, Journal: s.journals, Retention: s.cfg.EventRetention,
+		ServerStarted: s.reach.ServerStarted, LostEnd: s.beginLostLog, Logger: s.logger,
+		Metrics: s.registry,
+	}
+	if s.broker != nil {
+		viewsCfg.HasSubscribers = s.broker.HasSubscribers
+	}
+	if s.views, err = views.New(viewsCfg); err != nil {
 		return err
 	}
-	close(s.journalsOpen)
 	s.hubLogs, err = feed.New(s.conns, feed.Config{
 		Journal: s.journals, Retention: s.cfg.EventRetention, Reads: s.reads,
 		Epoch: s.epoch, Refresh: s.access.Refresh, Lost: s.reach.Lost,
@@ -87,7 +99,6 @@ func (s *hubLink) startHubLogs(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.ends.Logs = s.hubLogs
 	s.atStop(closeLogs, s.hubLogs.Close)
 	s.orgFeed, err = orgfeed.New(orgfeed.Config{
 		Logs: s.hubLogs, Hubs: s.access, Journal: s.journals, Retention: s.cfg.EventRetention,
@@ -108,28 +119,26 @@ func (s *hubLink) startHubLogs(ctx context.Context) (err error) {
 	return nil
 }
 
-// startJournals opens the journals and the views that are written from them.
-func (s *hubLink) startJournals(ctx context.Context) (err error) {
-	cfg := journal.Config{
-		Conn: s.conns.Cloud, Shards: len(s.conns.Shards), Groups: s.settings.Journals,
-		Retention: s.cfg.EventRetention, Replicas: s.cfg.LogReplicas, Logger: s.logger,
-		Metrics: s.registry,
-	}
-	viewsCfg := views.Config{
-		Conns: s.conns, Retention: s.cfg.EventRetention, ServerStarted: s.reach.ServerStarted,
-		LostEnd: s.beginLostLog, IsReleased: s.isReleased, Logger: s.logger, Metrics: s.registry,
-	}
-	if s.broker != nil {
-		cfg.SyncFolders, viewsCfg.HasSubscribers = s.broker.SyncFolders, s.broker.HasSubscribers
-	}
-	if s.journals, err = journal.New(cfg); err != nil {
-		return err
-	}
-	viewsCfg.Journal = s.journals
-	if s.views, err = views.New(viewsCfg); err != nil {
-		return err
-	}
-	return s.retry(ctx, brokerStorage, s.journals.Open)
+// newDirectory returns the directory service. Its changes wait for the read models and for the other
+// replicas.
+func (s *hubLink) newDirectory() *directory.Service {
+	return directory.NewService(s.directoryLog, directory.ServiceConfig{
+		Environment: s.settings.Environment, InvitationTTL: s.cfg.InvitationTTL, Now: time.Now,
+		AwaitReadModels: s.store.WaitFor, AwaitReplicas: s.barrier.Wait,
+		Presence: s.presence, Connections: s.disconnector, Mailer: s.invitations,
+		RateLimiter: s.signIn, Logs: s.hubLogs,
+		Quotas: directory.Quotas{
+			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: membersPerOrg,
+			ChangesPerHour: changesPerHour, PreferencesPerHour: preferencesPerHour,
+			KeysPerOrg: keysPerOrg, KeysOf: s.access.KeysOf,
+			OrgsPerAccount: orgsPerAccount, OwnedBy: s.access.OwnedBy,
+			InvitationsPerHour:    s.cfg.InvitationsPerOrg,
+			InvitationsPerAddress: s.cfg.InvitationsPerAddress,
+		},
+		Admit:           s.space.Admit,
+		HubCertificates: hubFacts, HubLogs: hubFacts, Shares: s.shares,
+		Metrics: s.registry, Tracer: s.traces.Tracer(),
+	})
 }
 
 // reportUnrecovered logs the streams whose messages are on the embedded broker's disk but whose

@@ -15,7 +15,6 @@ import (
 	"hubcloud/projections/rebuild"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/replicas"
 	"hubcloud/streams/signin"
@@ -33,35 +32,31 @@ type readModels struct {
 	presence     *presence.View
 	disconnector *identity.Disconnector
 	signIn       *signin.Store
-	directory    *directory.Service
-	// ends and invitations are what the directory needs of higher layers, which set it.
-	ends        *logEnds
-	invitations *invitationMailer
-	reach       *replicas.Reach
-	freshness   *replicas.Freshness
-	// journalsOpen is closed by the next layer once the journals exist.
-	journalsOpen chan struct{}
+	journals     *journal.Journal
+	barrier      *replicas.Barrier
+	reach        *replicas.Reach
+	freshness    *replicas.Freshness
 }
 
-// startReadModels opens the directory log and the read models, starts the projector (role
-// projector) and the index of keys and hubs, and creates the directory service. The index is
-// complete when startReadModels returns; the read models in the database may still be built.
+// startReadModels opens the directory log, the journals and the read models, and starts the
+// projector (role projector) and the index of keys and hubs. The index is complete when
+// startReadModels returns; the read models in the database may still be built.
 func (i *infrastructure) startReadModels(ctx context.Context) (_ *readModels, err error) {
-	s := &readModels{
-		infrastructure: i, ends: &logEnds{}, invitations: &invitationMailer{},
-		journalsOpen: make(chan struct{}),
-	}
+	s := &readModels{infrastructure: i}
 	if err := s.openReadModels(ctx); err != nil {
 		return nil, err
 	}
 	s.atStop(closeConnections, s.store.Close)
+	if err := s.openJournals(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.startProjector(); err != nil {
 		return nil, err
 	}
 	if s.replicaID, err = s.dir.ReplicaID(); err != nil {
 		return nil, err
 	}
-	barrier := replicas.NewBarrier(s.conns, s.barrierID(), s.logger)
+	s.barrier = replicas.NewBarrier(s.conns, s.barrierID(), s.logger)
 	s.access = access.New(access.Config{
 		Directory: s.directoryLog, Store: s.store, Logger: s.logger, Metrics: s.registry,
 	})
@@ -70,14 +65,13 @@ func (i *infrastructure) startReadModels(ctx context.Context) (_ *readModels, er
 	s.disconnector = identity.NewDisconnector(s.conns, s.logger, s.registry)
 	s.atStop(stopDisconnector, s.disconnector.Close)
 	s.signIn = signin.New(s.conns.Cloud, s.buckets.SignIn, s.logger)
-	s.directory = s.newDirectory(barrier)
 	if err := s.waitForAccess(ctx); err != nil {
 		return nil, fmt.Errorf("index of keys and hubs: %w", err)
 	}
 	s.waitForReadModels(ctx)
 	s.health.add("read_models", s.checkReadModels)
 	s.health.add("access", s.checkAccess)
-	return s, s.startFreshness(barrier)
+	return s, s.startFreshness()
 }
 
 // openReadModels opens the directory log and the database.
@@ -171,6 +165,22 @@ func (s *readModels) checkDirectory(ctx context.Context) error {
 	)}
 }
 
+// openJournals opens the journals of the hub logs.
+func (s *readModels) openJournals(ctx context.Context) (err error) {
+	cfg := journal.Config{
+		Conn: s.conns.Cloud, Shards: len(s.conns.Shards), Groups: s.settings.Journals,
+		Retention: s.cfg.EventRetention, Replicas: s.cfg.LogReplicas, Logger: s.logger,
+		Metrics: s.registry,
+	}
+	if s.broker != nil {
+		cfg.SyncFolders = s.broker.SyncFolders
+	}
+	if s.journals, err = journal.New(cfg); err != nil {
+		return err
+	}
+	return s.retry(ctx, brokerStorage, s.journals.Open)
+}
+
 // startProjector starts the projector on a replica with its role. On other replicas it only
 // registers the projector's metrics. The projector follows the journals by itself, so that nothing
 // waits for it.
@@ -194,7 +204,7 @@ func (s *readModels) startProjector() error {
 	}
 	p, err := projector.New(projector.Config{
 		Database: s.store.ConnConfig(), Schema: s.store.Schema(), Sources: sources,
-		Journals: s.journalsOpen, Committed: s.store.Position(),
+		Committed:   s.store.Position(),
 		BuildTarget: s.store.SetBuildTarget, BuildFirst: s.control.Install, Shares: s.shares,
 		Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
@@ -205,31 +215,6 @@ func (s *readModels) startProjector() error {
 		s.runClaimed("projector", p.Run)
 	}
 	return nil
-}
-
-// logEnds reads the ends of hub logs for the directory, which is opened before them.
-type logEnds struct{ *feed.Logs }
-
-// newDirectory returns the directory service. Its changes wait for the read models and, through
-// barrier, for the other replicas.
-func (s *readModels) newDirectory(barrier *replicas.Barrier) *directory.Service {
-	return directory.NewService(s.directoryLog, directory.ServiceConfig{
-		Environment: s.settings.Environment, InvitationTTL: s.cfg.InvitationTTL, Now: time.Now,
-		AwaitReadModels: s.store.WaitFor, AwaitReplicas: barrier.Wait,
-		Presence: s.presence, Connections: s.disconnector, Mailer: s.invitations,
-		RateLimiter: s.signIn, Logs: s.ends,
-		Quotas: directory.Quotas{
-			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: membersPerOrg,
-			ChangesPerHour: changesPerHour, PreferencesPerHour: preferencesPerHour,
-			KeysPerOrg: keysPerOrg, KeysOf: s.access.KeysOf,
-			OrgsPerAccount: orgsPerAccount, OwnedBy: s.access.OwnedBy,
-			InvitationsPerHour:    s.cfg.InvitationsPerOrg,
-			InvitationsPerAddress: s.cfg.InvitationsPerAddress,
-		},
-		Admit:           s.space.Admit,
-		HubCertificates: hubFacts, HubLogs: hubFacts, Shares: s.shares,
-		Metrics: s.registry, Tracer: s.traces.Tracer(),
-	})
 }
 
 // waitForAccess waits until the index of keys and hubs has applied the whole directory log. What
@@ -255,14 +240,14 @@ func (s *readModels) barrierID() string {
 
 // startFreshness starts the three loops of package replicas, which together make a revoked key stop
 // working at every replica.
-func (s *readModels) startFreshness(barrier *replicas.Barrier) (err error) {
+func (s *readModels) startFreshness() (err error) {
 	s.run(stopLoops, "barrier", func(ctx context.Context) error {
-		return barrier.Serve(ctx, s.access.WaitFor)
+		return s.barrier.Serve(ctx, s.access.WaitFor)
 	})
 	s.reach = replicas.NewReach(s.logger, s.conns, s.reads)
 	s.run(stopLoops, "reach", s.reach.Run)
 	s.freshness, err = replicas.NewFreshness(replicas.FreshnessConfig{
-		Refresh: s.access.Refresh, Registered: barrier.Registered, CutOff: s.reach.CutOff,
+		Refresh: s.access.Refresh, Registered: s.barrier.Registered, CutOff: s.reach.CutOff,
 		Clustered: s.conns.Clustered, Embedded: s.broker != nil, Logger: s.logger,
 	})
 	if err != nil {
