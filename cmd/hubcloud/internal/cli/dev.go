@@ -18,13 +18,12 @@ type devCommand struct {
 func (c *devCommand) Run(ctx context.Context, out Output) error {
 	c.FetchPostgres = true
 	logger := c.logger(out)
-	return server.Run(ctx, c.Config, logger, &server.Client{
-		Name: "demo",
-		Run: func(ctx context.Context, s *server.Server) error {
+	return server.Run(
+		ctx, c.Config, logger, func(ctx context.Context, s *server.Server) error {
 			d := demo{s, c.Dir(), c.TLSCert, logger}
 			return d.run(ctx, func(state demoState, link string) { d.print(out, state, link) })
 		},
-	})
+	)
 }
 
 // print prints commands that work when pasted into a shell.

@@ -109,45 +109,43 @@ func (f simFlags) findHub(
 	if err != nil {
 		return process, hub, err
 	}
-	var exact, partial, all []string
-	lower := strings.ToLower(name)
-	for _, p := range processes {
-		for _, h := range p.Hubs {
-			text := strings.TrimSpace(h.ID + " " + h.Name)
-			all = append(all, text)
-			switch {
-			case strings.EqualFold(h.ID, name) || strings.EqualFold(h.Name, name):
-				exact = append(exact, text)
-				process, hub = p, h
-			case strings.Contains(strings.ToLower(text), lower):
-				partial = append(partial, text)
-				if len(exact) == 0 {
+	// matching returns the hubs that match, sorted; process and hub are then the last one.
+	matching := func(matches func(h virtualhub.Info) bool) (names []string) {
+		for _, p := range processes {
+			for _, h := range p.Hubs {
+				if matches(h) {
+					names = append(names, strings.TrimSpace(h.ID+" "+h.Name))
 					process, hub = p, h
 				}
 			}
 		}
+		slices.Sort(names)
+		return names
 	}
-	found := partial
-	if len(exact) > 0 {
-		found = exact
+	found := matching(func(h virtualhub.Info) bool {
+		return strings.EqualFold(h.ID, name) || strings.EqualFold(h.Name, name)
+	})
+	if len(found) == 0 {
+		found = matching(func(h virtualhub.Info) bool {
+			return strings.Contains(strings.ToLower(h.ID+" "+h.Name), strings.ToLower(name))
+		})
 	}
-	slices.Sort(found)
-	slices.Sort(all)
 	switch {
+	case len(found) == 1:
+		return process, hub, nil
 	case len(found) == 0:
+		all := matching(func(virtualhub.Info) bool { return true })
 		return process, hub, installation.Usagef(
 			"no virtual hub %q runs; running: %s", name, strings.Join(all, ", "),
 		)
-	case len(found) > 1 && len(slices.Compact(slices.Clone(found))) == 1:
+	case found[0] == found[len(found)-1]:
 		return process, hub, installation.Usagef(
 			"several processes run the hub %q: name one with --data-dir", name,
 		)
-	case len(found) > 1:
-		return process, hub, installation.Usagef(
-			"hub %q is ambiguous: %s", name, strings.Join(found, ", "),
-		)
 	}
-	return process, hub, nil
+	return process, hub, installation.Usagef(
+		"hub %q is ambiguous: %s", name, strings.Join(found, ", "),
+	)
 }
 
 // simListCommand lists hubs or devices.

@@ -24,7 +24,7 @@ const (
 	stopCommands                 // commands whose clients have gone finish
 	stopQuestions                // hubs are not asked for their devices any more
 	stopCalls                    // answers of hubs are not received any more
-	stopClient                   // the client of Run
+	stopDemo                     // the demo of Run
 	stopHubs                     // the embedded broker rejects new connections of hubs
 	stopBridge                   // the bridge, between two messages of a hub
 	stopDisconnector             // what cuts connections of hubs
