@@ -178,9 +178,9 @@ type checkPrinter struct {
 // begin prints what the hub must be configured with.
 func (p *checkPrinter) begin(check *check.Check) error {
 	return outputFlags{p.json}.show(
-		p.out, map[string]string{
-			"enroll": check.EnrolURL(), "broker": check.BrokerURL(), "serial": check.Serial(),
-			"secret": check.Secret(),
+		p.out, object{
+			{"enroll", check.EnrolURL()}, {"broker", check.BrokerURL()},
+			{"serial", check.Serial()}, {"secret", check.Secret()},
 		},
 		"This is the service for one hub. Configure the hub with these, and start it:\n\n"+
 			"  service    %[1]s\n  serial     %[2]s\n  secret     %[3]s\n\n"+
@@ -202,7 +202,7 @@ func (p *checkPrinter) step(text string) {
 func (p *checkPrinter) note(text string) {
 	if p.json {
 		// As for lines.
-		_ = printJSON(p.out, map[string]string{"note": text})
+		_ = printJSON(p.out, object{{"note", text}})
 		return
 	}
 	p.live.end()

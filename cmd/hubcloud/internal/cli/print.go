@@ -28,12 +28,34 @@ type field struct{ name, value string }
 
 // print writes a result: one line of text, or a JSON object.
 func (f outputFlags) print(w io.Writer, fields ...field) error {
-	parts, object := make([]string, 0, len(fields)), map[string]string{}
+	parts := make([]string, 0, len(fields))
 	for _, f := range fields {
 		parts = append(parts, f.name+" "+domain.PlainLine(f.value))
-		object[f.name] = f.value
 	}
-	return f.show(w, object, "%s\n", strings.Join(parts, "  "))
+	return f.show(w, object(fields), "%s\n", strings.Join(parts, "  "))
+}
+
+// object is a JSON object of strings. Its members have the order of the fields.
+type object []field
+
+// MarshalJSON returns the object.
+func (o object) MarshalJSON() ([]byte, error) {
+	text := []byte("{")
+	for i, f := range o {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		name, err := json.Marshal(f.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(f.value)
+		if err != nil {
+			return nil, err
+		}
+		text = append(append(append(text, name...), ':'), value...)
+	}
+	return append(text, '}'), nil
 }
 
 // printJSON writes an object as one line of JSON.

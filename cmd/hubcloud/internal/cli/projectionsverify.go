@@ -94,18 +94,18 @@ type verifiedJSON struct {
 
 // differenceJSON is a difference with --json.
 type differenceJSON struct {
-	Table   string            `json:"table"`
-	Key     map[string]string `json:"key"`
-	What    string            `json:"what"`
-	Column  string            `json:"column"`
-	Live    *string           `json:"live"`
-	Rebuilt *string           `json:"rebuilt"`
+	Table   string  `json:"table"`
+	Key     object  `json:"key"`
+	What    string  `json:"what"`
+	Column  string  `json:"column"`
+	Live    *string `json:"live"`
+	Rebuilt *string `json:"rebuilt"`
 }
 
 func differenceJSONOf(d rebuild.Difference) differenceJSON {
-	key := map[string]string{}
+	key := make(object, 0, len(d.Key)) // with the columns in the key's order
 	for _, column := range d.Key {
-		key[column.Name] = column.Value
+		key = append(key, field{column.Name, column.Value})
 	}
 	return differenceJSON{
 		Table: d.Table, Key: key, What: d.What, Column: d.Column, Live: d.Live, Rebuilt: d.Rebuilt,

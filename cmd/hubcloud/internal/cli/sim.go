@@ -213,7 +213,7 @@ func (f simFlags) do(ctx context.Context, out Output, name string, a virtualhub.
 		return err
 	}
 	return f.show(
-		out.Out, map[string]string{"hub_id": hub.ID, "message": message}, "%s: %s.\n",
+		out.Out, object{{"hub_id", hub.ID}, {"message", message}}, "%s: %s.\n",
 		domain.PlainLine(hub.ID+" "+hub.Name), message,
 	)
 }
