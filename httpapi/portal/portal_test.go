@@ -374,17 +374,24 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// Forms of 1 MiB were read before the session, so that one address without one held gigabytes.
+// Forms were read before the session, so that one address without one held gigabytes.
 func TestFormsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newBackend(t)
 	large := strings.Repeat("x", 65<<10)
 	stranger := w.open(t, nil)
 	for path, status := range map[string]int{
-		"/portal/sign-in": http.StatusBadRequest, inOne + "/stream": http.StatusUnauthorized,
-		inOne + "/settings/own-name": http.StatusBadRequest,
+		"/portal/sign-in": http.StatusBadRequest, inOne + "/stream": http.StatusSeeOther,
+		inOne + "/settings/own-name": http.StatusSeeOther,
 	} {
 		stranger.post(path, status, "name", large)
+	}
+	rest := strings.NewReader("name=" + strings.Repeat("x", 9<<10))
+	request := httptest.NewRequest("POST", inOne+"/settings/own-name", rest)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	stranger.pages.ServeHTTP(httptest.NewRecorder(), request)
+	if read := 9<<10 - rest.Len(); read > 8<<10+512 {
+		t.Errorf("without a session %d bytes of a form were read, want some 8 KiB", read)
 	}
 	b := w.open(t, nil).signIn(max)
 	b.post(inOne+"/settings/own-name", http.StatusBadRequest, "name", large)

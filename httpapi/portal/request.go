@@ -14,6 +14,8 @@ import (
 const (
 	// maxForm is the largest form in bytes, as the largest body of the API.
 	maxForm = 64 << 10
+	// maxOpenForm is the largest form of a browser without a session.
+	maxOpenForm = 8 << 10
 	// maxStreamForm is the largest form of a page's stream: it has the page's position in the log
 	// of each hub, 50 bytes a hub, so that it fits 20,000 hubs. It is read for members only.
 	maxStreamForm = 1 << 20
@@ -46,12 +48,14 @@ func (p *Portal) newRequest(w http.ResponseWriter, r *http.Request, info Request
 // handler answers a request. A returned error is shown as a page, or as JSON if a script asked.
 type handler func(*request) error
 
-// public wraps a page that needs no session. A POST must come from a page of the portal.
-func (p *Portal) public(handle handler) routeHandler {
+// page wraps all pages. A POST must come from a page of the portal. Its form is not read.
+func (p *Portal) page(handle handler) routeHandler {
 	return func(w http.ResponseWriter, r *http.Request, info RequestInfo) {
 		req := p.newRequest(w, r, info)
-		err := p.readForm(req)
-		if err == nil {
+		var err error
+		if r.Method == http.MethodPost && p.origins.Check(r) != nil {
+			err = p.rejectForgedForm()
+		} else {
 			err = handle(req)
 		}
 		if err != nil {
@@ -60,18 +64,32 @@ func (p *Portal) public(handle handler) routeHandler {
 	}
 }
 
+// public wraps a page that needs no session.
+func (p *Portal) public(handle handler) routeHandler {
+	return p.page(func(req *request) error {
+		if err := req.readForm(maxOpenForm); err != nil {
+			return err
+		}
+		return handle(req)
+	})
+}
+
 // signedIn wraps a page that needs a session. Without one the browser is redirected to sign in, and
 // returns to the page afterwards. A POST must also carry the session's form token.
 func (p *Portal) signedIn(handle handler) routeHandler {
-	return p.public(func(req *request) error {
+	return p.page(func(req *request) error {
 		switch err := req.loadSession(); {
 		case errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated}):
 			if req.fromScript() {
 				return err
 			}
+			_ = req.readForm(maxOpenForm) // a larger one is not kept
 			req.askToSignIn()
 			return nil
 		case err != nil:
+			return err
+		}
+		if err := req.readOwnForm(); err != nil {
 			return err
 		}
 		if req.http.Method == http.MethodPost && !req.hasFormToken() {
@@ -145,44 +163,37 @@ func (p *Portal) rejectForgedForm() error {
 	return errForgedForm
 }
 
-// readForm parses the form of a POST, and rejects a form that another site's page sent.
-func (p *Portal) readForm(req *request) error {
+// readForm parses the form of a POST, of at most that many bytes.
+func (req *request) readForm(most int64) error {
 	if req.http.Method != http.MethodPost {
 		return nil
 	}
-	if p.origins.Check(req.http) != nil {
-		return p.rejectForgedForm()
-	}
-	limit, release, err := req.formLimit()
-	if err != nil {
-		return err
-	}
-	defer release()
-	req.http.Body = http.MaxBytesReader(req.w, req.http.Body, limit)
+	req.http.Body = http.MaxBytesReader(req.w, req.http.Body, most)
 	if err := req.http.ParseForm(); err != nil {
 		return domain.Errorf(domain.CodeInvalidRequest, "the form could not be read")
 	}
 	return nil
 }
 
-// formLimit returns the largest form that the request may have. The memory of one that is larger
-// than maxForm counts on the share of the member that sends it, until release is called.
-func (req *request) formLimit() (limit int64, release func(), err error) {
+// readOwnForm is readForm for a browser with a session. While a form that is larger than maxForm is
+// read, its memory counts on the share of the member that sends it.
+func (req *request) readOwnForm() error {
 	size := req.http.ContentLength
 	if size >= 0 && size <= maxForm || !strings.HasSuffix(req.http.URL.Path, "/stream") {
-		return maxForm, func() {}, nil
-	}
-	if err := req.loadSession(); err != nil {
-		return 0, nil, err
+		return req.readForm(maxForm)
 	}
 	member, ok := req.People.Membership(req.http.PathValue("org"), req.session.Email)
 	if !ok {
-		return 0, nil, domain.ErrOrgNotFound()
+		return domain.ErrOrgNotFound()
 	}
-	release, err = req.forms.Take(
+	release, err := req.forms.Take(
 		shares.Spender{Org: member.OrgID, ID: member.MemberID}, maxStreamForm,
 	)
-	return maxStreamForm, release, err
+	if err != nil {
+		return err
+	}
+	defer release()
+	return req.readForm(maxStreamForm)
 }
 
 // loadOptionalSession loads the session if the browser has a valid one.
