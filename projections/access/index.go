@@ -19,9 +19,9 @@ import (
 	"hubcloud/streams/directory"
 )
 
-// ErrNotLoaded means that the Index does not have everything yet that the directory had when Run
+// errNotLoaded means that the Index does not have everything yet that the directory had when Run
 // began.
-var ErrNotLoaded = errors.New("keys and hubs are not loaded yet")
+var errNotLoaded = errors.New("keys and hubs are not loaded yet")
 
 // Directory is the log of the directory; *directory.Log implements it.
 type Directory interface {
@@ -191,12 +191,12 @@ func (a *Index) Refresh(ctx context.Context) error {
 // when Run began. Until then keys, members and hubs may be missing.
 func (a *Index) Loaded() <-chan struct{} { return a.loaded }
 
-// Ready returns nil once Loaded is closed, and ErrNotLoaded before.
+// Ready returns nil once Loaded is closed, and an error before.
 func (a *Index) Ready() error {
 	select {
 	case <-a.loaded:
 	default:
-		return ErrNotLoaded
+		return errNotLoaded
 	}
 	return nil
 }

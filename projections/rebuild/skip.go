@@ -10,8 +10,8 @@ import (
 	"hubcloud/projections/schema"
 )
 
-// ErrNotSkippable means that the projection is stopped, but not by a single event.
-var ErrNotSkippable = errors.New("no single event stops the projection")
+// errNotSkippable means that the projection is stopped, but not by a single event.
+var errNotSkippable = errors.New("no single event stops the projection")
 
 // NotStoppedError means that the event to skip stops no projection, or not the given one.
 type NotStoppedError struct {
@@ -44,8 +44,8 @@ func (e *NotStoppedError) Error() string {
 	)
 }
 
-// SkipLog records skipped events; *directory.Log implements it.
-type SkipLog interface {
+// skipLog records skipped events; *directory.Log implements it.
+type skipLog interface {
 	Skip(ctx context.Context, o domain.Origin, skip domain.ProjectionSkipped) error
 }
 
@@ -54,10 +54,10 @@ type SkipLog interface {
 // the projection has passed the event. It returns the projection's status then. An empty name
 // stands for the projection that is stopped at seq; if both are, for the directory's.
 //
-// Skip fails with a *NotStoppedError if the projection is not stopped at seq, and with
-// ErrNotSkippable if the read models are of another stream.
+// Skip fails with a *NotStoppedError if the projection is not stopped at seq, and with another error
+// if the read models are of another stream.
 func (c *Control) Skip(
-	ctx context.Context, log SkipLog, o domain.Origin, name string, seq uint64, why string,
+	ctx context.Context, log skipLog, o domain.Origin, name string, seq uint64, why string,
 ) (schema.Status, error) {
 	all, err := c.Status(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Control) Skip(
 			&NotStoppedError{Projection: name, Sequence: seq, Projections: all}
 	}
 	if !p.StoppedByEvent() {
-		return p, fmt.Errorf("%w: %s", ErrNotSkippable, p.Stopped)
+		return p, fmt.Errorf("%w: %s", errNotSkippable, p.Stopped)
 	}
 	err = log.Skip(ctx, o, domain.ProjectionSkipped{
 		Projection: p.Name, Sequence: seq, Type: schema.StorableText(p.Stopped.Type),

@@ -9,9 +9,7 @@ import (
 
 // Command starts a command on its device.
 func (c *controller) Command(ctx context.Context, cmd *hub.Command) error {
-	defer c.answerLate(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.answer(ctx)()
 	if unavailable := c.unavailable(); unavailable != nil {
 		return unavailable
 	}
@@ -51,18 +49,21 @@ func (c *controller) unavailable() error {
 	return nil
 }
 
-// answerLate waits for as long as the faults delay answers, or until ctx ends.
-func (c *controller) answerLate(ctx context.Context) {
+// answer takes the lock for an answer. The function that it returns releases the lock, and then waits
+// for as long as the faults delay answers, or until ctx ends.
+func (c *controller) answer(ctx context.Context) (end func()) {
 	c.mu.Lock()
-	delay := time.Duration(c.faults.LateAnswers)
-	c.mu.Unlock()
-	if delay == 0 {
-		return
-	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	return func() {
+		delay := time.Duration(c.faults.LateAnswers)
+		c.mu.Unlock()
+		if delay == 0 {
+			return
+		}
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
 	}
 }

@@ -10,9 +10,7 @@ import (
 
 // Devices returns all devices.
 func (c *controller) Devices(ctx context.Context) ([]hub.Device, error) {
-	defer c.answerLate(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.answer(ctx)()
 	views := make([]hub.Device, len(c.devices))
 	for i, d := range c.devices {
 		views[i] = d.View()
@@ -22,9 +20,7 @@ func (c *controller) Devices(ctx context.Context) ([]hub.Device, error) {
 
 // Device returns a device.
 func (c *controller) Device(ctx context.Context, id int64) (hub.Device, error) {
-	defer c.answerLate(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.answer(ctx)()
 	d, err := c.findDevice(id)
 	if err != nil {
 		return hub.Device{}, err
@@ -34,9 +30,7 @@ func (c *controller) Device(ctx context.Context, id int64) (hub.Device, error) {
 
 // Forget removes a device that the radio cannot reach. Others leave through a removal window.
 func (c *controller) Forget(ctx context.Context, id int64) error {
-	defer c.answerLate(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.answer(ctx)()
 	d, err := c.findDevice(id)
 	if err != nil {
 		return err
@@ -59,9 +53,7 @@ const smartStartPrefix = "90"
 
 // OpenPairing opens the pairing window.
 func (c *controller) OpenPairing(ctx context.Context, setupCode string) (time.Duration, error) {
-	defer c.answerLate(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.answer(ctx)()
 	remaining, err := c.open(&c.pairing, setupCode)
 	if err == nil {
 		c.smartStart = strings.HasPrefix(setupCode, smartStartPrefix)
@@ -71,26 +63,20 @@ func (c *controller) OpenPairing(ctx context.Context, setupCode string) (time.Du
 
 // ClosePairing closes the pairing window.
 func (c *controller) ClosePairing(ctx context.Context) error {
-	defer c.answerLate(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.answer(ctx)()
 	c.pairing, c.smartStart = window{}, false
 	return nil
 }
 
 // OpenRemoval opens the removal window.
 func (c *controller) OpenRemoval(ctx context.Context) (time.Duration, error) {
-	defer c.answerLate(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.answer(ctx)()
 	return c.open(&c.removal, "")
 }
 
 // CloseRemoval closes the removal window.
 func (c *controller) CloseRemoval(ctx context.Context) error {
-	defer c.answerLate(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.answer(ctx)()
 	c.removal = window{}
 	return nil
 }
