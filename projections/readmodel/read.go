@@ -46,13 +46,14 @@ func read[T any](
 		if err != nil {
 			return answer, err
 		}
-		began := time.Now()
-		asking, cancel := context.WithTimeout(ctx, s.outage.limit())
-		answer, err = ask(asking)
-		release()
-		err = wrapRead(what, err)
-		timedOut := asking.Err() != nil
-		cancel()
+		began, timedOut := time.Now(), false
+		func() {
+			defer release() // also if ask panics
+			asking, cancel := context.WithTimeout(ctx, s.outage.limit())
+			defer cancel()
+			answer, err = ask(asking)
+			err, timedOut = wrapRead(what, err), asking.Err() != nil
+		}()
 		callerGone := ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded)
 		switch {
 		case err == nil:

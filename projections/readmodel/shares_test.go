@@ -3,6 +3,7 @@ package readmodel_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -41,6 +42,24 @@ func TestReadsOfOneOrganizationLeaveConnections(t *testing.T) {
 	}
 	close(end)
 	streamstest.Eventually(t, "all slow reads are served", func() bool { return len(asking) == 50 })
+}
+
+// A read that panicked kept its connection of the organization's share for ever.
+func TestPanicReleasesTheShare(t *testing.T) {
+	t.Parallel()
+	s := projectionstest.New(t).OpenStore(t)
+	for n := range 10 { // more than the share
+		func() {
+			defer func() { _ = recover() }()
+			err := s.Read(t.Context(), func(context.Context) (int, error) { panic("a bug") })
+			t.Errorf("read %d: got %v, want a panic", n, err)
+		}()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := s.Read(ctx, func(context.Context) (int, error) { return 0, nil }); err != nil {
+		t.Errorf("after panics: got %v, want an answer", err)
+	}
 }
 
 // A query that takes long counted as a database that is away: all connections were closed, and
