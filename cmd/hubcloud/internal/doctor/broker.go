@@ -21,8 +21,12 @@ func checkBroker(ctx context.Context, v *visit, f *findings) {
 // checkBrokerAlone checks an external broker while no service answers. An embedded one runs in the
 // service's process.
 func checkBrokerAlone(ctx context.Context, t *target, err error, f *findings) {
-	if t.CredentialsErr != nil || t.embedsBroker() {
-		notAsked(ctx, t, errors.Join(err, t.CredentialsErr), f)
+	if t.embedsBroker() {
+		notAsked(ctx, t, err, f)
+		return
+	}
+	if t.CredentialsErr != nil {
+		notAsked(ctx, t, t.CredentialsErr, f)
 		return
 	}
 	if _, err := t.conns(); err != nil {
