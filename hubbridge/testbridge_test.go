@@ -81,6 +81,7 @@ func (i *testBridge) bridge(replica string) (b *hubbridge.Bridge, stop func()) {
 	i.t.Helper()
 	written, err := views.New(views.Config{
 		Conns: i.Conns, Journal: i.Journals, Retention: time.Hour, Logger: streamstest.Logger(),
+		IsReleased: func(context.Context, domain.HubID) (bool, error) { return false, nil },
 	})
 	if err != nil {
 		i.t.Fatal(err)

@@ -54,7 +54,9 @@ func TestRoomAfterLostAnswers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.followed()
-	v, err := New(Config{Conns: f.conns, Journal: f.journal, Retention: testRetention})
+	v, err := New(Config{
+		Conns: f.conns, Journal: f.journal, Retention: testRetention, IsReleased: notReleased,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

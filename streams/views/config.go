@@ -15,7 +15,7 @@ import (
 	"hubcloud/streams/journal"
 )
 
-// Config configures Views. Conns, Journal and Retention are required.
+// Config configures Views. Conns, Journal, Retention and IsReleased are required.
 type Config struct {
 	// Conns are the connections to the accounts that have the views.
 	Conns *streams.Conns
@@ -41,7 +41,7 @@ type Config struct {
 		ended domain.EpochID, err error,
 	)
 	// IsReleased reports whether no organization has a hub any more. Nobody may read what such a hub
-	// has recorded, so its view is emptied. Defaults to a function that reports false.
+	// has recorded, so its view is emptied.
 	IsReleased func(ctx context.Context, hub domain.HubID) (bool, error)
 	// HasSubscribers reports whether anybody subscribes to a subject of the feed in an account.
 	// Records that nobody would get are not published. Nil publishes all: it is for a broker in
@@ -82,9 +82,6 @@ func (c Config) WithDefaults() Config {
 			return domain.EpochID{}, nil
 		}
 	}
-	if c.IsReleased == nil {
-		c.IsReleased = func(context.Context, domain.HubID) (bool, error) { return false, nil }
-	}
 	if c.ServerStarted == nil {
 		c.ServerStarted = func() time.Time { return time.Time{} }
 	}
@@ -98,6 +95,8 @@ func (c Config) Validate() error {
 		return errors.New("views: Conns is missing")
 	case c.Journal == nil:
 		return errors.New("views: Journal is missing")
+	case c.IsReleased == nil:
+		return errors.New("views: IsReleased is missing")
 	case c.Retention < minRetention:
 		return fmt.Errorf("views: Retention is %v: must be at least %v", c.Retention, minRetention)
 	}

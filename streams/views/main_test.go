@@ -26,6 +26,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const testRetention = time.Hour
 
+// notReleased is the Config.IsReleased of hubs that stay with their organization.
+func notReleased(context.Context, domain.HubID) (bool, error) { return false, nil }
+
 // source is the writer of a journal, with its index and a copy of all records.
 type source struct {
 	*journal.Writer
@@ -154,6 +157,9 @@ func (f *fixture) start() {
 		cfg.Conns = f.own
 	}
 	cfg.Retention, cfg.Logger = testRetention, streamstest.Logger()
+	if cfg.IsReleased == nil {
+		cfg.IsReleased = notReleased
+	}
 	v, err := New(cfg)
 	if err != nil {
 		f.Fatal(err)

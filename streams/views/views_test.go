@@ -79,15 +79,16 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	valid := Config{
-		Conns: conns, Journal: &journal.Journal{}, Retention: time.Hour,
+		Conns: conns, Journal: &journal.Journal{}, Retention: time.Hour, IsReleased: notReleased,
 	}.WithDefaults()
 	if err := valid.Validate(); err != nil {
 		t.Fatalf("Validate: got %v, want nil", err)
 	}
 	for field, change := range map[string]func(*Config){
-		"Conns":     func(c *Config) { c.Conns = nil },
-		"Journal":   func(c *Config) { c.Journal = nil },
-		"Retention": func(c *Config) { c.Retention = time.Millisecond },
+		"Conns":      func(c *Config) { c.Conns = nil },
+		"Journal":    func(c *Config) { c.Journal = nil },
+		"Retention":  func(c *Config) { c.Retention = time.Millisecond },
+		"IsReleased": func(c *Config) { c.IsReleased = nil },
 	} {
 		cfg := valid
 		change(&cfg)

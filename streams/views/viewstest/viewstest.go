@@ -32,7 +32,8 @@ func Open(
 	}
 	v, err := views.New(views.Config{
 		Conns: conns, Journal: j, Retention: retention, Linger: time.Millisecond,
-		Logger: slog.New(slog.DiscardHandler),
+		IsReleased: func(context.Context, domain.HubID) (bool, error) { return false, nil },
+		Logger:     slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

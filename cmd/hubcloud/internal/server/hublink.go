@@ -81,8 +81,8 @@ func (m *readModels) startHubLink(ctx context.Context) (_ *hubLink, err error) {
 func (s *hubLink) startHubLogs() (err error) {
 	viewsCfg := views.Config{
 		Conns: s.conns, Journal: s.journals, Retention: s.cfg.EventRetention,
-		ServerStarted: s.reach.ServerStarted, LostEnd: s.beginLostLog, Logger: s.logger,
-		Metrics: s.registry,
+		ServerStarted: s.reach.ServerStarted, LostEnd: s.beginLostLog, IsReleased: s.isReleased,
+		Logger: s.logger, Metrics: s.registry,
 	}
 	if s.broker != nil {
 		viewsCfg.HasSubscribers = s.broker.HasSubscribers
