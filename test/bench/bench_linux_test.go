@@ -84,6 +84,7 @@ var measures = []measure{
 	{"calls", measureCalls},
 	{"lists", measureLists},
 	{"states", measureStates},
+	{"fairness", measureFairness},
 	{"rebuild", measureRebuild},
 	{"cluster", measureCluster},
 }
@@ -127,7 +128,7 @@ func measureAll(t *testing.T, measures []measure) {
 // tried are the measurements that TestMeasures runs: together they have the parts of all.
 var tried = []string{
 	"singles", "ingest", "pages", "fanout-many-hubs", "tap", "feed-resume", "reader-memory", "calls",
-	"rebuild",
+	"fairness", "rebuild",
 }
 
 // TestMeasures runs some measurements with tiny sizes and checks that they return values.
