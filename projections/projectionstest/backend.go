@@ -2,12 +2,14 @@ package projectionstest
 
 import (
 	"testing"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/projections/access"
 	"hubcloud/projections/readmodel"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/installationtest"
+	"hubcloud/streams/streamstest"
 )
 
 // Backend is an installation with read models: what the API and the portal read and change.
@@ -99,10 +101,11 @@ func (o *Organization) NewMember(t testing.TB, email string, role domain.Role) d
 	if !ok {
 		t.Fatalf("%s is not a member of %s after accepting the invitation", email, o.ID)
 	}
-	member, err := o.Store.Member(t.Context(), o.ID, membership.MemberID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var member domain.Member
+	streamstest.EventuallyWithin(t, time.Minute, "the read models have "+email, func() bool {
+		member, err = o.Store.Member(t.Context(), o.ID, membership.MemberID)
+		return err == nil
+	})
 	return member
 }
 

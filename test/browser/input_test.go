@@ -102,7 +102,7 @@ func TestLiveUpdatesKeepInput(t *testing.T) {
 func TestSlowHub(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Slow")
-	p.hub.LateAnswers(8 * time.Second)
+	p.hub.LateAnswers(2 * time.Second)
 	began := time.Now()
 	p.goTo(p.hubPage())
 	p.await("#about", "About this hub")
@@ -114,7 +114,7 @@ func TestSlowHub(t *testing.T) {
 	p.check("slow")
 	p.await(channel(1, "lock", ".value"), "locked")
 	p.await("#connection", "Live")
-	p.hub.LateAnswers(8 * time.Second)
+	p.hub.LateAnswers(time.Second)
 	button := channel(14, "switch", "button")
 	p.do("click twice", chromedp.Click(chromedp.CSS(button)), chromedp.Click(chromedp.CSS(button)))
 	p.await(channel(14, "switch", ".sending:not([hidden])"), "Sending")

@@ -164,7 +164,7 @@ func TestBeginsAnew(t *testing.T) {
 	const retention = 12 * time.Second
 	p := newOwnPortal(
 		t, virtualhub.Config{}, "Anew",
-		"--event-retention", retention.String(), "--stream-lifetime", "3s",
+		"--event-retention", retention.String(), "--stream-lifetime", "3s", "--stream-keepalive", "1500ms",
 	)
 	p.runBeforePages(shortTimers)
 	p.goTo(p.hubPage())
