@@ -93,11 +93,18 @@ type Node struct {
 // StartOnLoopback starts a cluster on loopback addresses, and a database.
 func StartOnLoopback(t testing.TB, shards string) *Cluster {
 	t.Helper()
+	return StartIn(t, t.TempDir(), shards)
+}
+
+// StartIn is StartOnLoopback with the servers' streams, their credentials and the authority in a
+// folder. A cluster that was there before goes on.
+func StartIn(t testing.TB, dir, shards string) *Cluster {
+	t.Helper()
 	places := make([]harness.Place, 3)
 	for i := range places {
 		places[i].Address = fmt.Sprintf("127.0.0.%d", i+2)
 	}
-	b := New(t, shards, places, database(t))
+	b := newIn(t, dir, shards, places, database(t))
 	b.Start()
 	return b
 }
@@ -106,7 +113,14 @@ func StartOnLoopback(t testing.TB, shards string) *Cluster {
 // to start the servers.
 func New(t testing.TB, shards string, places []harness.Place, database string) *Cluster {
 	t.Helper()
-	b, dir := &Cluster{t: t}, t.TempDir()
+	return newIn(t, t.TempDir(), shards, places, database)
+}
+
+func newIn(
+	t testing.TB, dir, shards string, places []harness.Place, database string,
+) *Cluster {
+	t.Helper()
+	b := &Cluster{t: t}
 	client, route, mqtt, monitor := freePort(t), freePort(t), freePort(t), freePort(t)
 	profiler := freePort(t)
 	store := func(host string) string { return filepath.Join(dir, "store", host) }
@@ -231,6 +245,13 @@ func (n *Node) Kill() {
 		return
 	}
 	_ = n.process.Process.Kill() // fails only when the process has exited
+	<-n.ended
+}
+
+// Stop sends SIGTERM, and waits until the server has ended.
+func (n *Node) Stop() {
+	n.t.Helper()
+	n.Signal(syscall.SIGTERM)
 	<-n.ended
 }
 

@@ -1,7 +1,6 @@
 package upgrade
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,26 +10,16 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestNewerFormatOfBroker starts replicas on an external broker: one records the format there, and
-// none starts once a later program has recorded a newer one.
-func TestNewerFormatOfBroker(t *testing.T) {
-	t.Parallel()
-	s := harness.Start(t)
-	credentials := filepath.Join(s.Dir, "nats-credentials.json")
-	replica := harness.Joining(
-		t, harness.Place{}, s.MQTT, s.NATS, "--roles", "api", "--nats-url", "nats://"+s.NATS,
-		"--nats-credentials", credentials, "--public-mqtt", s.MQTT, "--postgres-url",
-		"postgres://hubcloud@localhost/postgres?host="+filepath.Join(s.Dir, "postgres", "socket"),
-		"--ca-cert", filepath.Join(s.Dir, "ca", "ca.pem"),
-		"--ca-key", filepath.Join(s.Dir, "ca", "ca-key.pem"),
-	)
-	replica.Begin()
+// rejectNewer checks that a replica recorded the format on its broker, and that it does not start
+// again once a later program has recorded a newer one. flags name the broker.
+func rejectNewer(t *testing.T, replica *harness.Service, flags []string) {
+	t.Helper()
 	replica.Stop()
-
-	access, err := streams.ReadCredentials(credentials)
+	access, err := streams.ReadCredentials(flags[3])
 	if err != nil {
 		t.Fatal(err)
 	}
+	access.URL = flags[1]
 	conns, err := streams.Connect(t.Context(), access)
 	if err != nil {
 		t.Fatal(err)

@@ -4,32 +4,69 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
+	"hubcloud/test/natscluster"
 )
 
-var makeFlag = flag.Int("upgrade.make", 0, "keep a data directory of this format in testdata")
+var makeFlag = flag.String(
+	"upgrade.make", "", "keep a data directory and a cluster's streams of this release in testdata",
+)
 
-// retention keeps the events of the kept directories for ten years. It is part of the stored
-// streams, so each directory is made with it.
+// retention keeps the events of what is kept for ten years. It is part of the stored streams, so
+// they are made with it.
 const retention = "--event-retention=87600h"
 
-// TestMake makes a directory of the format that the binary under test writes.
+// shards are the shards of the kept cluster.
+const shards = "2"
+
+// TestMake makes what the binary under test writes, which must be the build of a release.
 func TestMake(t *testing.T) {
-	if *makeFlag == 0 {
+	if *makeFlag == "" {
 		t.Skip("NOT TRIED: only with -upgrade.make")
 	}
-	service := harness.Start(t, retention, "--disk-reserve=0")
+	version, _, _ := harness.RunBinary(t, "version")
+	if !strings.HasPrefix(version, "hubcloud "+*makeFlag+"\n") {
+		t.Fatalf("the binary is not the build of %s:\n%s", *makeFlag, version)
+	}
+	t.Run("one node", func(t *testing.T) {
+		service := harness.Start(t, retention, "--disk-reserve=0")
+		use(t, service, *makeFlag)
+		service.Stop()
+		keep(
+			t, *makeFlag, service.Dir, "--exclude=./postgres", "--exclude=./LOCK",
+			"--exclude=./outbox", "--exclude=./endpoints.json", "--exclude=./service.json",
+			"--exclude=./postgres.json", ".",
+		)
+	})
+	t.Run("cluster", func(t *testing.T) {
+		dir := t.TempDir()
+		broker := natscluster.StartIn(t, dir, shards)
+		broker.Arguments = append(broker.Arguments, retention)
+		service := broker.Join()
+		use(t, service, *makeFlag+ofCluster)
+		service.Stop()
+		for _, node := range broker.Nodes {
+			node.Stop()
+		}
+		keep(t, *makeFlag+ofCluster, dir, "store", "ca", "nats-credentials.json")
+	})
+}
+
+// use makes an organization with a site and two hubs that have sent events, and keeps what a client
+// sees of it in testdata.
+func use(t *testing.T, service *harness.Service, name string) {
+	t.Helper()
 	tenant := harness.NewTenant(t, service, "Mill")
 	tenant.NewSite("Quay")
 	var hubs []string
@@ -44,20 +81,22 @@ func TestMake(t *testing.T) {
 			return answer.Connection.Status == "offline"
 		})
 	}
-	name := filepath.Join("testdata", fmt.Sprintf("format-%d", *makeFlag))
 	manifest, err := json.MarshalIndent(look(t, service, tenant.Key, hubs), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(name+".json", append(manifest, '\n'), 0o644); err != nil {
+	path := filepath.Join("testdata", name+".json")
+	if err := os.WriteFile(path, append(manifest, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	service.Stop()
-	out, err := exec.Command(
-		"tar", "-czf", name+".tar.gz", "-C", service.Dir, "--owner=0", "--group=0",
-		"--exclude=./postgres", "--exclude=./LOCK", "--exclude=./outbox",
-		"--exclude=./endpoints.json", "--exclude=./service.json", "--exclude=./postgres.json", ".",
-	).CombinedOutput()
+}
+
+// keep packs files of a folder, arguments of tar, into testdata.
+func keep(t *testing.T, name, dir string, files ...string) {
+	t.Helper()
+	out, err := exec.Command("tar", append([]string{
+		"-czf", filepath.Join("testdata", name+".tar.gz"), "-C", dir, "--owner=0", "--group=0",
+	}, files...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("tar: %v: %s", err, out)
 	}

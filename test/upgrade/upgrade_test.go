@@ -12,25 +12,58 @@ import (
 	"testing"
 
 	"hubcloud/test/harness"
+	"hubcloud/test/natscluster"
 )
 
-// TestKeptDirectories starts the program on each kept directory.
-func TestKeptDirectories(t *testing.T) {
+// ofCluster ends the name of what a cluster has stored.
+const ofCluster = "-cluster"
+
+// TestKept starts the program on what each release has stored.
+func TestKept(t *testing.T) {
 	t.Parallel()
-	archives, err := filepath.Glob("testdata/format-*.tar.gz")
-	if err != nil || len(archives) == 0 {
-		t.Fatalf("testdata: got %v, %v, want at least one archive", archives, err)
+	archives, err := filepath.Glob("testdata/*.tar.gz")
+	if err != nil || len(archives) < 2 {
+		t.Fatalf("testdata: got %v, %v, want at least two archives", archives, err)
 	}
 	for _, archive := range archives {
 		name := strings.TrimSuffix(archive, ".tar.gz")
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
-			upgraded(t, name)
+			dir := unpack(t, archive)
+			if !strings.HasSuffix(name, ofCluster) {
+				compare(t, harness.StartIn(t, dir, retention, "--disk-reserve=0"), name)
+				return
+			}
+			broker := natscluster.StartIn(t, dir, shards)
+			broker.Arguments = append(broker.Arguments, retention)
+			service := broker.Join()
+			compare(t, service, name)
+			rejectNewer(t, service, broker.Access)
 		})
 	}
 }
 
-func upgraded(t *testing.T, name string) {
+// unpack unpacks an archive, and checks that the build of its release has made it.
+func unpack(t *testing.T, archive string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("tar", "-xzf", archive, "-C", dir).CombinedOutput(); err != nil {
+		t.Fatalf("tar: %v: %s", err, out)
+	}
+	version := strings.TrimSuffix(filepath.Base(archive), ".tar.gz")
+	if strings.HasSuffix(version, ofCluster) {
+		return dir
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "format.json"))
+	if err != nil || !strings.Contains(string(text), `"`+version+`"`) {
+		t.Errorf("format.json: got %s, %v, want the version %s", text, err, version)
+	}
+	return dir
+}
+
+// compare checks that clients see what they saw when a release had stored it.
+func compare(t *testing.T, service *harness.Service, name string) {
+	t.Helper()
 	manifest, err := os.ReadFile(name + ".json")
 	if err != nil {
 		t.Fatal(err)
@@ -43,13 +76,6 @@ func upgraded(t *testing.T, name string) {
 	if len(hubs) == 0 {
 		t.Fatalf("%s.json: got no hub", name)
 	}
-	dir := t.TempDir()
-	if out, err := exec.Command(
-		"tar", "-xzf", name+".tar.gz", "-C", dir,
-	).CombinedOutput(); err != nil {
-		t.Fatalf("tar: %v: %s", err, out)
-	}
-	service := harness.StartIn(t, dir, retention, "--disk-reserve=0")
 	got := look(t, service, want.Key, hubs)
 	for path, resource := range want.Resources {
 		if at := missing(resource, got.Resources[path], path); at != "" {
