@@ -134,6 +134,8 @@ func TestInventory(t *testing.T) {
 	streamstest.Eventually(t, "the long-poll waits",
 		func() bool { return service.Metrics().Value(t, "hubcloud_httpapi_long_polls") == 1 },
 	)
+	rewritten := func() float64 { return service.Metrics().Value(t, "hubcloud_views_rebuilds_total") }
+	before := rewritten()
 	began := time.Now()
 	service.CLI("inventory", "release", hub.Serial)
 	t.Logf("release: %s", time.Since(began))
@@ -158,6 +160,7 @@ func TestInventory(t *testing.T) {
 		t.Error("the stream is still open after 20 s")
 	}
 	awaitCut("release")
+	streamstest.Eventually(t, "the hub's log is emptied", func() bool { return rewritten() > before })
 	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != nil ||
 		line["added_at"] != nil {
 		t.Errorf("after release: got %v, want enrolled without organization", line)
