@@ -11,6 +11,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/projections/devicestate"
 	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/projector"
 	"hubcloud/projections/rebuild"
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
@@ -37,14 +38,15 @@ func (e *env) verify(t *testing.T) (differences []string) {
 	return differences
 }
 
-// Verify finds every difference and nothing else, and a rebuild repairs them, while hubs report and
-// while the states can be read.
+// Verify finds every difference and nothing else, and a rebuild repairs them, while hubs report, some
+// are ahead of others, and while the states can be read.
 func TestRebuildAndVerify(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	hub := e.addHub(t, org, 1)
 	e.addHub(t, org, 2)
-	e.project(t, nil)
+	e.addHub(t, org, 3)
+	e.project(t, func(cfg *projector.Config) { cfg.MaxRows = 1 })
 	start := e.at
 	for n := range 20 {
 		e.commit(t, observed(1, int64(n), start, "lock", "true"), observed(2, int64(n), start, "co", "false"))
@@ -52,7 +54,8 @@ func TestRebuildAndVerify(t *testing.T) {
 	e.await(t, "states")
 	stopReports := projectionstest.Background(t, "reports", func(ctx context.Context) error {
 		for n := 0; ctx.Err() == nil; n++ {
-			e.commit(t, observed(2, 30, start.Add(time.Duration(n)*time.Second), "power", fmt.Sprint(n)))
+			at, value := start.Add(time.Duration(n)*time.Second), fmt.Sprint(n)
+			e.commit(t, observed(2, 30, at, "power", value), observed(3, 30, at, "power", value))
 		}
 		return nil
 	})
