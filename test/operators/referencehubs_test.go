@@ -54,6 +54,10 @@ func TestReferenceHubs(t *testing.T) {
 			t.Parallel()
 			passesCheck(t, "node", filepath.Join(dir, "gateway/zwave/dist/zwave/src/main.js"), "--mock")
 		})
+		t.Run("zigbee2mqtt", func(t *testing.T) {
+			t.Parallel()
+			passesCheck(t, "node", filepath.Join(dir, "gateway/zigbee2mqtt/test/helpers/checked.mjs"))
+		})
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"hubcloud/test/nodejs"
 )
 
-// TestPackages runs the packages' own tests, with what a release packs. That they pass `hubcloud
+// TestPackages runs the packages' own tests, and a building on what a release packs. That they pass `hubcloud
 // hub check` is tried with the other reference hubs.
 func TestPackages(t *testing.T) {
 	t.Parallel()
@@ -28,4 +28,8 @@ func TestPackages(t *testing.T) {
 			nodejs.Run(t, nodejs.Command(t, sources, "node", "--test", "--test-reporter=tap", tests))
 		})
 	}
+	t.Run("building", func(t *testing.T) {
+		t.Parallel()
+		building(t, sources, packed)
+	})
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Bridge } from "../dist/zigbee2mqtt/src/bridge.js";
 import { mappings, sceneOf } from "../dist/zigbee2mqtt/src/exposes.js";
-import { KINDS, standIn } from "./standin.mjs";
+import { KINDS, standIn } from "./helpers/standin.mjs";
 
 const LONG = 300_000;
 

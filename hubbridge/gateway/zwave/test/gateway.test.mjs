@@ -1,73 +1,129 @@
 import assert from "node:assert/strict";
+import { fork } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sceneOf } from "../dist/zwave/src/channels.js";
-import { Gateway } from "../dist/zwave/src/gateway.js";
-import { MockNetwork } from "../dist/zwave/src/mock.js";
 
-/** Waits until a condition holds, for some minutes at most. */
-async function until(condition, what) {
-  for (const end = Date.now() + 300_000; !condition();) {
-    assert.ok(Date.now() < end, what);
-    await new Promise((done) => setTimeout(done, 50));
-  }
+// A QR code of Z-Wave for SmartStart: version, checksum, requested keys, DSK, type and ID of the product.
+const DSK = "11111-22222-33333-44444-55555-01234-00042-65535";
+const rest = `007${DSK.replaceAll("-", "")}0010${"16387"}${"01537"}0220${"00001".repeat(4)}`;
+const checksum = createHash("sha1").update(rest).digest().readUInt16BE(0);
+const QR = `9001${String(checksum).padStart(5, "0")}${rest}`;
+
+/** Starts a gateway in a process, and returns how to ask and how to kill it. */
+async function start(t, dir) {
+  const child = fork(new URL("helpers/child.mjs", import.meta.url), [dir], { stdio: "inherit" });
+  const heard = { answers: [] }, exit = new Promise((done) => child.once("exit", done));
+  let number = 0;
+  child.on("message", ({ id, result, ...more }) => {
+    if (id === undefined) Object.assign(heard, more);
+    else heard.answers[id] = result;
+  });
+  const kill = () => { child.kill("SIGKILL"); return exit; };
+  t.after(kill);
+  /** Waits until a condition holds; each message of the gateway is a reason to look. */
+  const until = async (condition) => {
+    while (!await condition()) {
+      await Promise.race([once(child, "message"), exit.then(() => assert.fail("the gateway has ended"))]);
+    }
+  };
+  const send = (call, params) => { child.send({ id: ++number, call, params }); return number; };
+  const ask = async (call, params) => {
+    const id = send(call, params);
+    await until(() => id in heard.answers);
+    return heard.answers[id];
+  };
+  await until(() => heard.ready);
+  return { heard, kill, until, send, ask };
 }
+
+const find = (devices, key) => devices.find((device) => device.channels.some((channel) => channel.key === key));
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+const command = (device, id, value) => ["channels.command", { command_id: id, device_id: device.id, key: "heating_setpoint", endpoint: 0, value }];
 
 test("a scene is which button, and what was done", () => {
   assert.deepEqual(sceneOf({ commandClass: 0x5b, property: "scene", propertyKey: "002" }, 3), { scene: 2, attribute: "pressed_2" });
   assert.equal(sceneOf({ commandClass: 0x5b, property: "slowRefresh" }, 1), undefined);
 });
 
-test("a network is interviewed, obeys, reports, and a lock is paired by its PIN", async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), "zwave-")), told = [];
+test("a gateway that is killed loses and doubles nothing", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "zwave-"));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
-  const network = new MockNetwork((line) => told.push(line));
-  const gateway = await Gateway.open(
-    { url: "http://127.0.0.1:9", serial: "", secret: "", dir, firmware: "1", log: () => {}, clockTrusted: () => true }, network.start,
-  );
-  t.after(() => gateway.close());
-  const find = (key) => gateway.devices.find((each) => each.channels.some((channel) => channel.key === key));
-  const channel = (key, endpoint = 0) => find(key)?.channels.find((each) => each.key === key && each.endpoint === endpoint);
-  const ask = (method, params = {}) => gateway.hub.hub.answer(method, params);
-  const command = (key, endpoint, value) => ask("channels.command", {
-    command_id: `${key} ${endpoint} ${value}`, device_id: find(key).id, key, endpoint, value,
+  let thermostat, acknowledged = 0;
+
+  const first = await start(t, dir);
+  for (;;) {
+    thermostat = find(await first.ask("devices"), "heating_setpoint");
+    if (thermostat && find(await first.ask("devices"), "smoke")) break;
+    await sleep(100);
+  }
+  const answer = await first.ask("ask", command(thermostat, "c1", 21));
+  assert.equal(answer.result.channel.status, "pending");
+
+  await t.test("in the middle of a full queue", async () => {
+    for (let n = 0; n < 300; n++) first.send("smoke", n % 2 === 0);
+    await first.until(() => first.heard.answers.filter((each) => typeof each === "number").length > 100);
+    await first.kill();
+    acknowledged = Math.max(...first.heard.answers.filter((each) => typeof each === "number"));
   });
-  const events = (type) => gateway.hub.hub.store.read(1, 10_000, 1 << 24).map(({ text }) => JSON.parse(text)).filter((each) => each.type === type);
-  const alarms = () => events("channel.observed").filter(({ data }) => data.key === "alarm").map(({ data }) => data.value);
 
-  await until(() => channel("heating_setpoint") && channel("switch", 2) && channel("smoke"), "the network is not interviewed");
+  const second = await start(t, dir);
+  await t.test("in the middle of commands", async () => {
+    const numbers = (await second.ask("events")).map(({ seq }) => seq);
+    assert.ok(numbers.at(-1) >= acknowledged, `${numbers.at(-1)} is the newest, ${acknowledged} was acknowledged`);
+    assert.deepEqual(numbers, Array.from({ length: 60 }, (_, n) => numbers[0] + n), "the newest 60, without a gap");
+    assert.deepEqual(await second.ask("ask", command(thermostat, "c1", 21)), answer, "the command is remembered");
+    while ("error" in await second.ask("ask", command(thermostat, "c2", 18))) await sleep(100); // not interviewed yet
+    const answers = await Promise.all(["c2", "c3", "c4"].map((id, n) => second.ask("ask", command(thermostat, id, 18 + n))));
+    assert.deepEqual(answers.map(({ result }) => result.channel.status), ["pending", "pending", "pending"]);
+    await second.kill();
+  });
 
-  const pin = /PIN (\d{5})/.exec(told[0])[1];
-  assert.deepEqual(await ask("pairing.open", { setup_code: pin }), { result: { status: "open", expires_in: 120 } });
-  await until(() => channel("lock")?.value !== undefined && channel("alarm"), "the lock has not joined");
-  const lock = find("lock");
-  assert.equal(lock.secure, true);
-  assert.deepEqual(events("device.added").find(({ device_id }) => device_id === lock.id).data.secure, true);
+  const third = await start(t, dir);
+  await t.test("in the middle of pairing", async () => {
+    for (const [n, id] of ["c2", "c3", "c4"].entries()) {
+      assert.equal((await third.ask("ask", command(thermostat, id, 18 + n))).result.channel.desired, 18 + n);
+    }
+    const desired = (await third.ask("events")).filter(({ type }) => type === "channel.desired").map(({ data }) => data.value);
+    assert.deepEqual(desired.slice(-3), [18, 19, 20], "each ran once");
+    const { status } = find(await third.ask("devices"), "heating_setpoint").channels.find(({ key }) => key === "heating_setpoint");
+    assert.notEqual(status, "pending", "nothing waits for what the kill has interrupted");
+    assert.equal((await third.ask("ask", ["pairing.open", { setup_code: third.heard.pin }])).result.status, "open");
+    await third.until(() => third.heard.joining);
+    await third.kill();
+  });
 
-  await command("heating_setpoint", 0, 21);
-  await until(() => channel("heating_setpoint").status === "synchronized", "the thermostat has not obeyed");
-  assert.equal(channel("heating_setpoint").value, 21.11, "21 °C are 70 °F");
-  await command("switch", 2, true);
-  await until(() => channel("switch", 2).status === "synchronized", "the switch has not obeyed");
-  assert.equal(channel("switch", 1).value, false);
+  const fourth = await start(t, dir);
+  assert.equal((await fourth.ask("ask", ["pairing.open", { setup_code: fourth.heard.pin }])).result.status, "open");
+  while (!find(await fourth.ask("devices"), "lock")) await sleep(100);
+  const joined = (await fourth.ask("events")).filter(({ type }) => type === "device.added");
+  assert.deepEqual(joined.filter(({ data }) => data.secure).length, 1, "the lock has joined once");
+  assert.equal((await fourth.ask("devices")).length, 5);
 
-  await gateway.setCode(lock.id, 1, "123456", "Anna");
-  assert.deepEqual(events("credential.created").map(({ data }) => data), [{ slot: 1, label: "Anna" }]);
-  assert.deepEqual(events("credential.applied").map(({ data }) => data.state), ["active"]);
-  await network.unlockByCode(1);
-  await until(() => alarms().length > 0, "nobody has unlocked");
-  assert.deepEqual(alarms()[0], { type: "Access Control", event: "Keypad unlock operation", active: true, user: 1 });
-  await gateway.setCode(lock.id, 1, undefined, "");
-  assert.equal(events("credential.revoked").length, 1);
+  await t.test("a code of a QR is kept for SmartStart until the window is closed by hand", async () => {
+    assert.equal((await fourth.ask("ask", ["pairing.open", { setup_code: "MT:Y.K9042C00KA0648G00" }])).error.type, "invalid_request");
+    assert.equal((await fourth.ask("ask", ["pairing.open", { setup_code: "90".padEnd(60, "1") }])).error.type, "invalid_request");
+    assert.equal((await fourth.ask("ask", ["pairing.open", { setup_code: QR }])).result.status, "open");
+    assert.deepEqual(await fourth.ask("list"), [DSK]);
+    assert.deepEqual(await fourth.ask("ask", ["pairing.close", {}]), { result: {} });
+    assert.deepEqual(await fourth.ask("list"), []);
+  });
 
-  await network.smoke(true);
-  await until(() => channel("smoke").value === true, "no smoke");
-  await network.smoke(false);
-  await until(() => channel("smoke").value === false, "still smoke");
+  await t.test("a removal window opens and closes", async () => {
+    assert.equal((await fourth.ask("ask", ["removal.open", {}])).result.status, "open");
+    assert.deepEqual(await fourth.ask("ask", ["removal.close", {}]), { result: {} });
+  });
 
-  assert.equal((await ask("pairing.open", { setup_code: "MT:Y.K9042C00KA0648G00" })).error.type, "invalid_request");
-  assert.equal((await ask("removal.open")).result.status, "open");
-  assert.deepEqual(await ask("removal.close"), { result: {} });
+  await t.test("a device that dies is unavailable until it is alive", async () => {
+    const smoke = async () => find(await fourth.ask("devices"), "smoke");
+    for (const [event, available] of [["dead", false], ["alive", true]]) {
+      await fourth.ask("emit", event);
+      assert.equal((await smoke()).available, available);
+    }
+    assert.deepEqual((await fourth.ask("events")).slice(-2).map(({ type }) => type), ["device.unavailable", "device.available"]);
+  });
 });

@@ -1,0 +1,9 @@
+package radios
+
+import (
+	"testing"
+
+	"hubcloud/test/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m, 3) }
