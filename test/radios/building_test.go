@@ -130,11 +130,22 @@ func building(t *testing.T, sources, packed string) {
 	// A gateway that is killed while the lock joins lets it join later.
 	body := map[string]string{"setup_code": pin}
 	tenant.Must(http.MethodPost, path+"/pairing", body, http.StatusAccepted)
-	g.kill()
-	g = start(t, program, hub, service.Public(), dir)
-	body["setup_code"] = g.awaitPIN(t)
-	until(t, tenant, http.StatusAccepted, path+"/pairing", body)
-	lock := await("the lock joins", "device.added", `"secure":true`)
+	// On a busy machine S2 may take longer than it allows: then the lock joins without, and is paired
+	// again in a network that has forgotten it.
+	var lock harness.Event
+	for tries := 0; !strings.Contains(string(lock.Data), `"secure":true`); tries++ {
+		if tries == 5 {
+			t.Fatalf("the lock does not join securely: %s", lock.Data)
+		}
+		g.kill()
+		g = start(t, program, hub, service.Public(), dir)
+		body["setup_code"] = g.awaitPIN(t)
+		head := tenant.Head(hub.HubID)
+		until(t, tenant, http.StatusAccepted, path+"/pairing", body)
+		lock = tenant.Await(hub.HubID, head, "the lock joins", func(e harness.Event) bool {
+			return e.Type == "device.added" || e.Type == "device.join_failed"
+		})
+	}
 	await("the lock is interviewed", "channel.observed", `"key":"lock"`)
 
 	fmt.Fprintf(g.stdin, "code %d 1 123456 Anna\n", *lock.DeviceID)

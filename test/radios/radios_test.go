@@ -25,7 +25,12 @@ func TestPackages(t *testing.T) {
 	} {
 		t.Run(tests, func(t *testing.T) {
 			t.Parallel()
-			nodejs.Run(t, nodejs.Command(t, sources, "node", "--test", "--test-reporter=tap", tests))
+			files, err := filepath.Glob(filepath.Join(sources, tests, "*.test.mjs"))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("tests: %v, %v", files, err)
+			}
+			arguments := append([]string{"--test", "--test-reporter=tap"}, files...)
+			nodejs.Run(t, nodejs.Command(t, sources, "node", arguments...))
 		})
 	}
 	t.Run("building", func(t *testing.T) {

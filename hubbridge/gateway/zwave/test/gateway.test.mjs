@@ -97,11 +97,19 @@ test("a gateway that is killed loses and doubles nothing", async (t) => {
     await third.kill();
   });
 
-  const fourth = await start(t, dir);
-  assert.equal((await fourth.ask("ask", ["pairing.open", { setup_code: fourth.heard.pin }])).result.status, "open");
-  while (!find(await fourth.ask("devices"), "lock")) await sleep(100);
-  const joined = (await fourth.ask("events")).filter(({ type }) => type === "device.added");
-  assert.deepEqual(joined.filter(({ data }) => data.secure).length, 1, "the lock has joined once");
+  // On a busy machine S2 may take longer than it allows: then the lock joins without, and is paired
+  // again in a network that has forgotten it.
+  let fourth, joined;
+  for (let tries = 0; !joined?.data.secure; tries++) {
+    assert.ok(tries < 5, `the lock does not join securely: ${JSON.stringify(joined)}`);
+    await fourth?.kill();
+    fourth = await start(t, dir);
+    const before = (await fourth.ask("events")).at(-1).seq;
+    assert.equal((await fourth.ask("ask", ["pairing.open", { setup_code: fourth.heard.pin }])).result.status, "open");
+    const ended = ({ seq, type }) => seq > before && (type === "device.added" || type === "device.join_failed");
+    while (!(joined = (await fourth.ask("events")).find(ended))) await sleep(100);
+  }
+  while (!find(await fourth.ask("devices"), "lock")) await sleep(100); // it is interviewed
   assert.equal((await fourth.ask("devices")).length, 5);
 
   await t.test("a code of a QR is kept for SmartStart until the window is closed by hand", async () => {
