@@ -3,11 +3,11 @@ import { isDeepStrictEqual } from "node:util";
 import { HubError, type HubOptions } from "@hubcloud/hub";
 import { CommandClasses, QRCodeVersion, SecurityClass, parseQRCodeString } from "@zwave-js/core";
 import {
-  Driver, ExclusionStrategy, InclusionStrategy, NodeStatus, SecurityBootstrapFailure, SetValueStatus, UserIDStatus,
+  Driver, ExclusionStrategy, InclusionStrategy, InterviewStage, NodeStatus, SecurityBootstrapFailure, SetValueStatus, UserIDStatus,
   type InclusionGrant, type InclusionUserCallbacks, type PartialZWaveOptions, type ValueID, type ZWaveNode,
 } from "zwave-js";
 import { DeviceHub, channelOf } from "../../devices/devicehub.js";
-import type { Command, Device, Radio } from "../../devices/types.js";
+import type { ChannelSpec, Command, Device, Radio } from "../../devices/types.js";
 import { mappings, sameValue, sceneOf, type Mapping } from "./channels.js";
 
 const CC = CommandClasses;
@@ -156,12 +156,12 @@ export class Gateway implements Radio {
     if (node.ready) this.later(this.interviewed(node));
   }
 
-  private async describe(node: ZWaveNode, maps: Mapping[]): Promise<Device> {
+  private async describe(node: ZWaveNode, channels: ChannelSpec[]): Promise<Device> {
     const { manufacturer, label, description } = node.deviceConfig ?? {};
     return this.hub.put(this.ref(node.id), {
       name: node.name || description || label || `${node.deviceClass?.specific.label ?? "Node"} ${node.id}`,
       manufacturer: manufacturer ?? "", model: label ?? "",
-      channels: maps.map((map) => map.spec), ...this.security(node),
+      channels, ...this.security(node),
     });
   }
 
@@ -177,7 +177,11 @@ export class Gateway implements Radio {
     const known = this.deviceOf(node), print = [node.manufacturerId, node.productType, node.productId].map(String);
     const kept = known && this.hub.get(`print/${known.id}`);
     if (known && kept && !isDeepStrictEqual(kept, print)) await this.forgotten(known); // replaced meanwhile
-    const maps = mappings(node), device = await this.describe(node, maps);
+    const maps = mappings(node), specs = maps.map((map) => map.spec);
+    // A gateway that was killed may interview a node again: until that ends, nothing is known to have gone.
+    const missing = node.interviewStage === InterviewStage.Complete ? []
+      : this.deviceOf(node)?.channels.filter((each) => !channelOf(specs, each.key, each.endpoint)) ?? [];
+    const device = await this.describe(node, [...specs, ...missing]);
     this.maps.set(node.id, maps);
     if (!isDeepStrictEqual(this.hub.get(`print/${device.id}`), print)) await this.hub.change({ [`print/${device.id}`]: print });
     for (const { spec, from, report } of maps) {

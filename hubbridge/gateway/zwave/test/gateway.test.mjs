@@ -128,10 +128,12 @@ test("a gateway that is killed loses and doubles nothing", async (t) => {
 
   await t.test("a device that dies is unavailable until it is alive", async () => {
     const smoke = async () => find(await fourth.ask("devices"), "smoke");
+    while (!await smoke()) await sleep(100); // it is interviewed again, as the kill came before Z-Wave JS had kept what it knew
     for (const [event, available] of [["dead", false], ["alive", true]]) {
       await fourth.ask("emit", event);
       assert.equal((await smoke()).available, available);
     }
-    assert.deepEqual((await fourth.ask("events")).slice(-2).map(({ type }) => type), ["device.unavailable", "device.available"]);
+    const types = (await fourth.ask("events")).map(({ type }) => type).filter((type) => /available$/.test(type));
+    assert.deepEqual(types.slice(-2), ["device.unavailable", "device.available"]);
   });
 });
