@@ -127,9 +127,7 @@ func building(t *testing.T, sources, packed string) {
 	gang := await("the second gang", "channel.observed", `"key":"switch","endpoint":2,"value":false`)
 	await("the smoke sensor", "channel.observed", `"key":"smoke","endpoint":0,"value":false`)
 
-	// A gateway that is killed while the lock joins lets it join later.
 	body := map[string]string{"setup_code": pin}
-	tenant.Must(http.MethodPost, path+"/pairing", body, http.StatusAccepted)
 	// On a busy machine S2 may take longer than it allows: then the lock joins without, and is paired
 	// again in a network that has forgotten it.
 	var lock harness.Event
@@ -137,9 +135,11 @@ func building(t *testing.T, sources, packed string) {
 		if tries == 5 {
 			t.Fatalf("the lock does not join securely: %s", lock.Data)
 		}
-		g.kill()
-		g = start(t, program, hub, service.Public(), dir)
-		body["setup_code"] = g.awaitPIN(t)
+		if tries > 0 {
+			g.kill()
+			g = start(t, program, hub, service.Public(), dir)
+			body["setup_code"] = g.awaitPIN(t)
+		}
 		head := tenant.Head(hub.HubID)
 		until(t, tenant, http.StatusAccepted, path+"/pairing", body)
 		lock = tenant.Await(hub.HubID, head, "the lock joins", func(e harness.Event) bool {
