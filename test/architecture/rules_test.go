@@ -145,7 +145,7 @@ var importRules = []importRule{
 		packages: "projections/alarms",
 		allowed: []string{
 			"domain", "domain/alarmmail", "domain/attention", "projections/readmodel",
-			"projections/schema", "streams/alarmstate",
+			"projections/schema", "streams/alarmstate", "streams/shares",
 		},
 		reason: "mails about conditions are decided by package alarmmail, from read models",
 	},
@@ -168,8 +168,8 @@ var importRules = []importRule{
 	{
 		packages: "projections/projector",
 		allowed: []string{
-			"domain", "projections/devicestate", "projections/internal/query", "projections/schema",
-			"streams/...",
+			"domain", "domain/attention", "projections/devicestate", "projections/internal/query",
+			"projections/schema", "streams/...",
 		},
 		reason: "the engine does not depend on the queries, nor on what starts it on another schema",
 	},
