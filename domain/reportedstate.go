@@ -73,6 +73,18 @@ type StateFilter struct {
 	ObservedBefore *time.Time
 }
 
+// SelectsAllOfHubs reports whether the filter selects all channels of the hubs that it selects.
+func (f StateFilter) SelectsAllOfHubs() bool {
+	return f == StateFilter{SiteID: f.SiteID, HubID: f.HubID}
+}
+
+// StatesPage is a page of a list of reported states. It may have no states although HasMore is set.
+type StatesPage struct {
+	Page[ReportedState]
+	// Next is where the next page begins if HasMore is set.
+	Next StatePosition
+}
+
 // StatePosition is the place of a channel in lists of reported states, which are ordered by hub,
 // device, key and endpoint. The zero value is before all.
 type StatePosition struct {
@@ -80,4 +92,11 @@ type StatePosition struct {
 	DeviceID int64
 	Key      string
 	Endpoint int64
+}
+
+// Position returns the place of the state in lists.
+func (s ReportedState) Position() StatePosition {
+	return StatePosition{
+		HubID: s.HubID, DeviceID: s.DeviceID, Key: s.Channel.Key, Endpoint: s.Channel.Endpoint,
+	}
 }

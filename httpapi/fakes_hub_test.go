@@ -167,10 +167,10 @@ func (w live) Send(_ context.Context, _ domain.Origin, c domain.Command) (domain
 // States returns the channels that the hub's devices have of the filter's key.
 func (w *world) States(
 	_ context.Context, _ string, filter domain.StateFilter, _ int, _ domain.StatePosition,
-) (domain.Page[domain.ReportedState], error) {
+) (domain.StatesPage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	page := domain.Page[domain.ReportedState]{}
+	page := domain.StatesPage{}
 	for _, id := range slices.Sorted(maps.Keys(w.hub.devices)) {
 		for _, c := range w.hub.devices[id].Channels {
 			if filter.Key != nil && c.Key == *filter.Key {

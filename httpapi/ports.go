@@ -52,11 +52,11 @@ type ReadModels interface {
 	) (domain.Page[domain.Hub], error)
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
 	// States lists the last reported states of the channels that a filter selects, ordered by hub,
-	// device, key and endpoint, after a position.
+	// device, key and endpoint, after a position. A page may have few or none although more follow.
 	States(
 		ctx context.Context, org string, filter domain.StateFilter, limit int,
 		after domain.StatePosition,
-	) (domain.Page[domain.ReportedState], error)
+	) (domain.StatesPage, error)
 	// Members lists members, owners first, then by the time of joining.
 	Members(
 		ctx context.Context, org string, limit int, startingAfter string,

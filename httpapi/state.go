@@ -16,6 +16,13 @@ const (
 	defaultStates = 100
 )
 
+// statesBody is a page of states.
+type statesBody struct {
+	listBody[stateBody]
+	// Next is given if HasMore is set. The page may have no item of which to take the id.
+	Next string `json:"next_starting_after,omitempty"`
+}
+
 // stateBody is the last reported state of a channel.
 type stateBody struct {
 	ID         string         `json:"id"`
@@ -44,7 +51,7 @@ func newStateBody(s domain.ReportedState) stateBody {
 		s.Channel.Capabilities = json.RawMessage("{}")
 	}
 	return stateBody{
-		ID: stateID(s), HubID: s.HubID, SiteID: s.SiteID,
+		ID: stateID(s.Position()), HubID: s.HubID, SiteID: s.SiteID,
 		Connection: itemConnection{Status: s.HubStatus, Since: domain.FormatTime(s.HubSince)},
 		Device: stateDevice{
 			ID: s.DeviceID, Name: s.Name, Manufacturer: s.Manufacturer, Model: s.Model,
@@ -65,15 +72,16 @@ func optionalTime(t *time.Time) *string {
 
 // stateID returns the id of a state: the hub, the device, the endpoint and the key. The key is last
 // because it may contain any character.
-func stateID(s domain.ReportedState) string {
-	return string(s.HubID) + "/" + strconv.FormatInt(s.DeviceID, 10) + "/" +
-		strconv.FormatInt(s.Channel.Endpoint, 10) + "/" + s.Channel.Key
+func stateID(at domain.StatePosition) string {
+	return string(at.HubID) + "/" + strconv.FormatInt(at.DeviceID, 10) + "/" +
+		strconv.FormatInt(at.Endpoint, 10) + "/" + at.Key
 }
 
-// parseStateID reads the id of a state; false if it is none.
+// parseStateID reads the id of a state, or a position between hubs, which has no key; false if it is
+// none.
 func parseStateID(id string) (at domain.StatePosition, ok bool) {
 	parts := strings.SplitN(id, "/", 4)
-	if len(parts) != 4 || parts[3] == "" {
+	if len(parts) != 4 {
 		return at, false
 	}
 	hub, ok := domain.ParseHubID(parts[0])
@@ -116,7 +124,11 @@ func (a *api) listStates(req *request) error {
 		return err
 	}
 	req.w.Header()["Event-Cursor"] = []string{position}
-	return req.writeJSON(http.StatusOK, listOf(page, newStateBody))
+	body := statesBody{listBody: listOf(page.Page, newStateBody)}
+	if page.HasMore {
+		body.Next = stateID(page.Next)
+	}
+	return req.writeJSON(http.StatusOK, body)
 }
 
 // stateFilter reads the parameters that select states.

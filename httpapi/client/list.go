@@ -15,6 +15,9 @@ type Page[T any] struct {
 	// HasMore reports that items follow the last one of Data: pass its id as
 	// PageQuery.StartingAfter.
 	HasMore bool `json:"has_more"`
+	// NextStartingAfter is what to pass instead if it is not "": a page of states may have no items
+	// although HasMore is set.
+	NextStartingAfter string `json:"next_starting_after,omitempty"`
 }
 
 // PageQuery selects a page of a list.
@@ -59,8 +62,8 @@ func all[T any](read func(after string) (Page[T], error), id func(T) string) ite
 			if !p.HasMore {
 				return
 			}
-			last := ""
-			if len(p.Data) > 0 {
+			last := p.NextStartingAfter
+			if last == "" && len(p.Data) > 0 {
 				last = id(p.Data[len(p.Data)-1])
 			}
 			if last == "" || last == after { // the same page would repeat forever

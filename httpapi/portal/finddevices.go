@@ -169,7 +169,7 @@ func (req *request) readFound(
 		req.ctx, req.org, filter, foundPage, parsePosition(req.queryValue("after")),
 	)
 	if err == nil && page.HasMore {
-		next = formatPosition(page.Data[len(page.Data)-1])
+		next = formatPosition(page.Next)
 	}
 	return page.Data, next, err
 }
@@ -192,16 +192,13 @@ func foundDeviceOf(state domain.ReportedState, hub hubState) foundDevice {
 	return found
 }
 
-// formatPosition returns the position of a channel in lists, for an address.
-func formatPosition(state domain.ReportedState) string {
-	position, err := json.Marshal(domain.StatePosition{
-		HubID: state.HubID, DeviceID: state.DeviceID, Key: state.Channel.Key,
-		Endpoint: state.Channel.Endpoint,
-	})
+// formatPosition returns a position in lists of channels, for an address.
+func formatPosition(position domain.StatePosition) string {
+	text, err := json.Marshal(position)
 	if err != nil {
 		return ""
 	}
-	return string(position)
+	return string(text)
 }
 
 // parsePosition returns the position of formatPosition, the first for any other text.

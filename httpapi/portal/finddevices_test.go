@@ -67,6 +67,13 @@ func TestFindDevicesPages(t *testing.T) {
 		strings.Contains(page, "after=") {
 		t.Errorf("got %s, want the other 5 devices", page)
 	}
+	b.endless = true // a page that ended before it found any
+	page = read(t, b.ask("GET", "/devices?show=unreachable", nil))
+	if !strings.Contains(page, "No devices match on this page.") ||
+		!strings.Contains(page, "after=") {
+		t.Errorf("got %s, want an empty page with a link to the next one", page)
+	}
+	b.endless = false
 	for _, after := range []string{"x", "{}", `{"DeviceID":"x"}`, "\x00"} {
 		query := url.Values{"show": {"locked"}, "after": {after}}.Encode()
 		if response := b.ask("GET", "/devices?"+query, nil); response.StatusCode != http.StatusOK {

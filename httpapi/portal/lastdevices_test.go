@@ -14,12 +14,14 @@ type reported []domain.ReportedState
 
 func (r reported) States(
 	_ context.Context, _ string, _ domain.StateFilter, limit int, after domain.StatePosition,
-) (domain.Page[domain.ReportedState], error) {
+) (domain.StatesPage, error) {
 	rest := slices.DeleteFunc(slices.Clone(r), func(s domain.ReportedState) bool {
 		return s.DeviceID < after.DeviceID ||
 			s.DeviceID == after.DeviceID && s.Channel.Endpoint <= after.Endpoint && after.Key != ""
 	})
-	return domain.Page[domain.ReportedState]{Data: rest[:min(limit, len(rest))]}, nil
+	page := domain.StatesPage{}
+	page.Data = rest[:min(limit, len(rest))]
+	return page, nil
 }
 
 func (reported) StatesNeedingAttention(

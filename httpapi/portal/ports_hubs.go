@@ -59,11 +59,12 @@ type HubFaults interface {
 
 // Reported reads what devices reported last, also devices of hubs that are offline.
 type Reported interface {
-	// States returns the channels that a filter selects, at most limit, after a position.
+	// States returns the channels that a filter selects, at most limit, after a position. A page may
+	// have few or none although more follow.
 	States(
 		ctx context.Context, org string, filter domain.StateFilter, limit int,
 		after domain.StatePosition,
-	) (domain.Page[domain.ReportedState], error)
+	) (domain.StatesPage, error)
 	// StatesNeedingAttention returns the channels of the devices of which some channel may need
 	// attention, in the order of hubs and devices. site and hub restrict them unless they are "".
 	StatesNeedingAttention(

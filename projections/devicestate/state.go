@@ -230,12 +230,16 @@ func (h *Hub) isFull() bool {
 	if h.full && h.fullAt == h.Reshaped {
 		return true
 	}
-	count := 0
-	for _, d := range h.Devices {
-		count += len(d.Channels)
-	}
-	h.full, h.fullAt = count >= MaxHubChannels, h.Reshaped
+	h.full, h.fullAt = h.ChannelCount() >= MaxHubChannels, h.Reshaped
 	return h.full
+}
+
+// ChannelCount returns how many channels the hub's devices have together.
+func (h *Hub) ChannelCount() (n int) {
+	for _, d := range h.Devices {
+		n += len(d.Channels)
+	}
+	return n
 }
 
 // remove removes a device.

@@ -70,14 +70,11 @@ func TestStateFilters(t *testing.T) {
 				}
 				for _, s := range page.Data {
 					got = append(got, fmt.Sprintf("%s/%d/%s", s.HubID, s.DeviceID, s.Channel.Key))
-					after = domain.StatePosition{
-						HubID: s.HubID, DeviceID: s.DeviceID, Key: s.Channel.Key,
-						Endpoint: s.Channel.Endpoint,
-					}
 				}
 				if !page.HasMore {
 					break
 				}
+				after = page.Next
 			}
 			if !reflect.DeepEqual(got, tc.want) {
 				t.Errorf("states are %q, want %q", got, tc.want)

@@ -133,9 +133,8 @@ func (s *reportedStates) change(id domain.HubID, hub *reportedHub, seq uint64, u
 }
 
 func countsOf(h *devicestate.Hub) (c counts) {
-	c.certain = h.Certain()
+	c.certain, c.channels = h.Certain(), h.ChannelCount()
 	for _, device := range h.Devices {
-		c.channels += len(device.Channels)
 		if !device.Certain() {
 			c.doubtful++
 		}

@@ -1,6 +1,10 @@
 package readmodel
 
-import "context"
+import (
+	"context"
+
+	"hubcloud/domain"
+)
 
 // What tests of the package use.
 var (
@@ -22,3 +26,19 @@ func (s *Store) StatementTimeout(ctx context.Context) (limit string, err error) 
 
 // Away reports whether reads are waiting for the database.
 func (s *Store) Away() bool { return s.outage.since.Load() != 0 }
+
+// ExplainStates returns the plan of the query of a page of states, with what each step has done.
+func (s *Store) ExplainStates(
+	ctx context.Context, org string, filter domain.StateFilter, limit int,
+	after domain.StatePosition,
+) (plan []byte, err error) {
+	hubs, _, err := hubsToLookAt(ctx, s.whenComplete(), org, filter, limit, after)
+	if err != nil {
+		return nil, err
+	}
+	err = s.pool.QueryRow(
+		ctx, "EXPLAIN (ANALYZE, TIMING off, FORMAT json) "+statesQuery,
+		statesArgs(org, hubs, filter, limit, after)...,
+	).Scan(&plan)
+	return plan, err
+}

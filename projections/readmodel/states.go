@@ -12,34 +12,97 @@ import (
 	"hubcloud/projections/schema"
 )
 
-//go:embed sql/states.sql
-var statesQuery string
+var (
+	//go:embed sql/states.sql
+	statesQuery string
+	//go:embed sql/states_hubs.sql
+	statesHubsQuery string
+)
+
+// A page of states that a filter selects ends after the hub with which mostLooked channels were
+// looked at, and after mostHubs hubs, even if they have few that the filter selects. A hub has at
+// most devicestate.MaxHubChannels.
+const (
+	mostLooked = 20_000
+	mostHubs   = 1000
+)
 
 // States returns the last reported states of the channels of an organization's devices that a
-// filter selects, also of hubs that are offline: at most limit (1 or more), after a position. It
-// fails with service_unavailable until the first build of these read models is complete.
+// filter selects, also of hubs that are offline: at most limit (1 or more), after a position. A page
+// may have fewer although more follow, and even none. It fails with service_unavailable until the
+// first build of these read models is complete.
 func (s *Store) States(
 	ctx context.Context, org string, filter domain.StateFilter, limit int,
 	after domain.StatePosition,
-) (domain.Page[domain.ReportedState], error) {
-	ask := func(
-		ctx context.Context, db *completeOnly,
-	) (page domain.Page[domain.ReportedState], err error) {
-		rows, err := db.Query(
-			ctx, statesQuery, org, storable(filter.SiteID), storable(filter.HubID),
-			storable(filter.Key), boolText(filter.Value), filter.Status, filter.Available,
-			filter.ObservedBefore, schema.StorableText(string(after.HubID)), after.DeviceID,
-			schema.StorableText(after.Key), after.Endpoint, limit+1,
-		)
+) (domain.StatesPage, error) {
+	ask := func(ctx context.Context, db *completeOnly) (page domain.StatesPage, err error) {
+		hubs, next, err := hubsToLookAt(ctx, db, org, filter, limit, after)
+		if err != nil {
+			return page, err
+		}
+		rows, err := db.Query(ctx, statesQuery, statesArgs(org, hubs, filter, limit, after)...)
 		if err != nil {
 			return page, err
 		}
 		states, err := collectStates(rows)
-		return pageOf(states, limit, func(s domain.ReportedState) domain.ReportedState {
+		page.Page = pageOf(states, limit, func(s domain.ReportedState) domain.ReportedState {
 			return s
-		}), err
+		})
+		switch {
+		case page.HasMore:
+			page.Next = states[limit-1].Position()
+		case next != "":
+			page.HasMore, page.Next = true, domain.StatePosition{HubID: next}
+		}
+		return page, err
 	}
 	return readStates(ctx, s, org, "last reported states", ask)
+}
+
+// statesArgs returns the arguments of statesQuery.
+func statesArgs(
+	org string, hubs []string, filter domain.StateFilter, limit int, after domain.StatePosition,
+) []any {
+	return []any{
+		org, hubs, storable(filter.Key), boolText(filter.Value), filter.Status, filter.Available,
+		filter.ObservedBefore, schema.StorableText(string(after.HubID)), after.DeviceID,
+		schema.StorableText(after.Key), after.Endpoint, limit + 1,
+	}
+}
+
+// hubsToLookAt returns the hubs whose channels a page of states looks at, in the order of their ids,
+// and the hub that follows them; "" for none.
+func hubsToLookAt(
+	ctx context.Context, db *completeOnly, org string, filter domain.StateFilter, limit int,
+	after domain.StatePosition,
+) (hubs []string, next domain.HubID, err error) {
+	rows, err := db.Query(
+		ctx, statesHubsQuery, org, storable(filter.SiteID), storable(filter.HubID),
+		schema.StorableText(string(after.HubID)), mostHubs+1,
+	)
+	if err != nil {
+		return nil, "", err
+	}
+	most, all := mostLooked, filter.SelectsAllOfHubs()
+	if all {
+		most = min(most, limit+1)
+	}
+	var id string
+	var channels, looked int
+	_, err = pgx.ForEachRow(rows, []any{&id, &channels}, func() error {
+		switch {
+		case next != "":
+		case looked >= most, len(hubs) == mostHubs:
+			next = domain.HubID(id)
+		default:
+			hubs = append(hubs, id)
+			if !all || id != string(after.HubID) { // the page before may have had all its channels
+				looked += channels
+			}
+		}
+		return nil
+	})
+	return hubs, next, err
 }
 
 // collectStates returns the states in the rows of a query.

@@ -33,6 +33,7 @@ var ReportedHubs = newTable(
 		boolean("was_read", func(h *ReportedHubRow) bool { return h.Read }),
 		text("forgotten", func(h *ReportedHubRow) string { return forgottenText(h.Hub) }),
 		boolean("certain", func(h *ReportedHubRow) bool { return h.Certain() }),
+		bigint("channels", func(h *ReportedHubRow) int64 { return int64(h.ChannelCount()) }),
 	},
 ).upserting()
 

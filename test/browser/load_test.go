@@ -160,8 +160,8 @@ func (busyOrg) StatesNeedingAttention(
 
 func (busyOrg) States(
 	context.Context, string, domain.StateFilter, int, domain.StatePosition,
-) (domain.Page[domain.ReportedState], error) {
-	return domain.Page[domain.ReportedState]{}, nil
+) (domain.StatesPage, error) {
+	return domain.StatesPage{}, nil
 }
 
 func (busyOrg) HubFaults(context.Context, domain.HubID) ([]page.HubFault, error) {

@@ -1,6 +1,4 @@
--- The last reported states of an organization's channels. Rows of another epoch than the hub's are what an earlier owner or an earlier life of the hub
--- reported; those of a former epoch of a restored log may lack what was lost. Not every hub tells that
--- it abandons a command.
+-- The last reported states of channels of the hubs $2, which states_hubs.sql returned. Not every hub tells that it abandons a command.
 SELECT hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presence.online, presence.since,
     device.device_id, coalesce(label.name, nullif(device.name, '')), device.manufacturer, device.model, label.room, device.available_since, device.available_logged,
     channel.key, channel.endpoint, channel.kind, channel.unit, channel.readable, channel.writable, channel.capabilities, channel.available,
@@ -11,21 +9,27 @@ SELECT hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presenc
 FROM hubs hub
 JOIN reported_hubs state ON state.hub_id = hub.id
     AND (state.epoch = hub.epoch OR position(state.epoch || ':' IN hub.log_former) > 0)
-JOIN reported_devices device ON device.hub_id = hub.id
-JOIN reported_channels channel ON channel.hub_id = hub.id AND channel.device_id = device.device_id
+-- Hub by hub and by their keys, whatever the planner knows of the tables: no channel of another hub is looked at.
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM reported_channels row
+    WHERE row.hub_id = hub.id
+        AND ($3::text IS NULL OR row.key = $3)
+        AND ($4::text IS NULL OR row.value = $4)
+        AND ($5::text IS NULL OR row.status = $5)
+        AND ($6::boolean IS NULL OR row.available = $6)
+        -- By the cloud's clock: a hub's clock may be wrong. What is known from a read may have been reported long before it.
+        AND ($7::timestamptz IS NULL OR (row.observed_at IS NOT NULL AND row.observed_logged < extract(epoch FROM $7::timestamptz) * 1e9)
+            OR (row.basis = 'read' AND row.observed_at < $7))
+        AND (row.hub_id, row.device_id, row.key, row.endpoint) > ($8, $9::bigint, $10::text, $11::bigint)
+    ORDER BY row.device_id, row.key, row.endpoint
+    LIMIT $12
+) channel
+CROSS JOIN LATERAL (
+    SELECT * FROM reported_devices row WHERE row.hub_id = hub.id AND row.device_id = channel.device_id OFFSET 0
+) device
 LEFT JOIN device_labels label ON label.hub_id = hub.id AND label.device_id = device.device_id AND label.org_id = hub.org_id
 LEFT JOIN hub_presence presence ON presence.hub_id = hub.id
-WHERE hub.org_id = $1
-    AND ($2::text IS NULL OR hub.site_id = $2)
-    AND ($3::text IS NULL OR hub.id = $3)
-    AND ($4::text IS NULL OR channel.key = $4)
-    AND ($5::text IS NULL OR channel.value = $5)
-    AND ($6::text IS NULL OR channel.status = $6)
-    AND ($7::boolean IS NULL OR channel.available = $7)
-    -- By the cloud's clock: a hub's clock may be wrong. What is known from a read may have been reported long before it.
-    AND ($8::timestamptz IS NULL OR (channel.observed_at IS NOT NULL AND channel.observed_logged < extract(epoch FROM $8::timestamptz) * 1e9)
-        OR (channel.basis = 'read' AND channel.observed_at < $8))
-    AND hub.id >= $9
-    AND (hub.id, channel.device_id, channel.key, channel.endpoint) > ($9, $10::bigint, $11::text, $12::bigint)
+WHERE hub.org_id = $1 AND hub.id = ANY ($2::text[])
 ORDER BY hub.id, channel.device_id, channel.key, channel.endpoint
-LIMIT $13
+LIMIT $12

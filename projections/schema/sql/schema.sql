@@ -154,7 +154,9 @@ CREATE TABLE reported_hubs (
     read_number bigint NOT NULL,
     was_read boolean NOT NULL,
     forgotten text NOT NULL,
-    certain boolean NOT NULL
+    certain boolean NOT NULL,
+    -- How many channels it has: pages of states look at some number of them.
+    channels bigint NOT NULL
 ) WITH (fillfactor = 60);
 
 CREATE TABLE reported_devices (

@@ -176,6 +176,9 @@ export interface paths {
          *     The events begin with the last seconds of what the list shows already.
          *
          *     All filters that are given must match. Filters by a site, hub or key that the organization does not have select nothing.
+         *
+         *     A page looks at some 20,000 channels, or 1,000 hubs, for those that the filters select: it may have few items or none although
+         *     `has_more` is true. Go on with `next_starting_after`.
          */
         get: operations["listStates"];
         put?: never;
@@ -978,7 +981,10 @@ export interface components {
         DeviceID: number;
         StateList: {
             data: components["schemas"]["State"][];
-            has_more: components["schemas"]["HasMore"];
+            /** @description Whether there are more items: pass `next_starting_after` as `starting_after` to get them. */
+            has_more: boolean;
+            /** @description Where the next page begins, also if this one is empty. Given if `has_more` is true. */
+            next_starting_after?: string;
         };
         /**
          * @description What a channel of a device last reported.

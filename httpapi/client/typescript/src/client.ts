@@ -98,12 +98,12 @@ export class Client {
     for (let after: string | undefined; ;) {
       const response = await this.#transport.send({ method: "GET", path: "/state", query: { ...query, starting_after: after }, ...options });
       position ??= response.headers.get("Event-Cursor");
-      const page = (await parsed(response)) as { data: State[]; has_more: boolean };
+      const page = (await parsed(response)) as { data: State[]; has_more: boolean; next_starting_after?: string };
       if (!position) {
         throw new ProtocolError("a list of states without Event-Cursor");
       }
       states.push(...page.data);
-      after = page.data.at(-1)?.id;
+      after = page.next_starting_after; // a page may have no states although more follow
       if (!page.has_more || after === undefined) {
         return { states, position };
       }
