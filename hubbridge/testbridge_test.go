@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,12 +167,12 @@ func (h *hub) wantAck(want string) {
 	}
 }
 
-// eventuallyLogged waits until EventLog returns want for the hub.
-func (h *hub) eventuallyLogged(want string) {
+// eventuallyLogged waits until EventLog returns one of wants for the hub.
+func (h *hub) eventuallyLogged(wants ...string) {
 	h.i.t.Helper()
 	streamstest.EventuallyNil(h.i.t, "event log of "+string(h.id), func() error {
-		if got := h.i.EventLog(h.i.t, h.id); got != want {
-			return fmt.Errorf("got\n%s\nwant\n%s", got, want)
+		if got := h.i.EventLog(h.i.t, h.id); !slices.Contains(wants, got) {
+			return fmt.Errorf("got\n%s\nwant\n%s", got, strings.Join(wants, "\nor\n"))
 		}
 		return nil
 	})

@@ -36,6 +36,11 @@ func TestOnlyTheLatestTermDeletesStates(t *testing.T) {
 	}
 	const states = "SELECT count(*) FROM reported_hubs"
 	streamstest.Eventually(t, "the states", func() bool { return count(states) == 1 })
+	// Nothing is deleted while the directory is ahead of the read models.
+	const projected = "SELECT coalesce(max(sequence), 0) FROM checkpoints WHERE projection = 'directory'"
+	streamstest.Eventually(t, "the directory is projected", func() bool {
+		return count(projected) == int(e.Head(t))
+	})
 	stop()
 
 	old, err := projector.TakeOver(t.Context(), conn)
