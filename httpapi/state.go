@@ -19,7 +19,8 @@ const (
 // statesBody is a page of states.
 type statesBody struct {
 	listBody[stateBody]
-	// Next is given if HasMore is set. The page may have no item of which to take the id.
+	// Next is given if HasMore is set and the page is not full: it may have no item of which to take
+	// the id.
 	Next string `json:"next_starting_after,omitempty"`
 }
 
@@ -125,7 +126,7 @@ func (a *api) listStates(req *request) error {
 	}
 	req.w.Header()["Event-Cursor"] = []string{position}
 	body := statesBody{listBody: listOf(page.Page, newStateBody)}
-	if page.HasMore {
+	if page.HasMore && len(page.Data) < limit {
 		body.Next = stateID(page.Next)
 	}
 	return req.writeJSON(http.StatusOK, body)

@@ -178,7 +178,7 @@ export interface paths {
          *     All filters that are given must match. Filters by a site, hub or key that the organization does not have select nothing.
          *
          *     A page looks at some 20,000 channels, or 1,000 hubs, for those that the filters select: it may have few items or none although
-         *     `has_more` is true. Go on with `next_starting_after`.
+         *     `has_more` is true. It then has `next_starting_after`, with which to go on.
          */
         get: operations["listStates"];
         put?: never;
@@ -981,9 +981,9 @@ export interface components {
         DeviceID: number;
         StateList: {
             data: components["schemas"]["State"][];
-            /** @description Whether there are more items: pass `next_starting_after` as `starting_after` to get them. */
+            /** @description Whether there are more items: pass `next_starting_after`, or else the `id` of the last item, as `starting_after` to get them. */
             has_more: boolean;
-            /** @description Where the next page begins, also if this one is empty. Given if `has_more` is true. */
+            /** @description Where the next page begins. Given if `has_more` is true and the page has fewer items than `limit`, perhaps none. */
             next_starting_after?: string;
         };
         /**

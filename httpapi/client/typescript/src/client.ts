@@ -103,7 +103,7 @@ export class Client {
         throw new ProtocolError("a list of states without Event-Cursor");
       }
       states.push(...page.data);
-      after = page.next_starting_after; // a page may have no states although more follow
+      after = page.next_starting_after ?? page.data.at(-1)?.id; // a page may have no states although more follow
       if (!page.has_more || after === undefined) {
         return { states, position };
       }
