@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -220,6 +221,9 @@ func (d DeviceState) conditions() (found []Condition) {
 	}
 	return found
 }
+
+// AlarmKeys returns the keys of the channels that report alarms.
+func AlarmKeys() []string { return append(slices.Sorted(maps.Keys(triggers)), AlarmChannel) }
 
 // Raises reports whether a channel with a key needs attention once it reports a value.
 func Raises(key string, value json.RawMessage) bool {

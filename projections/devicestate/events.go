@@ -111,22 +111,25 @@ func (h *Hub) foldEvent(e Entry) error {
 	return nil
 }
 
-// alarmKeys are the keys of the channels that report alarms.
-var alarmKeys = [][]byte{
-	[]byte(`"smoke"`), []byte(`"co"`), []byte(`"heat"`), []byte(`"leak"`), []byte(`"tamper"`),
-	[]byte(`"` + attention.AlarmChannel + `"`),
-}
+// quotedAlarmKeys are the keys of the channels that report alarms, as they stand in events.
+var quotedAlarmKeys = func() (quoted [][]byte) {
+	for _, key := range attention.AlarmKeys() {
+		quoted = append(quoted, []byte(`"`+key+`"`))
+	}
+	return quoted
+}()
 
 // RaisesAlarm reports whether a stored event is a report of an alarm.
 func RaisesAlarm(event []byte) bool {
-	isIn := func(key []byte) bool { return bytes.Contains(event, key) }
-	if !bytes.HasPrefix(event, typePrefixes[0]) || !slices.ContainsFunc(alarmKeys, isIn) {
+	isIn := func(quoted []byte) bool { return bytes.Contains(event, quoted) }
+	if !bytes.HasPrefix(event, typePrefixes[0]) || !slices.ContainsFunc(quotedAlarmKeys, isIn) {
 		return false
 	}
 	var stored storedEvent
 	var data channelData
 	return jsonv2.Unmarshal(event, &stored, lenient) == nil && stored.Type == eventObserved &&
-		jsonv2.Unmarshal(stored.Data, &data, lenient) == nil && data.Key != "battery" &&
+		jsonv2.Unmarshal(stored.Data, &data, lenient) == nil &&
+		slices.Contains(attention.AlarmKeys(), data.Key) &&
 		attention.Raises(data.Key, json.RawMessage(data.Value))
 }
 

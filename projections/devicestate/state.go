@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/domain/attention"
 )
 
 // Basis is what the value of a channel is known from.
@@ -138,6 +139,14 @@ type Channel struct {
 	// it; after a read, Event.Number is the last event that the read takes into account.
 	Seq   uint64 `json:"seq"`
 	Event Mark   `json:"event"`
+}
+
+// IsSuspect reports whether the channel may need attention: it reports smoke or the like, an alarm
+// stands, the battery is low, a command was not carried out, or the channel cannot be reached.
+// Package attention decides.
+func (c *Channel) IsSuspect() bool {
+	return !c.Available || c.Status == domain.ChannelFailed || c.Status == domain.ChannelDiverged ||
+		len(c.Standing) > 0 || c.Key != attention.AlarmChannel && attention.Raises(c.Key, c.Value)
 }
 
 // Certain reports whether everything that the hub reported is known to be in the state. Devices may

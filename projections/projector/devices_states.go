@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
-	"hubcloud/domain/attention"
 	"hubcloud/projections/devicestate"
 	"hubcloud/projections/schema"
 	"hubcloud/streams/journal"
@@ -139,19 +138,12 @@ func countsOf(h *devicestate.Hub) (c counts) {
 			c.doubtful++
 		}
 		for _, channel := range device.Channels {
-			if isSuspect(channel) {
+			if channel.IsSuspect() {
 				c.suspects++
 			}
 		}
 	}
 	return c
-}
-
-// isSuspect reports whether a channel may need attention, as the query observed_states.sql of
-// package readmodel decides.
-func isSuspect(c *devicestate.Channel) bool {
-	return !c.Available || c.Status == domain.ChannelFailed || c.Status == domain.ChannelDiverged ||
-		len(c.Standing) > 0 || c.Key != attention.AlarmChannel && attention.Raises(c.Key, c.Value)
 }
 
 // lose puts all hubs in memory in doubt, because entries have expired unread. It reports whether
@@ -229,7 +221,7 @@ func (s *reportedStates) addHub(r *reportedRows, id domain.HubID, journal int, h
 				r.channels = append(r.channels, schema.ReportedChannelRow{
 					HubID: id, DeviceID: device.ID, Channel: channel,
 				})
-				alarming = alarming || isSuspect(channel)
+				alarming = alarming || channel.IsSuspect()
 			}
 		}
 	}

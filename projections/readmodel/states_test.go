@@ -37,10 +37,10 @@ func TestStatesLookAtFewChannels(t *testing.T) {
 			SELECT id, n, '', '', '', true, 0, 0, 0, 0, 0, true, 0, 0, 0, 0, 0, 0, 1, true
 			FROM hubs, generate_series(1, %[3]d / 100) n;
 		INSERT INTO reported_channels (hub_id, device_id, key, endpoint, was_read, kind, readable, writable,
-				available, value, observed_at, status, unsure, basis, observed_logged, changed_logged,
+				available, value, observed_at, status, suspect, unsure, basis, observed_logged, changed_logged,
 				desired_logged, seq, event_seq, event_number)
 			SELECT hub_id, device_id, CASE WHEN rare THEN 'lock' ELSE 'switch' END, n, true, 'switch', true, true,
-				NOT rare, rare::text, now(), CASE WHEN rare THEN 'pending' ELSE 'synchronized' END, false, 'event',
+				NOT rare, rare::text, now(), CASE WHEN rare THEN 'pending' ELSE 'synchronized' END, rare, false, 'event',
 				CASE WHEN rare THEN 0 ELSE 2e18 END, 1, 1, 1, 1, 1
 			FROM reported_devices, generate_series(1, 100) n,
 				LATERAL (SELECT device_id * 100 + n = %[3]d + 100 AS rare) of_channel`,

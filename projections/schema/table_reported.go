@@ -103,6 +103,7 @@ var ReportedChannels = newTable(
 		nullableJSON("desired", func(c *ReportedChannelRow) []byte { return c.Desired }),
 		nullableTime("desired_at", func(c *ReportedChannelRow) time.Time { return c.DesiredAt }),
 		text("status", func(c *ReportedChannelRow) string { return string(c.Status) }),
+		boolean("suspect", func(c *ReportedChannelRow) bool { return c.IsSuspect() }),
 		boolean("unsure", func(c *ReportedChannelRow) bool { return c.Unsure }),
 		text("basis", func(c *ReportedChannelRow) string { return string(c.Basis) }),
 		nanoseconds("observed_logged", func(c *ReportedChannelRow) time.Time { return c.Logged.Observed }),

@@ -1,4 +1,4 @@
--- The channels of the devices of which some channel may need attention, as in states_attention.sql, $4 channels of the organization $1 and urgent ones
+-- The channels of the devices of which some channel may need attention, $4 channels of the organization $1 and urgent ones
 -- first, and of the devices $3 of its hubs $2. Rows as in states.sql, without what describes devices and channels.
 SELECT
     hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presence.online, presence.since,
@@ -9,17 +9,11 @@ SELECT
     state.certain AND device.certain AND state.epoch = hub.epoch
 FROM (
     (
-        SELECT suspect.hub_id, suspect.device_id
+        SELECT reported.hub_id, reported.device_id
         FROM hubs owned
-        JOIN reported_channels suspect ON suspect.hub_id = owned.id
-        WHERE owned.org_id = $1 AND (
-            NOT suspect.available
-            OR suspect.status IN ('failed', 'diverged')
-            OR (suspect.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') AND suspect.value = 'true')
-            OR suspect.standing IS NOT NULL
-            OR (suspect.key = 'battery' AND suspect.value ~ '^-?([0-9]|1[0-9])([.eE]|$)')
-        )
-        ORDER BY (suspect.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') OR suspect.standing IS NOT NULL) DESC
+        JOIN reported_channels reported ON reported.hub_id = owned.id
+        WHERE owned.org_id = $1 AND reported.suspect
+        ORDER BY (reported.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') OR reported.standing IS NOT NULL) DESC
         LIMIT $4
     )
     UNION

@@ -1,5 +1,4 @@
--- The channels of the devices of which some channel may need attention, as package attention decides: a channel that reports smoke or the like, an
--- alarm that stands, a low battery, or a command that was not carried out, or that cannot be reached. Rows as in states.sql.
+-- The channels of the devices of which some channel may need attention. Rows as in states.sql.
 SELECT hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presence.online, presence.since,
     device.device_id, coalesce(label.name, nullif(device.name, '')), device.manufacturer, device.model, label.room, device.available_since, device.available_logged,
     channel.key, channel.endpoint, channel.kind, channel.unit, channel.readable, channel.writable, channel.capabilities, channel.available,
@@ -7,20 +6,13 @@ SELECT hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presenc
     channel.observed_logged, channel.changed_logged, channel.desired_logged,
     state.certain AND device.certain AND state.epoch = hub.epoch
 FROM (
-    SELECT DISTINCT suspect.hub_id, suspect.device_id
+    SELECT DISTINCT reported.hub_id, reported.device_id
     FROM hubs hub
-    JOIN reported_channels suspect ON suspect.hub_id = hub.id
+    JOIN reported_channels reported ON reported.hub_id = hub.id
     WHERE hub.org_id = $1
         AND ($2::text = '' OR hub.site_id = $2)
         AND ($3::text = '' OR hub.id = $3)
-        AND (
-            NOT suspect.available
-            OR suspect.status IN ('failed', 'diverged')
-            OR (suspect.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') AND suspect.value = 'true')
-            OR suspect.standing IS NOT NULL
-            -- A number that begins with another digit, or has three digits before its point, is no low battery.
-            OR (suspect.key = 'battery' AND suspect.value ~ '^-?([0-9]|1[0-9])([.eE]|$)')
-        )
+        AND reported.suspect
 ) device_of
 JOIN hubs hub ON hub.id = device_of.hub_id
 JOIN reported_hubs state ON state.hub_id = hub.id

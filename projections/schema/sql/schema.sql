@@ -206,6 +206,8 @@ CREATE TABLE reported_channels (
     desired text,
     desired_at timestamptz,
     status text NOT NULL,
+    -- Whether it may need attention, as devicestate.Channel.IsSuspect decides.
+    suspect boolean NOT NULL,
     unsure boolean NOT NULL,
     basis text NOT NULL,
     observed_logged bigint NOT NULL,
@@ -223,10 +225,5 @@ CREATE INDEX reported_channels_by_key ON reported_channels (key, hub_id, device_
 -- What hubs must be asked about: see hubs_in_doubt.sql in package readmodel.
 CREATE INDEX reported_hubs_in_doubt ON reported_hubs (hub_id) WHERE NOT certain;
 CREATE INDEX reported_devices_in_doubt ON reported_devices (hub_id) WHERE NOT certain;
--- What may need attention, as in states_attention.sql of package readmodel.
-CREATE INDEX reported_channels_suspect ON reported_channels (hub_id, device_id) WHERE NOT available
-    OR status IN ('failed', 'diverged')
-    OR (key IN ('smoke', 'co', 'heat', 'leak', 'tamper') AND value = 'true')
-    OR standing IS NOT NULL
-    OR (key = 'battery' AND value ~ '^-?([0-9]|1[0-9])([.eE]|$)');
+CREATE INDEX reported_channels_suspect ON reported_channels (hub_id, device_id) WHERE suspect;
 CREATE INDEX reported_channels_in_doubt ON reported_channels (hub_id) WHERE unsure OR status = 'pending';
