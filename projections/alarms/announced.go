@@ -31,26 +31,22 @@ func newAnnounced() *announced {
 // listen collects announcements until ctx ends or the connection is lost.
 func (a *announced) listen(ctx context.Context, conn *pgx.Conn) error {
 	for {
-		waiting, cancel := context.WithTimeout(ctx, pingInterval)
-		received, err := conn.WaitForNotification(waiting)
-		silent := waiting.Err() != nil
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err == nil:
-			a.add(schema.ReadAnnouncement(received.Payload))
-		case !silent:
+		payload, ok, err := schema.AwaitNotification(ctx, conn, pingInterval)
+		if err != nil {
 			return err
-		default:
-			asking, cancel := context.WithTimeout(ctx, schema.AnswerTimeout)
-			err := conn.Ping(asking)
-			cancel()
-			if err != nil {
-				return err
-			}
+		}
+		if ok {
+			a.add(schema.ReadAnnouncement(payload))
+		} else if err := ping(ctx, conn); err != nil {
+			return err
 		}
 	}
+}
+
+func ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, schema.AnswerTimeout)
+	defer cancel()
+	return conn.Ping(ctx)
 }
 
 // add adds hubs.

@@ -120,25 +120,17 @@ func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
 func (s *Store) receiveNotifications(
 	ctx context.Context, conn *pgx.Conn, deadline time.Time,
 ) error {
-	for time.Now().Before(deadline) {
-		waiting, cancel := context.WithDeadline(ctx, deadline)
-		received, err := conn.WaitForNotification(waiting)
-		timedOut := waiting.Err() != nil
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !timedOut:
+	for {
+		payload, ok, err := schema.AwaitNotification(ctx, conn, time.Until(deadline))
+		if err != nil || !ok {
 			return err
-		case err == nil:
-			seq, err := strconv.ParseUint(received.Payload, 10, 64)
-			if err != nil {
-				return nil
-			}
-			s.directory.Advance(seq)
 		}
+		seq, err := strconv.ParseUint(payload, 10, 64)
+		if err != nil {
+			return nil
+		}
+		s.directory.Advance(seq)
 	}
-	return nil
 }
 
 // readCheckpoint sets the position to the checkpoint, and stops it while the projection is stopped.

@@ -1,8 +1,12 @@
 package schema
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
 )
@@ -46,6 +50,25 @@ func AnnounceAttention(hubs []string, urgent bool) Statement {
 		s.Rows = AnyRows
 	}
 	return s
+}
+
+// AwaitNotification returns the payload of the next notification that a listening session gets;
+// false if none comes in time.
+func AwaitNotification(
+	ctx context.Context, conn *pgx.Conn, within time.Duration,
+) (payload string, ok bool, err error) {
+	waiting, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	received, err := conn.WaitForNotification(waiting)
+	switch {
+	case err == nil:
+		return received.Payload, true, nil
+	case ctx.Err() != nil:
+		return "", false, ctx.Err()
+	case waiting.Err() != nil:
+		return "", false, nil
+	}
+	return "", false, err
 }
 
 // ReadAnnouncement returns what AnnounceAttention has announced.
