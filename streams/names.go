@@ -38,6 +38,13 @@ func ShardOf(hub domain.HubID, shards int) int {
 // HubStream returns the name of the stream of a hub's log.
 func HubStream(hub domain.HubID) string { return "HUB_" + string(hub) }
 
+// HubOfStream returns the hub whose log a stream of that name is; false if it is none.
+func HubOfStream(name string) (domain.HubID, bool) {
+	id, isLog := strings.CutPrefix(name, HubStream(""))
+	hub, valid := domain.ParseHubID(id)
+	return hub, isLog && valid
+}
+
 // LogFilter matches every message of a hub's log. It is the only subject of the log's stream.
 func LogFilter(hub domain.HubID) string { return "log." + string(hub) + ".>" }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -112,7 +111,7 @@ func (b *Budget) Measure(ctx context.Context) error {
 	for _, conn := range b.cfg.Conns.Shards {
 		away, err := jsapi.New(conn).List(ctx, func(page []jetstream.StreamInfo) (more bool) {
 			for i := range page {
-				hub, ok := hubOfStream(page[i].Config.Name)
+				hub, ok := streams.HubOfStream(page[i].Config.Name)
 				if ok && jsapi.CheckLeader(&page[i]) == nil {
 					count(hub, int64(page[i].State.Bytes))
 				} else if ok {
@@ -125,7 +124,7 @@ func (b *Budget) Measure(ctx context.Context) error {
 			return err
 		}
 		for _, name := range away {
-			if hub, ok := hubOfStream(name); ok {
+			if hub, ok := streams.HubOfStream(name); ok {
 				count(hub, b.measured[hub])
 			}
 		}
@@ -133,13 +132,6 @@ func (b *Budget) Measure(ctx context.Context) error {
 	b.measured = measured
 	b.bytes.Replace(held)
 	return nil
-}
-
-// hubOfStream returns the hub of a stream of that name.
-func hubOfStream(name string) (domain.HubID, bool) {
-	id, ok := strings.CutPrefix(name, streams.HubStream(""))
-	hub, valid := domain.ParseHubID(id)
-	return hub, ok && valid
 }
 
 // errOverBudget reports that a hub, or its organization, has used up its space.

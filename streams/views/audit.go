@@ -3,7 +3,6 @@ package views
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -62,16 +61,15 @@ func (g *group) awaitAudit(ctx context.Context, began time.Time) bool {
 // audit compares the views of a shard. It reports whether it is done.
 func (s *shard) audit(ctx context.Context) (done bool) {
 	began := time.Now()
-	listed := map[string]bool{}
+	listed := map[domain.HubID]bool{}
 	var back []domain.HubID
 	missing, err := s.lists.List(ctx, func(page []jetstream.StreamInfo) (more bool) {
 		for i := range page {
-			name, ok := strings.CutPrefix(page[i].Config.Name, streams.HubStream(""))
-			hub, valid := domain.ParseHubID(name)
-			if !ok || !valid || jsapi.CheckLeader(&page[i]) != nil {
+			hub, ok := streams.HubOfStream(page[i].Config.Name)
+			if !ok || jsapi.CheckLeader(&page[i]) != nil {
 				continue // a stream whose servers are away is listed without its state
 			}
-			listed[string(hub)] = true
+			listed[hub] = true
 			if s.auditOne(ctx, hub, &page[i], began) {
 				back = append(back, hub)
 			}
@@ -86,12 +84,13 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 		return false
 	}
 	for _, name := range missing { // no server answers for them now
-		name = strings.TrimPrefix(name, streams.HubStream(""))
-		listed[name] = true
-		s.auditAway(domain.HubID(name))
+		if hub, ok := streams.HubOfStream(name); ok {
+			listed[hub] = true
+			s.auditAway(hub)
+		}
 	}
 	for hub := range s.group.cfg.Journal.Tips(s.group.number) {
-		if s.group.shardOf(hub) == s && !listed[string(hub)] {
+		if s.group.shardOf(hub) == s && !listed[hub] {
 			s.auditOne(ctx, hub, nil, began)
 		}
 	}

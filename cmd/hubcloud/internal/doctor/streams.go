@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -178,7 +177,7 @@ func listHubLogs(ctx context.Context, conns *streams.Conns) hubLogList {
 			defer mu.Unlock()
 			for _, s := range all {
 				// The broker keeps streams of its own for MQTT.
-				if strings.HasPrefix(s.Name, streams.HubStream("")) {
+				if _, ok := streams.HubOfStream(s.Name); ok {
 					list.logs = append(list.logs, s)
 				}
 			}
@@ -191,5 +190,6 @@ func listHubLogs(ctx context.Context, conns *streams.Conns) hubLogList {
 
 // hubOf returns the hub of the stream of a hub log.
 func hubOf(s streamInfo) domain.HubID {
-	return domain.HubID(strings.TrimPrefix(s.Name, streams.HubStream("")))
+	hub, _ := streams.HubOfStream(s.Name)
+	return hub
 }
