@@ -36,10 +36,14 @@ func TestOnlyTheLatestTermDeletesStates(t *testing.T) {
 	}
 	const states = "SELECT count(*) FROM reported_hubs"
 	streamstest.Eventually(t, "the states", func() bool { return count(states) == 1 })
-	// Nothing is deleted while the directory is ahead of the read models.
-	const projected = "SELECT coalesce(max(sequence), 0) FROM checkpoints WHERE projection = 'directory'"
-	streamstest.Eventually(t, "the directory is projected", func() bool {
-		return count(projected) == int(e.Head(t))
+	// Nothing is deleted while the directory is ahead of the read models, nor before their first build
+	// is complete.
+	const projected = "SELECT coalesce(max(sequence), 0) FROM checkpoints " +
+		"WHERE projection = 'directory'"
+	const live = "SELECT count(*) FROM hubcloud.schemas " +
+		"WHERE name = current_schema() AND state = 'live'"
+	streamstest.Eventually(t, "the read models are complete", func() bool {
+		return count(projected) == int(e.Head(t)) && count(live) == 1
 	})
 	stop()
 
