@@ -16,7 +16,8 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// Defaults of Config. All but DefaultStreamsPerKey and DefaultStreamWrites are from the contract's table of limits.
+// Defaults of Config. All but DefaultStreamsPerKey and DefaultStreamWrites are from the contract's
+// table of limits.
 const (
 	DefaultRate            = 50.0
 	DefaultBurst           = 100

@@ -77,9 +77,9 @@
 //	a request in all              20 s                                 503
 //	a request to a hub            20 s and 2 * Config.HubTimeout       503
 //
-// A new connection beyond a limit first replaces the one that has been idle longest, or else the one
-// whose client has not read an answer for longest, at least for a second; otherwise it is rejected,
-// over TLS in TLS. All streams of a key take at most half of Config.Connections.
+// A new connection beyond a limit first replaces the one that has been idle longest, or else the
+// one whose client has not read an answer for longest, at least for a second; otherwise it is
+// rejected, over TLS in TLS. All streams of a key take at most half of Config.Connections.
 // deploy/docs/limits.md has the limits of commands, of calls to hubs, and of the objects that an
 // organization creates.
 //

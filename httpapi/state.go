@@ -78,8 +78,8 @@ func stateID(at domain.StatePosition) string {
 		strconv.FormatInt(at.Endpoint, 10) + "/" + at.Key
 }
 
-// parseStateID reads the id of a state, or a position between hubs, which has no key; false if it is
-// none.
+// parseStateID reads the id of a state, or a position between hubs, which has no key; false if it
+// is none.
 func parseStateID(id string) (at domain.StatePosition, ok bool) {
 	parts := strings.SplitN(id, "/", 4)
 	if len(parts) != 4 {

@@ -436,8 +436,8 @@ func TestStreamOverHTTP2(t *testing.T) {
 	})
 }
 
-// One organization's thousands of streams of a busy hub took most of the CPU. Now they wait for each
-// other beyond a number of writes, get what happens meanwhile as one, and lose nothing.
+// One organization's thousands of streams of a busy hub took most of the CPU. Now they wait for
+// each other beyond a number of writes, get what happens meanwhile as one, and lose nothing.
 func TestStreamsWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	registry := new(shares.Registry)

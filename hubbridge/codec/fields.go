@@ -163,8 +163,8 @@ func (f *fields) nullableTime(name string) *string {
 	return &rewritten
 }
 
-// nullableValue returns any value as appendCompact writes it. It must have at most maxValueBytes and
-// protocol.MaxDepth levels, and no number that no float64 can hold.
+// nullableValue returns any value as appendCompact writes it. It must have at most maxValueBytes
+// and protocol.MaxDepth levels, and no number that no float64 can hold.
 func (f *fields) nullableValue(name string) json.RawMessage {
 	value := f.nullable(name)
 	if value == nil {

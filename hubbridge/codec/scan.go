@@ -10,9 +10,8 @@ import (
 // scanner steps over JSON text (RFC 8259) and validates it. After a method has returned false, the
 // text is not JSON and pos has no meaning.
 //
-// Events messages are the hot path. It finds the parts of a message of 50 events
-// 1.9 times as fast as jsontext.Decoder, with which decoding such a message takes 1.4 times as
-// long.
+// It is made for events messages, the hot path: it finds the parts of a message of 50 events 1.9
+// times as fast as jsontext.Decoder, with which decoding such a message takes 1.4 times as long.
 type scanner struct {
 	text []byte
 	pos  int

@@ -12,8 +12,8 @@ import (
 )
 
 // One hub with legal events filled the disk of all organizations within hours, and a restart of the
-// service forgot what it had stored. Now its events get no ack beyond its budget, which is measured,
-// and the hub goes on where it was once there is room.
+// service forgot what it had stored. Now its events get no ack beyond its budget, which is
+// measured, and the hub goes on where it was once there is room.
 func TestBudgetOfAHub(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)

@@ -64,11 +64,11 @@ func NewShard(cfg Config) *Shard {
 }
 
 // Run serves the shard until ctx ends. It calls check to have a hub compared with the broker's list
-// of connections after a delay (presence.Watcher). When ctx ends, it receives no more, handles the messages that it has
-// received within drainTime, writes the checkpoints and returns nil. When ctx ends with
-// lease.ErrLost, Run drops everything at once, because another replica may serve the shard. Any
-// error means that Run could not subscribe. It calls ready once the broker has confirmed the
-// subscriptions.
+// of connections after a delay (presence.Watcher). When ctx ends, it receives no more, handles the
+// messages that it has received within drainTime, writes the checkpoints and returns nil. When ctx
+// ends with lease.ErrLost, Run drops everything at once, because another replica may serve the
+// shard. Any error means that Run could not subscribe. It calls ready once the broker has confirmed
+// the subscriptions.
 func (sh *Shard) Run(
 	ctx context.Context, check func(hub domain.HubID, after time.Duration), ready func(),
 ) error {

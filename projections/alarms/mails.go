@@ -36,8 +36,8 @@ type record struct {
 	followed, left, waiting int
 }
 
-// observe returns the hubs of an organization with conditions, and the hubs with conditions that are
-// followed.
+// observe returns the hubs of an organization with conditions, and the hubs with conditions that
+// are followed.
 func (l *leader) observe(
 	ctx context.Context, org string, r *record,
 ) (map[domain.HubID]alarmmail.Hub, error) {

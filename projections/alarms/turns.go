@@ -293,8 +293,8 @@ func (l *leader) begin(ctx context.Context) error {
 	return nil
 }
 
-// askForSilent asks for the hubs that report no events, if they were not asked for lately, and marks
-// the organizations of those that began or ended to be silent.
+// askForSilent asks for the hubs that report no events, if they were not asked for lately, and
+// marks the organizations of those that began or ended to be silent.
 func (l *leader) askForSilent(ctx context.Context) error {
 	now := time.Now()
 	if now.Sub(l.askedAt) < silentInterval {

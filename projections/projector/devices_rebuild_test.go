@@ -38,8 +38,8 @@ func (e *env) verify(t *testing.T) (differences []string) {
 	return differences
 }
 
-// Verify finds every difference and nothing else, and a rebuild repairs them, while hubs report, some
-// are ahead of others, and while the states can be read.
+// Verify finds every difference and nothing else, and a rebuild repairs them, while hubs report,
+// some are ahead of others, and while the states can be read.
 func TestRebuildAndVerify(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

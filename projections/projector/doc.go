@@ -33,9 +33,9 @@
 //     reports. A projection that is behind writes earlier.
 //   - Entries are folded when they come. Hubs are written in turns (shares.Turns), each as a whole:
 //     first the ones that report an alarm, then by organization and hub whoever has had least. A
-//     round ends with about Config.MaxRows rows; the other hubs wait for the next one, in memory. So
-//     a flood of one hub holds up others for one round. The checkpoint stays before the first entry
-//     that is not written; hubs may be ahead of it, and ignore what they have already.
+//     round ends with about Config.MaxRows rows; the other hubs wait for the next one, in memory.
+//     So a flood of one hub holds up others for one round. The checkpoint stays before the first
+//     entry that is not written; hubs may be ahead of it, and ignore what they have already.
 //   - A commit announces the hubs of which something may need attention (schema.AnnounceAttention).
 //   - Nobody waits for it: appends and acks do not depend on it, and neither does readiness.
 //   - An event that cannot be folded puts its hub in doubt, and is counted. Nothing stops the

@@ -28,9 +28,9 @@ const (
 )
 
 // States returns the last reported states of the channels of an organization's devices that a
-// filter selects, also of hubs that are offline: at most limit (1 or more), after a position. A page
-// may have fewer although more follow, and even none. It fails with service_unavailable until the
-// first build of these read models is complete.
+// filter selects, also of hubs that are offline: at most limit (1 or more), after a position. A
+// page may have fewer although more follow, and even none. It fails with service_unavailable until
+// the first build of these read models is complete.
 func (s *Store) States(
 	ctx context.Context, org string, filter domain.StateFilter, limit int,
 	after domain.StatePosition,
@@ -70,8 +70,8 @@ func statesArgs(
 	}
 }
 
-// hubsToLookAt returns the hubs whose channels a page of states looks at, in the order of their ids,
-// and the hub that follows them; "" for none.
+// hubsToLookAt returns the hubs whose channels a page of states looks at, in the order of their
+// ids, and the hub that follows them; "" for none.
 func hubsToLookAt(
 	ctx context.Context, db *completeOnly, org string, filter domain.StateFilter, limit int,
 	after domain.StatePosition,

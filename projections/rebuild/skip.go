@@ -54,8 +54,8 @@ type skipLog interface {
 // the projection has passed the event. It returns the projection's status then. An empty name
 // stands for the projection that is stopped at seq; if both are, for the directory's.
 //
-// Skip fails with a *NotStoppedError if the projection is not stopped at seq, and with another error
-// if the read models are of another stream.
+// Skip fails with a *NotStoppedError if the projection is not stopped at seq, and with another
+// error if the read models are of another stream.
 func (c *Control) Skip(
 	ctx context.Context, log skipLog, o domain.Origin, name string, seq uint64, why string,
 ) (schema.Status, error) {

@@ -1,7 +1,7 @@
 // Package tap reads the events of all hubs, or of some, for analytics: first the stored events,
 // then new ones as they arrive. It writes them to a file, a pipe or a JetStream stream. A tap needs
-// only the broker account of a tap, which can read hub logs and nothing else. Users are the accounts
-// with their passwords, as the service keeps them.
+// only the broker account of a tap, which can read hub logs and nothing else. Users are the
+// accounts with their passwords, as the service keeps them.
 //
 // # Promises
 //

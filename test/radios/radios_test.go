@@ -8,8 +8,8 @@ import (
 	"hubcloud/test/nodejs"
 )
 
-// TestPackages runs the packages' own tests, and a building on what a release packs. That they pass `hubcloud
-// hub check` is tried with the other reference hubs.
+// TestPackages runs the packages' own tests, and a building on what a release packs. That they pass
+// `hubcloud hub check` is tried with the other reference hubs.
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	sources, packed := nodejs.Radios(t)

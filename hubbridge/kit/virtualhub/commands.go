@@ -49,8 +49,8 @@ func (c *controller) unavailable() error {
 	return nil
 }
 
-// answer takes the lock for an answer. The function that it returns releases the lock, and then waits
-// for as long as the faults delay answers, or until ctx ends.
+// answer takes the lock for an answer. The function that it returns releases the lock, and then
+// waits for as long as the faults delay answers, or until ctx ends.
 func (c *controller) answer(ctx context.Context) (end func()) {
 	c.mu.Lock()
 	return func() {

@@ -30,8 +30,8 @@ type ActionError struct{ Message string }
 
 func (e *ActionError) Error() string { return e.Message }
 
-// Find returns the processes of the user that serve hubs and answer, with their hubs. It removes the
-// sockets of processes that were killed.
+// Find returns the processes of the user that serve hubs and answer, with their hubs. It removes
+// the sockets of processes that were killed.
 func Find(ctx context.Context) ([]Process, error) {
 	in, err := folder()
 	if err != nil {

@@ -88,8 +88,8 @@ func Serve(ctx context.Context, hubs []Served, dataDir string) error {
 	return errors.Join(err, os.Remove(path))
 }
 
-// listen listens on a new socket and returns its path. The socket gets its name once connections are
-// accepted: Find removes sockets that accept none.
+// listen listens on a new socket and returns its path. The socket gets its name once connections
+// are accepted: Find removes sockets that accept none.
 func listen() (listener *net.UnixListener, path string, err error) {
 	in, err := folder()
 	if err != nil {

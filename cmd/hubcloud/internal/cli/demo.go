@@ -94,8 +94,8 @@ func (s demoState) save(dir installation.Dir) error {
 }
 
 // run creates the demo, or continues a former one, and runs its hubs until ctx ends. Once the hubs
-// are online and added to the demo's site, or have not come online in 30 s, run calls ready with the
-// demo's state and a link that signs in to the portal.
+// are online and added to the demo's site, or have not come online in 30 s, run calls ready with
+// the demo's state and a link that signs in to the portal.
 func (d demo) run(ctx context.Context, ready func(state demoState, link string)) error {
 	state, err := d.create(ctx)
 	if err != nil {

@@ -50,7 +50,8 @@ func profilesPath() (string, error) {
 	return filepath.Join(dir, "hubcloud", "profiles.json"), nil
 }
 
-// readProfiles returns the profiles. A file that others can read is rejected: its keys may be known.
+// readProfiles returns the profiles. A file that others can read is rejected: its keys may be
+// known.
 func readProfiles() (profiles, error) {
 	path, err := profilesPath()
 	if err != nil {

@@ -34,9 +34,9 @@ const (
 	renewalWarning = 14 * 24 * time.Hour
 )
 
-// acmeCertificates obtains certificates from an authority and renews them. The authority connects to the
-// domains: to port 443 (challenge tls-alpn-01), or to port 80 (http-01) if challenges is served
-// there.
+// acmeCertificates obtains certificates from an authority and renews them. The authority connects
+// to the domains: to port 443 (challenge tls-alpn-01), or to port 80 (http-01) if challenges is
+// served there.
 type acmeCertificates struct {
 	manager *autocert.Manager
 	domains []string
@@ -44,8 +44,8 @@ type acmeCertificates struct {
 	expiry  func(time.Time)
 }
 
-// newACME returns the certificates of the domains in cfg, kept in dir with the account's key. expiry
-// is called with the first end of the certificates in use. newACME sends no request.
+// newACME returns the certificates of the domains in cfg, kept in dir with the account's key.
+// expiry is called with the first end of the certificates in use. newACME sends no request.
 func newACME(
 	cfg Config, dir string, expiry func(time.Time), logger *slog.Logger,
 ) (*acmeCertificates, error) {

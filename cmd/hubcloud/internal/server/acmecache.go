@@ -10,9 +10,9 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// acmeCache keeps an account's key, certificates and their keys as files, readable by their owner only.
-// The manager fails for ever on an account's key that a power cut has left empty, so that an entry
-// is on the disk once Put has returned.
+// acmeCache keeps an account's key, certificates and their keys as files, readable by their owner
+// only. The manager fails for ever on an account's key that a power cut has left empty, so that an
+// entry is on the disk once Put has returned.
 type acmeCache struct{ autocert.DirCache }
 
 // Put stores an entry.

@@ -34,8 +34,8 @@ type certificateFiles struct {
 const expiredInterval = time.Hour
 
 // openCertificateFiles reads a certificate with its chain, and its key, from PEM files. The error
-// names the file or what is wrong with the pair. A certificate that has expired is used all the same,
-// since hubs do not need it, and Run logs that it has. expiry is called with the end of each
+// names the file or what is wrong with the pair. A certificate that has expired is used all the
+// same, since hubs do not need it, and Run logs that it has. expiry is called with the end of each
 // certificate that comes into use.
 func openCertificateFiles(
 	certificateFile, keyFile string, expiry func(time.Time), logger *slog.Logger,

@@ -119,8 +119,8 @@ func (s *hubLink) startHubLogs() (err error) {
 	return nil
 }
 
-// newDirectory returns the directory service. Its changes wait for the read models and for the other
-// replicas.
+// newDirectory returns the directory service. Its changes wait for the read models and for the
+// other replicas.
 func (s *hubLink) newDirectory() *directory.Service {
 	return directory.NewService(s.directoryLog, directory.ServiceConfig{
 		Environment: s.settings.Environment, InvitationTTL: s.cfg.InvitationTTL, Now: time.Now,
