@@ -168,8 +168,8 @@ var importRules = []importRule{
 	{
 		packages: "projections/projector",
 		allowed: []string{
-			"domain", "domain/attention", "projections/devicestate", "projections/internal/query",
-			"projections/schema", "streams/...",
+			"domain", "projections/devicestate", "projections/internal/query", "projections/schema",
+			"streams/...",
 		},
 		reason: "the engine does not depend on the queries, nor on what starts it on another schema",
 	},
