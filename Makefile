@@ -123,6 +123,11 @@ bench: deps ## Run the benchmarks, each with its reference figure (40 minutes)
 	$(GO) test -count=1 -timeout 60m -v -run '^TestBench$$' ./test/bench -bench.report
 	$(GO) test -run '^$$' -bench '^BenchmarkChain$$' -count 3 ./httpapi
 
+.PHONY: compare
+compare: deps ## Measure beside Centrifugo, Mercure and ntfy, and print the table of deploy/docs/performance.md (5 minutes)
+	test/bench/compare/install.sh bin/compare
+	$(GO) test -count=1 -timeout 20m -v -run '^TestCompare$$' ./test/bench -bench.report -bench.compare $(CURDIR)/bin/compare
+
 .PHONY: bench-logs
 bench-logs: deps ## Run the benchmark of 100,000 hub logs (half an hour)
 	$(GO) test -count=1 -timeout 180m -v -run '^TestLargeBench$$/^logs$$' ./test/bench -bench.report

@@ -41,6 +41,7 @@ func runBareWeb(control *http.ServeMux) (bareReady, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /page", w.servePage)
 	mux.HandleFunc("GET /stream/{topic}", w.serveStream)
+	mux.HandleFunc("POST /stream/{topic}", w.publish)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return bareReady{}, err
@@ -109,11 +110,26 @@ func (w *bareWeb) receiveFeed(from *bufio.Reader) error {
 			t = w.topic(strconv.Itoa(int(number)))
 			topics[number] = t
 		}
-		last := t.last.Load()
-		last.next = &link{frame: frame, ready: make(chan struct{})}
-		t.last.Store(last.next)
-		close(last.ready)
+		t.add(frame)
 	}
+}
+
+// add passes a frame on to the readers. A topic has one source at a time.
+func (t *topic) add(frame []byte) {
+	last := t.last.Load()
+	last.next = &link{frame: frame, ready: make(chan struct{})}
+	t.last.Store(last.next)
+	close(last.ready)
+}
+
+// publish passes an event on to the readers of a topic.
+func (w *bareWeb) publish(answer http.ResponseWriter, r *http.Request) {
+	event, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(answer, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.topic(r.PathValue("topic")).add(append([]byte("data: "+string(event)), "\n\n"...))
 }
 
 // feedFrame encodes a frame for receiveFeed.

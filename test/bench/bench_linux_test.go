@@ -24,6 +24,10 @@ var (
 	)
 	logsFlag    = flag.Int("bench.logs", 100_000, "hub logs of `make bench-logs`")
 	largeFlag   = flag.Int("bench.cluster", 20_000, "hub logs of `make bench-cluster`")
+	compareFlag = flag.String(
+		"bench.compare", "",
+		"compare with the servers whose programs are in this folder (make compare)",
+	)
 	profileFlag = flag.String(
 		"bench.profile", "", "save CPU and memory profiles of what is measured in this folder",
 	)

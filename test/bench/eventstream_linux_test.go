@@ -86,6 +86,10 @@ func (s *eventStream) text(content []byte, r *readers) {
 
 // handleLine handles one line of the stream.
 func (s *eventStream) handleLine(line []byte, r *readers) {
+	if r.stamped {
+		s.countStamps(line, r)
+		return
+	}
 	if typ, ok := bytes.CutPrefix(line, []byte("event: ")); ok {
 		s.cloud = bytes.HasPrefix(typ, []byte("hub."))
 		return
@@ -94,16 +98,8 @@ func (s *eventStream) handleLine(line []byte, r *readers) {
 		if s.cloud {
 			return
 		}
-		s.events++
-		r.events++
-		if at, ok := stampOf(data); ok {
-			r.latencies = append(r.latencies, float64(time.Since(at)))
-		}
-		if s.events == r.target {
-			if r.done++; r.done == r.count {
-				close(r.finished)
-			}
-		}
+		at, ok := stampOf(data)
+		s.count(at, ok, r)
 		if r.arrived != nil {
 			r.arrived <- struct{}{}
 		}
@@ -116,5 +112,42 @@ func (s *eventStream) handleLine(line []byte, r *readers) {
 	if ok && !s.seen {
 		s.seen = true
 		r.greeted++
+	}
+}
+
+// count counts an event, and its latency if it is stamped.
+func (s *eventStream) count(sent time.Time, stamped bool, r *readers) {
+	s.events++
+	r.events++
+	if stamped {
+		r.latencies = append(r.latencies, float64(time.Since(sent)))
+	}
+	if s.events == r.target {
+		if r.done++; r.done == r.count {
+			close(r.finished)
+		}
+	}
+}
+
+// countStamps counts the events in a line of any server's stream: some write several into one
+// message, or an event's JSON as a string.
+func (s *eventStream) countStamps(line []byte, r *readers) {
+	if !s.seen && len(bytes.TrimSpace(line)) > 0 {
+		s.seen = true
+		r.greeted++
+	}
+	for {
+		_, rest, found := bytes.Cut(line, []byte("value"))
+		if !found {
+			return
+		}
+		line = bytes.TrimLeft(rest, `\":`)
+		if len(line) < stampWidth {
+			return
+		}
+		us, err := strconv.ParseInt(string(line[:stampWidth]), 10, 64)
+		if err == nil {
+			s.count(time.UnixMicro(us), true, r)
+		}
 	}
 }

@@ -23,6 +23,10 @@ type readers struct {
 	stopped bool
 	byFD    map[int32]*eventStream
 
+	// stamped makes the readers count stamps instead of the service's events, and greeted the first
+	// line of any stream.
+	stamped bool
+
 	// greeted counts streams that received their first block.
 	greeted int
 	// events counts events since expect. latencies has the time from each event's stamp to its

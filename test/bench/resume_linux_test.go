@@ -95,6 +95,14 @@ func (s *service) positions(hubs []*hub) []string {
 func resumeAll(b *bench, n resumeSize, of func(i int) (address, request string)) float64 {
 	reading := newReaders(b)
 	defer reading.closeStreams()
+	return catchUp(b, reading, n, of)
+}
+
+// catchUp is resumeAll with readers that the caller closes.
+func catchUp(
+	b *bench, reading *readers, n resumeSize, of func(i int) (address, request string),
+) float64 {
+	b.Helper()
 	finished := reading.expect(n.readers, n.behind)
 	began := time.Now()
 	for i := range n.readers {
