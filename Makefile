@@ -73,6 +73,11 @@ tested: deps
 	@test/browser/install.sh
 	GOWORK=off $(GO) build $(QUICK) -o $(TESTED) ./cmd/hubcloud
 
+.PHONY: sim
+sim: ## Run a cluster in virtual time, with faults by seed
+	@GO="$(GO)" test/sim/prepare.sh
+	cd test/sim && GOWORK=off $(GO) test -count=1 -timeout 10h .
+
 .PHONY: race
 race: deps ## Run the package tests with the race detector
 	$(GO) test -race -timeout 40m ./...

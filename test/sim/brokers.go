@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"hubcloud/hubbridge/identity"
+	"hubcloud/streams"
+	"hubcloud/streams/broker"
+)
+
+const (
+	clientPort = 4222
+	routePort  = 6222
+	mqttPort   = 8883
+)
+
+// brokerHosts are the hosts of the nats-servers.
+var brokerHosts = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
+
+// Brokers is a cluster of three nats-servers with the configuration that `hubcloud broker-config`
+// writes: TLS, synced writes, three copies.
+type Brokers struct {
+	t           testing.TB
+	network     *Network
+	trace       *Trace
+	dir         string
+	stores      map[string]string // the folder of each host's streams
+	file        broker.ServerFile
+	running     map[string]*server.Server
+	Authority   *identity.Authority
+	Credentials streams.Credentials
+}
+
+// NewBrokers writes the files of a cluster. Call it in the bubble, whose clock says when the
+// certificates are valid.
+func NewBrokers(t testing.TB, network *Network, trace *Trace, shards int) *Brokers {
+	t.Helper()
+	b := &Brokers{
+		t: t, network: network, trace: trace, dir: t.TempDir(), running: map[string]*server.Server{},
+		stores: map[string]string{},
+	}
+	for _, host := range brokerHosts {
+		b.stores[host] = t.TempDir()
+	}
+	b.file = broker.ServerFile{
+		Nodes: brokerHosts, Cluster: "hubcloud", ClientPort: clientPort, RoutePort: routePort,
+		MQTTPort: mqttPort, Folder: b.dir, MaxStore: "10GB",
+	}
+	var err error
+	b.Authority, err = identity.OpenAuthority(identity.AuthorityConfig{
+		Dir: filepath.Join(b.dir, "ca"), Hosts: brokerHosts, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, err := b.Authority.IssueNode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Credentials, err = b.file.Credentials(b.dir, shards, b.Authority.CAPEM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.write(broker.AuthorityName, b.Authority.CAPEM())
+	b.write(broker.CertificateName, node.Certificate)
+	b.write(broker.KeyName, node.Key)
+	b.write(broker.RouteSecretName, []byte(b.file.RouteSecret(nil)))
+	server.SimListen = network.Listen
+	server.SimDial = func(from, address string, timeout time.Duration) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		return network.Dial(ctx, from, address)
+	}
+	return b
+}
+
+func (b *Brokers) write(name string, content []byte) {
+	if err := os.WriteFile(filepath.Join(b.dir, name), content, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Start starts the server of a host, also after Kill.
+func (b *Brokers) Start(host string) {
+	b.t.Helper()
+	file := b.file
+	file.Listen, file.Store = host, b.stores[host]
+	text, err := file.Text(b.Credentials)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.write(host+".conf", []byte(text))
+	if err := os.Setenv(broker.ServerNameVariable, host); err != nil {
+		b.t.Fatal(err)
+	}
+	options, err := server.ProcessConfigFile(filepath.Join(b.dir, host+".conf"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	options.NoSigs = true
+	s, err := server.NewServer(options)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	s.SetLoggerV2(brokerLog{host, b.trace}, false, false, false)
+	b.running[host] = s
+	s.Start()
+}
+
+// Kill ends the server of a host. Its disk keeps what was written by now, and nothing that an
+// orderly shutdown writes. No other goroutine may call synctest.Wait.
+func (b *Brokers) Kill(host string) {
+	b.t.Helper()
+	b.network.Kill(host)
+	synctest.Wait()
+	now := b.t.TempDir()
+	if err := os.CopyFS(now, os.DirFS(b.stores[host])); err != nil {
+		b.t.Fatal(err)
+	}
+	b.stores[host] = now
+	b.stop(host)
+}
+
+func (b *Brokers) stop(host string) {
+	s := b.running[host]
+	delete(b.running, host)
+	s.Shutdown()
+	s.WaitForShutdown()
+}
+
+// Stop ends all servers.
+func (b *Brokers) Stop() {
+	for _, host := range brokerHosts {
+		if b.running[host] != nil {
+			b.stop(host)
+		}
+	}
+}
+
+// brokerLog writes a server's log to the trace.
+type brokerLog struct {
+	host  string
+	trace *Trace
+}
+
+func (l brokerLog) line(format string, v []any) {
+	l.trace.Add("broker "+l.host, fmt.Sprintf(format, v...))
+}
+
+// The methods of server.Logger.
+func (l brokerLog) Noticef(format string, v ...any) { l.line(format, v) }
+func (l brokerLog) Warnf(format string, v ...any)   { l.line("WARN "+format, v) }
+func (l brokerLog) Errorf(format string, v ...any)  { l.line("ERROR "+format, v) }
+func (l brokerLog) Fatalf(format string, v ...any)  { l.line("FATAL "+format, v) }
+func (l brokerLog) Debugf(string, ...any)           {}
+func (l brokerLog) Tracef(string, ...any)           {}
