@@ -45,6 +45,9 @@ type Hub struct {
 	Network  json.RawMessage
 	// AddedAt is when the organization added the hub, in UTC.
 	AddedAt time.Time
+	// ChannelsOmitted reports whether the hub has more channels than are kept. Only single reads have
+	// it.
+	ChannelsOmitted bool
 }
 
 // Member is a person in an organization, as the organization sees it.

@@ -116,7 +116,7 @@ func (req *request) showHub(status int, rejected rejectedForm) error {
 	if len(hub.Network) > 0 && json.Unmarshal(hub.Network, &view.Network) != nil {
 		view.Network = nil // malformed
 	}
-	view.Problems = req.hubProblems()
+	view.Problems = req.hubProblems(hub)
 	view.Attention, err = req.needsAttention(
 		view.Layout, []hubState{view.Hub}, siteNames(sites.Data), "", req.hub,
 	)

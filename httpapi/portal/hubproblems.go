@@ -3,6 +3,8 @@ package portal
 import (
 	"context"
 	"time"
+
+	"hubcloud/domain"
 )
 
 // problemsTimeout is how long a hub's page waits for what the hub does wrong. Without an answer the
@@ -16,7 +18,16 @@ type hubProblem struct {
 }
 
 // hubProblems returns what a hub does wrong at present.
-func (req *request) hubProblems() (problems []hubProblem) {
+func (req *request) hubProblems(hub domain.Hub) (problems []hubProblem) {
+	if hub.ChannelsOmitted {
+		problems = append(problems, hubProblem{
+			Reason: "too_many_channels", Title: "Not everything that this hub has is kept.",
+			Text: "It reports more devices and channels than the cloud keeps, or your organization's " +
+				"hubs do together. New ones are missing among what was last reported, and nothing is " +
+				"mailed about them; its events are in the event log. If it has no more than a few " +
+				"hundred devices, its firmware has a fault: ask its maker.",
+		})
+	}
 	ctx, cancel := context.WithTimeout(req.ctx, problemsTimeout)
 	defer cancel()
 	faults, err := req.Faults.HubFaults(ctx, req.hub)
@@ -25,7 +36,7 @@ func (req *request) hubProblems() (problems []hubProblem) {
 			ctx, "faults of hub unknown", "hub_id", req.hub, "request_id", req.info.RequestID,
 			"error", err,
 		)
-		return nil
+		return problems
 	}
 	for _, fault := range faults {
 		title, text := problemText(fault.Reason)

@@ -193,9 +193,14 @@ func (h *Hub) foldState(state []byte) error {
 	if h.parts == nil || r.Part < r.Parts {
 		return nil
 	}
-	seq, at := h.Seq, h.At
+	if h.orgFull {
+		h.Omitted, h.parts = h.Seq, nil
+		h.doubt(Mark{Seq: h.Seq})
+		return nil
+	}
+	seq, at, former := h.Seq, h.At, h.Added-h.ChannelCount()
 	*h = *h.parts.hub
-	h.Seq, h.At, h.Reshaped, h.parts = seq, at, seq, nil
+	h.Seq, h.At, h.Reshaped, h.parts, h.Added = seq, at, seq, nil, former+h.ChannelCount()
 	return nil
 }
 

@@ -22,6 +22,8 @@ type Entry struct {
 	// State is a read or a part of a snapshot, as MarshalRead and Hub.MarshalSnapshot return them;
 	// nil for other records.
 	State []byte
+	// Full reports that the hub's organization has as many channels as are kept: the entry adds none.
+	Full bool
 }
 
 // Fold folds the next entry of the log. Entries up to h.Seq are ignored. Records that are neither
@@ -44,12 +46,13 @@ func (h *Hub) Fold(e Entry) error {
 			*h = Hub{EpochID: e.EpochID, Since: e.Time, Doubt: before, Reshaped: e.Seq}
 		}
 		h.Seq, h.EventSeq, h.At, h.logged = e.Seq, e.Seq, e.Time, logged
+		h.orgFull = e.Full
 		if err := h.foldEvent(e); err != nil {
 			h.doubt(Mark{e.Seq, e.Number})
 			return fmt.Errorf("event with sequence %d: %w", e.Seq, err)
 		}
 	case e.State != nil:
-		h.Seq, h.At, h.logged = e.Seq, e.Time, logged
+		h.Seq, h.At, h.logged, h.orgFull = e.Seq, e.Time, logged, e.Full
 		if err := h.foldState(e.State); err != nil {
 			h.doubt(Mark{Seq: e.Seq})
 			return fmt.Errorf("state with sequence %d: %w", e.Seq, err)

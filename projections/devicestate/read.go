@@ -86,7 +86,10 @@ func (h *Hub) foldRead(r Read) error {
 		return nil // the epoch of the state began after the hub was asked
 	default:
 		// An epoch begins without an event, and the hub may have nothing to report since.
-		*h = Hub{EpochID: r.EpochID, Seq: h.Seq, At: h.At, Since: h.At, Reshaped: h.Seq}
+		*h = Hub{
+			EpochID: r.EpochID, Seq: h.Seq, At: h.At, Since: h.At, Reshaped: h.Seq,
+			logged: h.logged, orgFull: h.orgFull,
+		}
 	}
 	h.EventSeq = h.Seq
 	for i := range r.Devices {
@@ -106,6 +109,9 @@ func (h *Hub) foldRead(r Read) error {
 	}
 	if all.has(h.Doubt) {
 		h.Doubt = Mark{}
+	}
+	if h.Omitted <= r.After {
+		h.Omitted = 0
 	}
 	h.Read, h.ReadAfter, h.ReadNumber = true, max(h.ReadAfter, r.After), all.number()
 	h.Forgotten = slices.DeleteFunc(h.Forgotten, func(f Forgotten) bool { return all.has(f.Mark) })

@@ -52,6 +52,11 @@ type Hub struct {
 	// Reshaped is the sequence of the last entry that removed a device or a channel, as far as it
 	// is known: snapshots do not have it.
 	Reshaped uint64 `json:"-"`
+	// Omitted is the sequence of the last entry of which a device or channel was left out, because
+	// there are as many as are kept; 0 for none since a complete read was asked for.
+	Omitted uint64 `json:"omitted,omitempty"`
+	// Added counts the channels that were added, for who bounds the channels of organizations.
+	Added int `json:"-"`
 	// Devices are ordered by id.
 	Devices []*Device `json:"devices"`
 	// Forgotten has the devices that were forgotten since the last complete read was asked for, so
@@ -61,6 +66,8 @@ type Hub struct {
 	// full reports that the hub had MaxHubChannels when the last removal was at fullAt.
 	full   bool
 	fullAt uint64
+	// orgFull is Entry.Full of the entry that is folded.
+	orgFull bool
 	// logged is the time of the entry that is folded, as precise as the log.
 	logged time.Time
 	// parts collects the parts of a snapshot.
@@ -208,6 +215,7 @@ func (h *Hub) device(id int64) (d *Device, added bool) {
 		return h.Devices[i], false
 	}
 	if len(h.Devices) >= MaxDevices {
+		h.Omitted = h.Seq
 		h.doubt(Mark{Seq: h.Seq})
 		return nil, false
 	}
@@ -217,15 +225,17 @@ func (h *Hub) device(id int64) (d *Device, added bool) {
 }
 
 // channel returns the channel of a device with a key and an endpoint, and adds it if the device
-// does not have it. It returns nil if the device or the hub has too many channels.
+// does not have it. It returns nil if the device, the hub or its organization has too many channels.
 func (h *Hub) channel(d *Device, key string, endpoint int64) (c *Channel, added bool) {
 	i, found := d.find(key, endpoint)
 	if found {
 		return d.Channels[i], false
 	}
-	if len(d.Channels) >= MaxChannels || h.isFull() {
+	if len(d.Channels) >= MaxChannels || h.orgFull || h.isFull() {
+		h.Omitted = h.Seq
 		return nil, false
 	}
+	h.Added++
 	c = &Channel{
 		Key: key, Endpoint: endpoint, Kind: key, Readable: true, Available: d.Available,
 		Status: domain.ChannelUnknown, Basis: BasisEvent,

@@ -47,6 +47,8 @@ type Config struct {
 	// MaxRows is about how many last reported states a round writes. Further hubs wait for the next
 	// round; each is written as a whole. Defaults to 5,000.
 	MaxRows int
+	// OrgChannels is about how many channels of an organization are kept. Defaults to MaxOrgChannels.
+	OrgChannels int64
 	// SweepInterval is the time between two searches for last reported states of hubs that were
 	// released. Defaults to 1 min.
 	SweepInterval time.Duration
@@ -63,6 +65,18 @@ type Config struct {
 // maxChannels is the default of Config.MaxChannels.
 const maxChannels = 500_000
 
+// MaxOrgChannels is about how many channels of an organization are kept: 100 hubs with as many as a
+// hub may have, or 10,000 hubs with 200. In PostgreSQL they take 1.5 GB.
+const MaxOrgChannels = 2_000_000
+
+// newKept returns the Pool of the channels that are kept. Nothing bounds them in all.
+func newKept(registry *shares.Registry, perOrg int64) *shares.Pool {
+	return shares.NewPool(registry, shares.PoolConfig{
+		Name: "reported_channels", What: "channels are kept",
+		Limits: shares.Limits{Total: 1000 * perOrg, PerOrg: perOrg},
+	})
+}
+
 // WithDefaults returns a copy with defaults in place of zero values.
 func (c Config) WithDefaults() Config {
 	c.LoadFrom = cmp.Or(c.LoadFrom, 10_000)
@@ -71,6 +85,7 @@ func (c Config) WithDefaults() Config {
 	c.SweepInterval = cmp.Or(c.SweepInterval, time.Minute)
 	c.MaxChannels = cmp.Or(c.MaxChannels, maxChannels)
 	c.MaxRows = cmp.Or(c.MaxRows, maxRows)
+	c.OrgChannels = cmp.Or(c.OrgChannels, MaxOrgChannels)
 	c.Committed = cmp.Or(c.Committed, &schema.Position{})
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.BuildTarget == nil {

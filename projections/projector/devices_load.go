@@ -56,6 +56,7 @@ func eachHub(
 	into := []any{
 		&id, &epoch, &read.Seq, &read.EventSeq, &read.At, &read.Since, &read.Doubt.Seq,
 		&read.Doubt.Number, &read.ReadAfter, &read.ReadNumber, &read.Read, &forgotten,
+		&read.Omitted,
 	}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		h := new(devicestate.Hub)

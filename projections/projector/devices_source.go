@@ -65,10 +65,12 @@ type devicesSource struct {
 	// hub holds up the others for one round.
 	Turns   *shares.Turns
 	MaxRows int
+	// Kept are the channels that organizations have.
+	Kept *shares.Pool
 	// Announce makes each commit announce the hubs of which something may need attention.
 	Announce bool
 	// Sweep deletes the rows of hubs that were released, and returns the hubs; nil for never. It is
-	// called every SweepInterval.
+	// called at first and every SweepInterval.
 	Sweep         func(ctx context.Context, journal int) ([]domain.HubID, error)
 	SweepInterval time.Duration
 	Logger        *slog.Logger
@@ -146,7 +148,8 @@ func (d *devicesSource) gather(
 	records, urgent := 0, false
 	due := time.NewTimer(d.Interval)
 	defer due.Stop()
-	swept, wrote := time.Now(), time.Now()
+	var swept time.Time
+	wrote := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -166,17 +169,17 @@ func (d *devicesSource) gather(
 		case <-due.C:
 		}
 		begun := time.Now()
-		if len(batch)+len(d.states.changed) > 0 {
-			if err := fn(batch); err != nil {
-				return err
-			}
-			batch, records, urgent, wrote = nil, 0, false, time.Now()
-		}
 		if d.Sweep != nil && time.Since(swept) >= d.SweepInterval {
 			if err := d.sweep(ctx); err != nil {
 				return err
 			}
 			swept = time.Now()
+		}
+		if len(batch)+len(d.states.changed) > 0 {
+			if err := fn(batch); err != nil {
+				return err
+			}
+			batch, records, urgent, wrote = nil, 0, false, time.Now()
 		}
 		took := time.Since(begun)
 		pause := min(took, maxPause)
@@ -238,12 +241,23 @@ func (d *devicesSource) fold(e *journalEntry) {
 	for i := range e.Records {
 		r := &e.Records[i]
 		hub := d.states.hubs[r.Hub]
-		if err := hub.state.Fold(entryOf(r)); err != nil {
+		if r.OrgID != "" && r.OrgID != hub.org {
+			hub.org = strings.Clone(r.OrgID)
+		}
+		org := shares.Spender{Org: hub.org}
+		entry := entryOf(r)
+		_, kept, share := d.Kept.Held(org)
+		entry.Full = kept >= share
+		if err := hub.state.Fold(entry); err != nil {
 			d.metrics.unreadable.Inc()
 			d.Logger.Debug("record not folded; its hub is in doubt", "hub_id", r.Hub, "error", err)
 		}
-		if r.OrgID != "" && r.OrgID != hub.org {
-			hub.org = strings.Clone(r.OrgID)
+		if added := hub.state.Added; added != 0 {
+			d.Kept.Adjust(org, int64(added))
+			hub.state.Added = 0
+		}
+		if hub.state.Omitted == r.Seq {
+			d.Kept.HeldBack(org)
 		}
 	}
 	for _, link := range e.Links {

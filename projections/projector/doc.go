@@ -36,6 +36,8 @@
 //     round ends with about Config.MaxRows rows; the other hubs wait for the next one, in memory.
 //     So a flood of one hub holds up others for one round. The checkpoint stays before the first
 //     entry that is not written; hubs may be ahead of it, and ignore what they have already.
+//   - Of an organization about Config.OrgChannels channels are kept: the fold leaves further ones out.
+//     They are counted as they are added, and in the tables every SweepInterval.
 //   - A commit announces the hubs of which something may need attention (schema.AnnounceAttention).
 //   - Nobody waits for it: appends and acks do not depend on it, and neither does readiness.
 //   - An event that cannot be folded puts its hub in doubt, and is counted. Nothing stops the

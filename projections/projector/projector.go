@@ -24,6 +24,8 @@ type Projector struct {
 	directory *directorySource
 	presence  *PresenceSource
 	devices   []*devicesSource
+	// kept are the channels that organizations have.
+	kept *shares.Pool
 	// presenceAt is the checkpoint of the presence projection.
 	presenceAt schema.Position
 }
@@ -37,6 +39,7 @@ func New(cfg Config) (*Projector, error) {
 	p := &Projector{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics),
 		presence: &PresenceSource{Bucket: cfg.Presence, Announce: true},
+		kept:     newKept(cfg.Shares, cfg.OrgChannels),
 	}
 	p.directory = &directorySource{
 		Log: cfg.Directory, Presence: p.presence, PresencePosition: &p.presenceAt,
@@ -46,7 +49,7 @@ func New(cfg Config) (*Projector, error) {
 		p.devices = append(p.devices, &devicesSource{
 			Journal: cfg.Journal, Number: number, Interval: cfg.FlushInterval,
 			MaxChannels: max(1, cfg.MaxChannels/cfg.Journal.Groups()), MaxRows: cfg.MaxRows,
-			Turns: order, Announce: true,
+			Turns: order, Announce: true, Kept: p.kept,
 			SweepInterval: cfg.SweepInterval, Logger: cfg.Logger, metrics: p.metrics,
 		})
 	}
@@ -161,7 +164,28 @@ var (
 	releasedHubs string
 	//go:embed sql/delete_reported_hubs.sql
 	deleteReportedHubs string
+	//go:embed sql/channels_of_orgs.sql
+	channelsOfOrgs string
 )
+
+// countKept counts the channels that organizations have in the tables.
+func (p *Projector) countKept(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := conn.Query(ctx, channelsOfOrgs)
+	if err != nil {
+		return err
+	}
+	held := map[shares.Spender]int64{}
+	var org string
+	var channels int64
+	_, err = pgx.ForEachRow(rows, []any{&org, &channels}, func() error {
+		held[shares.Spender{Org: org}] = channels
+		return nil
+	})
+	if err == nil {
+		p.kept.Replace(held)
+	}
+	return err
+}
 
 // deleteReleased deletes the last reported states of hubs of a journal that were released, and
 // returns the hubs, unless the directory's projection stands or is behind: then the rows of a hub
@@ -175,6 +199,9 @@ func (p *Projector) deleteReleased(
 	err = p.withConn(ctx, func(conn *pgx.Conn) error {
 		at, err := query.New(conn).Checkpoint(ctx, schema.Directory)
 		if err != nil {
+			return err
+		}
+		if err := p.countKept(ctx, conn); err != nil {
 			return err
 		}
 		head, err := p.directory.Head(ctx, uint64(at.Sequence))

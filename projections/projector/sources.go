@@ -56,11 +56,12 @@ func (s Sources) Copies(logger *slog.Logger) []Projection {
 		copier[directory.Recorded]{&directorySource{Log: s.Directory}},
 		copier[presenceEntry]{&PresenceSource{Bucket: s.Presence}},
 	}
+	kept := newKept(nil, MaxOrgChannels)
 	for number := range s.Journal.Groups() {
 		all = append(all, copier[journalEntry]{&devicesSource{
 			Journal: s.Journal, Number: number, Interval: copyInterval,
 			MaxChannels: maxChannels / s.Journal.Groups(), MaxRows: math.MaxInt,
-			Turns: shares.NewTurns(nil, statesShare), Logger: logger, metrics: newMetrics(nil),
+			Turns: shares.NewTurns(nil, statesShare), Kept: kept, Logger: logger, metrics: newMetrics(nil),
 		}})
 	}
 	return all

@@ -91,6 +91,7 @@ func hubOf(row query.HubRow) domain.Hub {
 	if hub.Status != domain.HubUnknown {
 		hub.PublicIP, hub.DisconnectReason = row.PublicIp, row.Reason
 	}
+	hub.ChannelsOmitted = row.Omitted
 	hub.Firmware, hub.Network = rawOf(row.Firmware), rawOf(row.Network)
 	return hub
 }

@@ -29,8 +29,8 @@ func TestStatesLookAtFewChannels(t *testing.T) {
 		INSERT INTO hubs SELECT 'hub-'||lpad(n::text, 3, '0'), CASE WHEN n <= %[2]d THEN '%[4]s' ELSE 'other' END,
 			'site', NULL, now(), true, 'e', 0, '' FROM generate_series(1, 2 * %[2]d) n;
 		INSERT INTO reported_hubs (hub_id, journal, epoch, seq, event_seq, at, since, doubt, doubt_number,
-				read_after, read_number, was_read, forgotten, certain, channels)
-			SELECT id, 0, 'e', 1, 1, now(), now(), 0, 0, 0, 0, true, '[]', true, %[3]d FROM hubs;
+				read_after, read_number, was_read, forgotten, certain, channels, omitted)
+			SELECT id, 0, 'e', 1, 1, now(), now(), 0, 0, 0, 0, true, '[]', true, %[3]d, 0 FROM hubs;
 		INSERT INTO reported_devices (hub_id, device_id, name, manufacturer, model, available, available_logged,
 				doubt, doubt_number, read_after, read_number, was_read, named_seq, named_number,
 				reached_seq, reached_number, event_seq, event_number, seq, certain)

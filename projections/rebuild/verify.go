@@ -23,7 +23,7 @@ type Verified struct {
 	Rows, Differences int
 	// Moving is how many hubs could not be compared: for schema.Presence, because the bucket had a
 	// newer value of them in every round, and for schema.Devices, because they were ahead of others
-	// that waited to be written.
+	// that waited to be written, or their organization has as many channels as are kept.
 	Moving int
 }
 
@@ -112,17 +112,21 @@ func (v *verification) compareAll(ctx context.Context, live pgx.Tx, at positions
 	return nil
 }
 
-// aheadOf returns the hubs whose last reported states have more than the checkpoints.
+// aheadOf returns the hubs whose last reported states have more than the checkpoints, and the ones
+// with channels that were left out: which ones depends on the order between hubs.
 func (v *verification) aheadOf(
 	ctx context.Context, live pgx.Tx, at positions,
 ) (hubs []string, err error) {
-	const query = "SELECT hub_id FROM reported_hubs WHERE 'devices/' || journal = $1 AND at > $2"
+	const query = "SELECT hub_id FROM reported_hubs WHERE 'devices/' || journal = $1 " +
+		"AND (at > $2 OR omitted > 0 OR hub_id IN (SELECT hub.id FROM hubs hub WHERE org_id IN (" +
+		"SELECT org_id FROM hubs JOIN reported_hubs ON id = hub_id GROUP BY org_id " +
+		"HAVING sum(channels) >= $3)))"
 	for _, c := range v.build.copies {
 		if schema.ProjectionOf(c.Name()) != schema.Devices {
 			continue
 		}
 		reached := time.Unix(0, schema.CommitTime(at[c.Name()].EventID))
-		rows, err := live.Query(ctx, query, c.Name(), reached)
+		rows, err := live.Query(ctx, query, c.Name(), reached, projector.MaxOrgChannels)
 		if err != nil {
 			return nil, err
 		}

@@ -34,6 +34,7 @@ var ReportedHubs = newTable(
 		text("forgotten", func(h *ReportedHubRow) string { return forgottenText(h.Hub) }),
 		boolean("certain", func(h *ReportedHubRow) bool { return h.Certain() }),
 		bigint("channels", func(h *ReportedHubRow) int64 { return int64(h.ChannelCount()) }),
+		number("omitted", func(h *ReportedHubRow) uint64 { return h.Omitted }),
 	},
 ).upserting()
 

@@ -143,6 +143,9 @@ func (p *Pool) Adjust(s Spender, n int64) {
 	p.countAndServe(s, n)
 }
 
+// HeldBack counts that a spender was held back by who asked Held.
+func (p *Pool) HeldBack(s Spender) { p.account.heldBack(s) }
+
 // Replace counts what all spenders hold anew, without regard to the bounds: for what is measured,
 // rather than taken and released.
 func (p *Pool) Replace(held map[Spender]int64) {

@@ -293,7 +293,8 @@ func (q *Queries) FindHubs(ctx context.Context, arg FindHubsParams) ([]FindHubsR
 }
 
 const hub = `-- name: Hub :one
-SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since, p.public_ip, p.reason, p.firmware, p.network
+SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since, p.public_ip, p.reason, p.firmware, p.network,
+    EXISTS (SELECT FROM reported_hubs r WHERE r.hub_id = h.id AND r.epoch = h.epoch AND r.omitted > 0) AS omitted
 FROM hubs h
 LEFT JOIN hub_presence p ON p.hub_id = h.id
 WHERE h.org_id = $1 AND h.id = $2
@@ -316,6 +317,7 @@ type HubRow struct {
 	Reason             *string
 	Firmware           *string
 	Network            *string
+	Omitted            bool
 }
 
 func (q *Queries) Hub(ctx context.Context, arg HubParams) (HubRow, error) {
@@ -333,6 +335,7 @@ func (q *Queries) Hub(ctx context.Context, arg HubParams) (HubRow, error) {
 		&i.Reason,
 		&i.Firmware,
 		&i.Network,
+		&i.Omitted,
 	)
 	return i, err
 }

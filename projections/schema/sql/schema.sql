@@ -156,7 +156,8 @@ CREATE TABLE reported_hubs (
     forgotten text NOT NULL,
     certain boolean NOT NULL,
     -- How many channels it has: pages of states look at some number of them.
-    channels bigint NOT NULL
+    channels bigint NOT NULL,
+    omitted bigint NOT NULL
 ) WITH (fillfactor = 60);
 
 CREATE TABLE reported_devices (

@@ -66,7 +66,8 @@ ORDER BY h.id
 LIMIT @row_limit;
 
 -- name: Hub :one
-SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since, p.public_ip, p.reason, p.firmware, p.network
+SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since, p.public_ip, p.reason, p.firmware, p.network,
+    EXISTS (SELECT FROM reported_hubs r WHERE r.hub_id = h.id AND r.epoch = h.epoch AND r.omitted > 0) AS omitted
 FROM hubs h
 LEFT JOIN hub_presence p ON p.hub_id = h.id
 WHERE h.org_id = @org_id AND h.id = @id;
