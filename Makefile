@@ -67,6 +67,11 @@ test-rest: tested ## Run the tests that `make test` leaves out: faults, cluster,
 .PHONY: test-all
 test-all: test test-rest ## Run every test
 
+.PHONY: screenshots
+screenshots: tested ## Take pictures of every page of the portal, in test/artifacts/screenshots
+	HUBCLOUD_TEST_SCREENSHOTS=$(CURDIR)/test/artifacts/screenshots HUBCLOUD_TEST_BINARY=$(TESTED) \
+		$(GO) test -count 1 -run '^TestScreenshots$$' ./test/browser
+
 # tested builds the binary under test. The build ID in TEST ends cached results of other binaries.
 .PHONY: tested
 tested: deps

@@ -59,7 +59,7 @@ func (req *request) activity() error {
 	if page.HasMore {
 		view.Older = page.Data[len(page.Data)-1].Sequence
 	}
-	view.Layout = req.layout("Activity", "activity")
+	view.Layout = req.layout("Activity", "events")
 	req.render(http.StatusOK, "activity.html", view)
 	return nil
 }

@@ -108,7 +108,7 @@ func (req *request) commandLog() error {
 		}
 		view.Rows = append(view.Rows, row)
 	}
-	view.Layout = req.layout("Commands", "activity")
+	view.Layout = req.layout("Commands", "events")
 	req.render(http.StatusOK, "command-log.html", view)
 	return nil
 }

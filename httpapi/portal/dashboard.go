@@ -118,7 +118,7 @@ func (req *request) dashboard() error {
 		return err
 	}
 	view := dashboardView{
-		Layout:  req.layout("Dashboard", "dashboard"),
+		Layout:  req.layout("Overview", "overview"),
 		NoSites: len(sites.Data) == 0,
 	}
 	view.Scripts = []string{"dashboard.js"}

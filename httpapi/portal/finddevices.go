@@ -97,7 +97,7 @@ func (req *request) findDevices() error {
 	} else if err := req.search(&view, deviceSearches[i]); err != nil {
 		return err
 	}
-	view.Layout = req.layout("Find devices", "devices")
+	view.Layout = req.layout("Devices", "devices")
 	req.render(http.StatusOK, "find-devices.html", view)
 	return nil
 }

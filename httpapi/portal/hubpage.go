@@ -32,11 +32,12 @@ type hubHead struct {
 	Layout
 	Hub   hubState
 	Title string
+	// Site is the name of the hub's site.
+	Site string
 }
 
 type hubView struct {
 	hubHead
-	Site string
 	// Sites are where the hub could be.
 	Sites    []domain.Site
 	Added    time.Time
@@ -104,11 +105,6 @@ func (req *request) showHub(status int, rejected rejectedForm) error {
 	}
 	slices.SortFunc(sites.Data, compareSites)
 	view.Sites = sites.Data
-	for _, site := range sites.Data {
-		if site.ID == hub.SiteID {
-			view.Site = site.Name
-		}
-	}
 	var firmware struct{ Version string }
 	if json.Unmarshal(hub.Firmware, &firmware) == nil {
 		view.Firmware = firmware.Version
@@ -143,7 +139,11 @@ func (req *request) hubHead(topic string) (hubHead, error) {
 	if err != nil {
 		return hubHead{}, err
 	}
-	head := hubHead{Hub: states[0], Title: states[0].Name}
+	site, err := req.ReadModels.Site(req.ctx, req.org, states[0].SiteID)
+	if err != nil {
+		return hubHead{}, err
+	}
+	head := hubHead{Hub: states[0], Title: states[0].Name, Site: site.Name}
 	if head.Title == "" {
 		head.Title = string(req.hub)
 	}
@@ -151,7 +151,7 @@ func (req *request) hubHead(topic string) (hubHead, error) {
 	if topic != "" {
 		heading = topic + " · " + heading
 	}
-	head.Layout = req.layout(heading, "dashboard")
+	head.Layout = req.layout(heading, "sites")
 	return head, nil
 }
 

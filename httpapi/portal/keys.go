@@ -73,7 +73,7 @@ func (req *request) showKeys(status int, view keysView, checked []string) error 
 		)
 	}
 	view.More, view.Environment = links, req.Environment
-	view.Layout = req.layout("API keys", "keys")
+	view.Layout = req.layout("API keys", "developers")
 	if view.BaseURL = req.PublicURL; view.Created != "" {
 		view.Scripts = []string{"copy.js"}
 	}
@@ -123,7 +123,7 @@ func (req *request) confirmKeyRevocation() error {
 	req.render(http.StatusOK, "key-revoke.html", struct {
 		Layout
 		Key domain.KeyView
-	}{req.layout("Revoke API key", "keys"), key})
+	}{req.layout("Revoke API key", "developers"), key})
 	return nil
 }
 

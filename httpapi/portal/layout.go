@@ -19,6 +19,10 @@ type Layout struct {
 	Counts string
 	// Section is the page's entry in the navigation; "" for none.
 	Section string
+	// page is the address of the page, relative to the organization's.
+	page string
+	// Collapsed reports whether the side bar shows icons only.
+	Collapsed bool
 	// Root is the relative path from the page to /portal/.
 	Root string
 	// Email is the address of the person who is signed in, and FormToken the token of the session's
@@ -55,7 +59,9 @@ func (req *request) layout(heading, section string) Layout {
 		Several: req.session.Email != "" &&
 			len(req.People.Memberships(req.session.Email)) > 1,
 		Now: req.info.At.In(req.zone()), RequestID: req.info.RequestID,
+		Collapsed: sideCollapsed(req.http),
 	}
+	_, layout.page, _ = strings.Cut(req.http.URL.Path, "/"+req.org+"/")
 	layout.Notice, layout.NoticeHub = req.popNotice()
 	if req.http.Method == http.MethodGet {
 		layout.Draft = req.popDraft()

@@ -86,7 +86,7 @@ func (req *request) showMembers(status int, view membersView) error {
 			view.Invitations, invitationRow{i, accessName(i.Role, known.ViewOnly)},
 		)
 	}
-	view.Layout = req.layout("Members", "members")
+	view.Layout = req.layout("People", "people")
 	req.render(status, "members.html", view)
 	return nil
 }
@@ -156,7 +156,7 @@ func (req *request) showRemoval(status int, problem string) error {
 		Layout
 		Person         memberRow
 		Query, Problem string
-	}{req.layout(heading, "members"), row, req.listQuery(), problem})
+	}{req.layout(heading, "people"), row, req.listQuery(), problem})
 	return nil
 }
 

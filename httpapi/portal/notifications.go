@@ -67,7 +67,7 @@ func (req *request) showNotifications(
 		return err
 	}
 	view := notificationsView{
-		Layout: req.layout("Notifications", "notifications"),
+		Layout: req.layout("Notifications", "settings"),
 		Mails:  mailNothing, All: chosen.Sites == nil, MoreSites: sites.HasMore,
 		PerHour: counted(req.AlarmMailsPerHour, "mail"), Problem: problem,
 	}

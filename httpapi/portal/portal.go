@@ -155,7 +155,7 @@ func New(cfg Config) *Portal {
 		template.New("pages").
 			Funcs(template.FuncMap{
 				"asset": p.assets.name, "once": rand.Text, "counted": counted, "when": when,
-				"status": statusText, "clock": clock,
+				"status": statusText, "clock": clock, "icon": icon,
 				"feedSeverities": func() []filterChoice { return feedSeverities },
 				"eventTypes":     func() []filterChoice { return eventTypes },
 				"card":           card, "channel": channel, "condition": condition,

@@ -218,7 +218,7 @@ func checkInvitationPage(t *testing.T, page string) {
 	}
 	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["script"] != 0 ||
 		count["style"] != 0 ||
-		count["link"] != 2 {
+		count["link"] != 3 {
 		t.Errorf("got elements %v, want one of each landmark and no inline style", count)
 	}
 	if !strings.Contains(page, `name="viewport"`) {
@@ -284,8 +284,8 @@ func TestAssets(t *testing.T) {
 	}
 	names := regexp.MustCompile(`"\.\./assets/([a-z]+\.[0-9a-f]{12}\.([a-z]+))"`).
 		FindAllStringSubmatch(page, -1)
-	if len(names) != 4 {
-		t.Errorf("got files %q, want an icon, a style and a script", names)
+	if len(names) != 5 {
+		t.Errorf("got files %q, want an icon, two styles and a script", names)
 	}
 	for _, name := range names {
 		for _, method := range []string{"GET", "HEAD"} {

@@ -56,7 +56,7 @@ func (req *request) readers() error {
 			FeedReader: r, State: r.State(retention, req.info.At), Expires: r.At.Add(retention),
 		})
 	}
-	view.Layout = req.layout("Readers of events", "keys")
+	view.Layout = req.layout("Readers of events", "developers")
 	req.render(http.StatusOK, "readers.html", view)
 	return nil
 }

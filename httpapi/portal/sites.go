@@ -87,7 +87,7 @@ func (req *request) showSites(status int, view sitesView) error {
 	for _, hub := range hubs {
 		view.Hubs = append(view.Hubs, hubRow{req.stateOf(hub), siteNames[hub.SiteID]})
 	}
-	view.Layout = req.layout("Sites and hubs", "sites")
+	view.Layout = req.layout("Sites", "sites")
 	req.render(status, "sites.html", view)
 	return nil
 }

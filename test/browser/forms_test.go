@@ -84,7 +84,7 @@ func TestUsedLinkIsRejected(t *testing.T) {
 		t.Errorf("with a used link: got %s, want the sign-in page", thief.path())
 	}
 	thief.check("sign-in")
-	b.press("header .who button")
+	b.press(".who form button")
 	b.await(".notice", "signed out")
 	b.goTo("/portal/" + tenant.Org)
 	if b.path() != "/portal/sign-in" {

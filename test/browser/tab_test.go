@@ -328,5 +328,5 @@ func (b *tab) check(name string) {
 			b.shoot(name + "-dark")
 		}
 	}
-	b.do("restore the window", chromedp.ResetViewport(), prefer("light"))
+	b.do("restore the window", chromedp.EmulateViewport(1300, 950), prefer("light"))
 }

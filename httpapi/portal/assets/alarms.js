@@ -6,7 +6,7 @@ const PERIOD = 10_000; // between two looks
 const data = document.getElementById("form-texts");
 const texts = JSON.parse(data.textContent);
 const dashboard = document.querySelector("nav a[data-alarms]");
-const badge = dashboard.querySelector(".badge");
+const badges = document.querySelectorAll(".badge");
 const plainTitle = document.title;
 const listed = document.getElementById("attention") !== null; // the page has a list of its own
 let known = null; // the alarms of the last look; null before the first
@@ -30,9 +30,11 @@ async function look() {
     document.dispatchEvent(new Event("alarms")); // the dashboard's own list shows the same counts
     return;
   }
-  badge.hidden = alarms === 0;
-  badge.firstElementChild.textContent = alarms;
-  badge.lastElementChild.textContent = list.dataset.counts;
+  for (const badge of badges) {
+    badge.hidden = alarms === 0;
+    badge.firstElementChild.textContent = alarms;
+    badge.lastElementChild.textContent = list.dataset.counts;
+  }
   if (!listed) {
     document.title = alarms === 0 ? plainTitle : `(${list.dataset.counts}) ${plainTitle}`;
   }

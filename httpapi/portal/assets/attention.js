@@ -100,10 +100,11 @@ function showCounts() {
 
 // showBadge shows the number of alarms of the organization in the navigation.
 export function showBadge(alarms, counts) {
-  const badge = document.querySelector("nav .badge");
-  badge.hidden = Number(alarms) === 0;
-  badge.firstElementChild.textContent = alarms;
-  badge.lastElementChild.textContent = counts;
+  for (const badge of document.querySelectorAll(".badge")) {
+    badge.hidden = Number(alarms) === 0;
+    badge.firstElementChild.textContent = alarms;
+    badge.lastElementChild.textContent = counts;
+  }
 }
 
 // see sends the form of a row without leaving the page.
