@@ -105,7 +105,9 @@
 // disconnected after at most ten seconds and delays no other. Between the events are keepalive
 // comments and nothing else, since public clients pass on every other block as a message. With
 // positions=true a stream begins with its position, and repeats it with each keepalive, and more
-// often if Config.Retention is short, so that also a client that received no events can resume.
+// often if Config.Retention is short, so that also a client that received no events can resume. On
+// request it begins with the last reported states (snapshot), one page of them in memory at a time,
+// and has a message once it has caught up.
 //
 // Streams follow the HTML standard's EventSource: 200 with text/event-stream begins a stream and
 // any other answer makes the client give up, so 204 is never used; retry is left to the client.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -26,8 +27,13 @@ func (a *api) readEvents(req *request, hub domain.HubID) error {
 
 // readFeed answers with a page of a feed.
 func (a *api) readFeed(req *request, events feed, q query) error {
-	after, _ := q.get("after")
-	limit, err := q.integer("limit", 1, maxEventPage, defaultEventPage)
+	begin, err := q.feedStart(a.Now())
+	if err != nil {
+		return err
+	}
+	limit, err := q.integer(
+		"limit", 1, maxEventPage, cmp.Or(begin.last, defaultEventPage),
+	)
 	if err != nil {
 		return err
 	}
@@ -44,6 +50,10 @@ func (a *api) readFeed(req *request, events feed, q query) error {
 		return err
 	}
 	defer release()
+	after, err := begin.cursor(req.ctx, events)
+	if err != nil {
+		return err
+	}
 	size := req.chunkSize()
 	var part domain.EventPage
 	if wait == 0 {

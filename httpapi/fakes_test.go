@@ -276,6 +276,22 @@ func (w *world) Follow(_ context.Context, _ domain.HubID, after string) (EventRe
 	return &worldReader{world: w, at: at}, nil
 }
 
+// Since returns the beginning of the log for times before day, and its end for later ones.
+func (w *world) Since(_ context.Context, _ domain.HubID, t time.Time) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t.Before(day) {
+		return "c0", w.fault
+	}
+	return fmt.Sprintf("c%d", len(w.log)), w.fault
+}
+
+func (w *world) Last(_ context.Context, _ domain.HubID, n int) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Sprintf("c%d", max(len(w.log)-n, 0)), w.fault
+}
+
 // worldFeed is a world whose log is the feed of its organization.
 type worldFeed struct{ *world }
 
@@ -294,6 +310,17 @@ func (w worldFeed) Follow(
 
 func (worldFeed) StatesPosition(context.Context, string) (string, error) {
 	return "a position of the feed", nil
+}
+
+func (w worldFeed) Since(t time.Time) string {
+	at, _ := w.world.Since(context.Background(), "", t)
+	return at
+}
+
+func (w worldFeed) Last(
+	ctx context.Context, _ string, _ domain.EventFilter, n int,
+) (string, error) {
+	return w.world.Last(ctx, "", n)
 }
 
 type worldReader struct {
@@ -320,6 +347,13 @@ func (r *worldReader) Next(_ context.Context, limit int) ([]domain.EncodedEvent,
 	r.given += to - r.at
 	r.at = to
 	return events, nil
+}
+
+func (r *worldReader) CaughtUp(context.Context) (func() bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	end := len(r.log)
+	return func() bool { return r.at >= end }, nil
 }
 
 func (r *worldReader) Ready() <-chan struct{} {

@@ -17,6 +17,9 @@ type feed interface {
 		ctx context.Context, after string, limit, bytes int, wait time.Duration,
 	) (domain.EventPage, error)
 	Follow(ctx context.Context, after string) (EventReader, error)
+	// Since and Last are as in Events.
+	Since(ctx context.Context, t time.Time) (string, error)
+	Last(ctx context.Context, n int) (string, error)
 	// Reader returns the id of a reader with that name.
 	Reader(name string) domain.FeedReaderID
 }
@@ -48,6 +51,14 @@ func (f hubFeed) Follow(ctx context.Context, after string) (EventReader, error) 
 	return reader, err
 }
 
+func (f hubFeed) Since(ctx context.Context, t time.Time) (string, error) {
+	return f.events.Since(ctx, f.hub, t)
+}
+
+func (f hubFeed) Last(ctx context.Context, n int) (string, error) {
+	return f.events.Last(ctx, f.hub, n)
+}
+
 func (f hubFeed) Reader(name string) domain.FeedReaderID {
 	return domain.FeedReaderID{Name: name, Hub: f.hub}
 }
@@ -67,6 +78,14 @@ func (f orgFeed) Part(
 
 func (f orgFeed) Follow(ctx context.Context, after string) (EventReader, error) {
 	return f.events.Follow(ctx, f.org, f.filter, after)
+}
+
+func (f orgFeed) Since(_ context.Context, t time.Time) (string, error) {
+	return f.events.Since(t), nil
+}
+
+func (f orgFeed) Last(ctx context.Context, n int) (string, error) {
+	return f.events.Last(ctx, f.org, f.filter, n)
 }
 
 func (f orgFeed) Reader(name string) domain.FeedReaderID {
@@ -92,7 +111,11 @@ func (a *api) streamOrgEvents(req *request) error {
 	if err != nil {
 		return err
 	}
-	return a.streamFeed(req, orgFeed{a.OrgEvents, req.key.OrgID, filter}, q)
+	states, err := a.newSnapshot(req, q, filter)
+	if err != nil {
+		return err
+	}
+	return a.streamFeed(req, orgFeed{a.OrgEvents, req.key.OrgID, filter}, q, states)
 }
 
 const (

@@ -183,6 +183,10 @@ type Events interface {
 	// EndCursor returns a cursor of the log's end: events stored before the call are before it,
 	// events stored after the call returns are after it.
 	EndCursor(ctx context.Context, hub domain.HubID) (string, error)
+	// Since returns a cursor before the events that were stored at t or later, as far as they are
+	// kept, and Last one before the newest n events, or before all if there are fewer.
+	Since(ctx context.Context, hub domain.HubID, t time.Time) (string, error)
+	Last(ctx context.Context, hub domain.HubID, n int) (string, error)
 }
 
 // OrgEvents reads the feeds of organizations: the events of all their hubs. Errors are as in
@@ -198,6 +202,10 @@ type OrgEvents interface {
 	Follow(
 		ctx context.Context, org string, filter domain.EventFilter, after string,
 	) (EventReader, error)
+	// Since and Last return positions as the methods of Events do. If the filter chooses few of the
+	// newest events, Last may find fewer than n.
+	Since(t time.Time) string
+	Last(ctx context.Context, org string, filter domain.EventFilter, n int) (string, error)
 	// StatesPosition returns a position from before ReadModels.States: every event that a later
 	// call of States lacks is after it. It also fails like States.
 	StatesPosition(ctx context.Context, org string) (string, error)
@@ -216,6 +224,9 @@ type EventReader interface {
 	Ready() <-chan struct{}
 	// Cursor returns the cursor from which another reader would continue.
 	Cursor() string
+	// CaughtUp returns a function that reports whether Next has returned every event that was
+	// stored before the call. The function is for the goroutine of the reader.
+	CaughtUp(ctx context.Context) (reached func() bool, err error)
 	// Lag returns how far Cursor is behind.
 	Lag(ctx context.Context) domain.FeedLag
 	Close()

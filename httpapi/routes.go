@@ -102,19 +102,25 @@ func (a *api) hubRoutes() []*route {
 		keyRoute("DELETE", hub+"/removal", write, a.onHub(a.closeRemoval), asksHub),
 		keyRoute(
 			"GET", "/v1/events", events, a.readOrgEvents, longLived,
-			takes("after", "limit", "wait", "site_id", "hub_id", "type", "part"),
+			takes(
+				"after", "since", "last", "limit", "wait", "site_id", "hub_id", "type", "part",
+			),
 		),
 		keyRoute(
 			"GET", "/v1/events/stream", events, a.streamOrgEvents, longLived,
-			takes("after", "site_id", "hub_id", "type", "part", "positions"),
+			takes(
+				"after", "since", "last", "site_id", "hub_id", "type", "part", "positions",
+				"caught_up", "snapshot",
+			),
 		),
 		keyRoute("GET", "/v1/readers", events, a.listReaders, takes("limit", "starting_after")),
 		keyRoute(
-			"GET", hub+"/events", events, a.onHub(a.readEvents), longLived, takes("after", "limit", "wait"),
+			"GET", hub+"/events", events, a.onHub(a.readEvents), longLived,
+			takes("after", "since", "last", "limit", "wait"),
 		),
 		keyRoute(
 			"GET", hub+"/events/stream", events, a.onHub(a.streamEvents), longLived,
-			takes("after", "positions"),
+			takes("after", "since", "last", "positions", "caught_up"),
 		),
 	}
 }

@@ -22,16 +22,28 @@ func (a *api) streamEvents(req *request, hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
-	return a.streamFeed(req, hubFeed{a.Events, a.Hubs, hub, req.key.OrgID}, q)
+	return a.streamFeed(req, hubFeed{a.Events, a.Hubs, hub, req.key.OrgID}, q, nil)
 }
 
 // streamFeed streams a feed as Server-Sent Events until the client leaves or the stream must end.
-func (a *api) streamFeed(req *request, events feed, q query) error {
-	after, err := streamStart(req.http, q)
+// It begins with the states, if not nil.
+func (a *api) streamFeed(req *request, events feed, q query, states *snapshot) error {
+	begin, err := q.feedStart(a.Now())
 	if err != nil {
 		return err
 	}
+	last, err := lastEventID(req.http)
+	if err != nil {
+		return err
+	}
+	if last != "" {
+		begin, states = feedStart{after: last}, nil
+	}
 	positions, err := q.boolean("positions")
+	if err != nil {
+		return err
+	}
+	caughtUp, err := q.boolean("caught_up")
 	if err != nil {
 		return err
 	}
@@ -44,6 +56,16 @@ func (a *api) streamFeed(req *request, events feed, q query) error {
 		return err
 	}
 	defer release()
+	if err := states.begin(); err != nil {
+		return err
+	}
+	if states != nil {
+		begin.after = states.position
+	}
+	after, err := begin.cursor(req.ctx, events)
+	if err != nil {
+		return err
+	}
 	reader, err := events.Follow(req.ctx, after)
 	if err != nil {
 		return err
@@ -54,9 +76,15 @@ func (a *api) streamFeed(req *request, events feed, q query) error {
 
 	s := stream{
 		req: req, reader: reader, seen: seen, positions: positions != nil && *positions,
+		hub: events.Reader("").Hub, states: states,
 		out: sse.New(req, req.http, sse.Config{
 			Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive,
 		}),
+	}
+	if caughtUp != nil && *caughtUp {
+		if s.caughtUp, err = reader.CaughtUp(req.ctx); err != nil {
+			return err
+		}
 	}
 	s.out.Begin()
 	req.ended, req.err = s.run()
@@ -78,19 +106,18 @@ func (a *api) acquireStream(req *request) (release func(), err error) {
 	return release, err
 }
 
-// streamStart returns the cursor after which the stream begins, "" for now. Last-Event-ID takes
-// precedence over the query parameter, which is for clients that cannot set a header on their first
-// request. An empty Last-Event-ID counts as none, as in the HTML standard.
-func streamStart(r *http.Request, q query) (string, error) {
+// lastEventID returns the position after which a client that reconnects continues, "" for none. It
+// takes precedence over the parameters for the beginning, which such a client repeats. An empty
+// Last-Event-ID counts as none, as in the HTML standard.
+func lastEventID(r *http.Request) (string, error) {
 	ids := r.Header["Last-Event-Id"]
 	if len(ids) > 1 {
 		return "", invalid("Last-Event-ID: must be given once")
 	}
-	if len(ids) == 1 && ids[0] != "" {
+	if len(ids) == 1 {
 		return ids[0], nil
 	}
-	after, _ := q.get("after")
-	return after, nil
+	return "", nil
 }
 
 // stream is one open event stream. The goroutine of its request owns it.
@@ -102,6 +129,13 @@ type stream struct {
 	// positions reports that the client asked for positions: blocks that have only an id. Clients
 	// must not take them for messages, but many do, so a stream has none by default.
 	positions bool
+	// hub is the hub whose log the stream has, "" for an organization's feed.
+	hub domain.HubID
+	// states are sent first; nil for none.
+	states *snapshot
+	// caughtUp reports whether the client has what was stored when it connected; nil if it did not
+	// ask or has been told.
+	caughtUp func() bool
 	// sent is the number of events sent.
 	sent int
 }
@@ -113,7 +147,11 @@ func (s *stream) run() (ended string, cause error) {
 	// The reader renews its cursor once it is older than half the retention. Sending the cursor
 	// every quarter keeps the last id of a client that receives no events from expiring.
 	renewal := time.Now().Add(a.Retention / 4)
-	if err := s.out.Send(s.idleFrames(false)); err != nil { // the header, also without a frame
+	if s.states != nil {
+		if ended, err := s.sendSnapshot(); ended != "" {
+			return ended, err
+		}
+	} else if s.out.Send(s.idleFrames(false)) != nil { // the header, also without a frame
 		return endedByClient, nil
 	}
 	// AfterFunc with a channel of its own: waiting on a timer's channel would add the timer to the
@@ -124,6 +162,12 @@ func (s *stream) run() (ended string, cause error) {
 	for begun := false; ; begun = true {
 		if ended, err := s.sendEvents(); ended != "" {
 			return ended, err
+		}
+		if s.caughtUp != nil && s.caughtUp() {
+			s.caughtUp = nil
+			if s.out.Send(s.appendMark(nil, typeCaughtUp)) != nil {
+				return endedByClient, nil
+			}
 		}
 		if !begun {
 			s.seen.by(s.req.ctx, s.reader) // also a reader to which nothing happens

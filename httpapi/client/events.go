@@ -33,6 +33,9 @@ const (
 	EventRuleUpdated       EventType = "rule.updated"
 	EventRuleFired         EventType = "rule.fired"
 	EventRuleDeleted       EventType = "rule.deleted"
+
+	// eventCaughtUp is no event of a hub: it tells that older events have all been sent.
+	eventCaughtUp EventType = "stream.caught_up"
 )
 
 // Event is one event of a hub.
@@ -165,7 +168,11 @@ type EventPage struct {
 type EventQuery struct {
 	// After is the cursor after which to read; "" starts at the oldest stored event.
 	After string
-	// Limit is the most events on the page, up to 500. Defaults to 100.
+	// Since begins with the events that the service stored at that time or later, and Last with the
+	// newest events, up to 500. Only one of After, Since and Last may be set.
+	Since time.Time
+	Last  int
+	// Limit is the most events on the page, up to 500. Defaults to 100, or to Last.
 	Limit int
 	// Wait is how long the service may wait for an event if there is none, in whole seconds up to a
 	// minute.

@@ -19,11 +19,24 @@ type eventsOptions struct {
 	onPosition  func(cursor string)
 	giveUpAfter time.Duration
 	reader      string
+	beginTime   time.Time
+	newest      int
+	onCaughtUp  func()
 }
 
 // FromNow starts at the next new event if no cursor is given. The default is the oldest stored
 // event.
 func FromNow() EventsOption { return func(o *eventsOptions) { o.fromNow = true } }
+
+// Since starts with the events that the service stored at that time or later if no cursor is given.
+func Since(t time.Time) EventsOption { return func(o *eventsOptions) { o.beginTime = t } }
+
+// Last starts with the newest n events, up to 500, if no cursor is given.
+func Last(n int) EventsOption { return func(o *eventsOptions) { o.newest = n } }
+
+// OnCaughtUp is called once, when every event that was stored before the sequence began has been
+// yielded. It is called between two events, in the goroutine that ranges.
+func OnCaughtUp(do func()) EventsOption { return func(o *eventsOptions) { o.onCaughtUp = do } }
 
 // LongPoll reads by long-polling, for networks that block streams. The default is a stream of
 // Server-Sent Events.
@@ -215,9 +228,11 @@ func (f *follower) connect(ctx context.Context) (done bool, err error) {
 func (f *follower) page(ctx context.Context, wait time.Duration) (more bool, err error) {
 	began := time.Now()
 	var p FeedPage
-	if _, err := f.c.try(ctx, f.from.pageCall(EventQuery{
-		After: f.position, Limit: pollPage, Wait: wait,
-	}), nil, &p); err != nil {
+	query := EventQuery{After: f.position, Limit: pollPage, Wait: wait}
+	if f.position == "" {
+		query.Since, query.Last = f.beginTime, f.newest
+	}
+	if _, err := f.c.try(ctx, f.from.pageCall(query), nil, &p); err != nil {
 		return false, err
 	}
 	if p.NextCursor == "" {
@@ -244,7 +259,18 @@ func (f *follower) page(ctx context.Context, wait time.Duration) (more bool, err
 		return false, errHurried
 	}
 	f.progress()
+	if !p.HasMore {
+		f.caughtUp()
+	}
 	return p.HasMore, nil
+}
+
+// caughtUp reports to the caller, once, that older events have all been yielded.
+func (f *follower) caughtUp() {
+	if f.onCaughtUp != nil {
+		f.onCaughtUp()
+		f.onCaughtUp = nil
+	}
 }
 
 // deliver yields an event unless it has been yielded before.

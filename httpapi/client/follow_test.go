@@ -355,6 +355,44 @@ func TestOnPosition(t *testing.T) {
 	})
 }
 
+// A sequence can begin with the newest events, and tells once when it has caught up, by stream and by
+// a page.
+func TestLastAndCaughtUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const mark = "id: c\nevent: stream.caught_up\n" +
+			`data: {"cursor":"c","type":"stream.caught_up","hub_id":null}` + "\n\n"
+		for name, tt := range map[string]struct {
+			after  string
+			script []step
+			query  string
+		}{
+			"by stream": {"a", []step{events(errSilent, frames("b c")+mark+frames("d"))}, "caught_up=true"},
+			"by a page": {"", []step{
+				pageOf("b c", "c", false), events(errSilent, frames("d")),
+			}, "last=2"},
+		} {
+			var got []string
+			caughtUp := OnCaughtUp(func() { got = append(got, "caught up") })
+			c, s := playing(t, nil, tt.script...)
+			for event, err := range c.Events(t.Context(), "hub-1", tt.after, Last(2), caughtUp) {
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if got = append(got, event.Cursor); event.Cursor == "d" {
+					break
+				}
+			}
+			if query := s.seen()[0].query; !strings.Contains(query, tt.query) {
+				t.Errorf("%s: first query is %q, want %s in it", name, query, tt.query)
+			}
+			if want := "b,c,caught up,d"; strings.Join(got, ",") != want {
+				t.Errorf("%s: got %v, want %s", name, got, want)
+			}
+		}
+	})
+}
+
 // Leaving a loop leaves no connection behind (TestMain checks for goroutines).
 func TestLeavingEndsTheStream(t *testing.T) {
 	t.Parallel()

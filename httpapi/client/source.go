@@ -37,6 +37,12 @@ func (s source) pageCall(query EventQuery) call {
 	if query.After != "" {
 		values.Set("after", query.After)
 	}
+	if !query.Since.IsZero() {
+		values.Set("since", query.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if query.Last != 0 {
+		values.Set("last", strconv.Itoa(query.Last))
+	}
 	if query.Limit != 0 {
 		values.Set("limit", strconv.Itoa(query.Limit))
 	}
@@ -51,9 +57,12 @@ func (s source) pageCall(query EventQuery) call {
 
 // streamCall returns the call of a stream with positions, so that no event falls between two
 // connections to a quiet source.
-func (s source) streamCall() call {
+func (s source) streamCall(caughtUp bool) call {
 	values := s.query()
 	values.Set("positions", "true")
+	if caughtUp {
+		values.Set("caught_up", "true")
+	}
 	return call{
 		method: http.MethodGet, path: s.path + "/stream", query: values, reader: s.reader,
 	}

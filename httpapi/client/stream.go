@@ -23,15 +23,15 @@ type eventStream struct {
 
 // openStream opens a stream after a position, or with "" at the next new event. The stream lasts as
 // long as ctx. If the stream is silent for stall, it calls cancel, which must be ctx's, with
-// errStalled.
+// errStalled. With caughtUp the stream has a message once older events have all come.
 func (c *Client) openStream(
 	ctx context.Context, cancel context.CancelCauseFunc, from source, position string,
-	stall time.Duration,
+	stall time.Duration, caughtUp bool,
 ) (*eventStream, error) {
 	watchdog := time.AfterFunc(stall, func() { cancel(errStalled) })
 	response, err := c.request(
 		ctx,
-		from.streamCall(),
+		from.streamCall(caughtUp),
 		nil,
 		func(header http.Header) {
 			header.Set("Accept", "text/event-stream")
@@ -117,7 +117,7 @@ func (w *watched) Read(p []byte) (int, error) {
 func (f *follower) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := f.c.openStream(ctx, cancel, f.from, f.position, stallTimeout)
+	s, err := f.c.openStream(ctx, cancel, f.from, f.position, stallTimeout, f.onCaughtUp != nil)
 	if err != nil {
 		return err
 	}
@@ -157,6 +157,12 @@ func (f *follower) take(b block) error {
 		return fmt.Errorf("%w: an event that is not valid JSON: %w", ErrProtocol, err)
 	}
 	switch {
+	case event.Type == eventCaughtUp:
+		if b.id != "" {
+			f.move(b.id)
+		}
+		f.caughtUp()
+		return nil
 	case f.from.isFeed && b.id == "":
 		return fmt.Errorf("%w: the event %q of a feed has no id", ErrProtocol, event.Cursor)
 	case f.from.isFeed:

@@ -14,15 +14,35 @@ import (
 // event, when t is older than the retention. Errors: not_found for a hub without an organization,
 // and service_unavailable.
 func (l *Logs) At(ctx context.Context, hub domain.HubID, t time.Time) (string, error) {
+	if t.Before(l.oldestStart()) {
+		_, err := l.epoch(hub)
+		return "", err
+	}
+	return l.after(ctx, hub, t)
+}
+
+// Since returns the cursor of At, and for a time from before the retention a cursor close to the
+// oldest event.
+func (l *Logs) Since(ctx context.Context, hub domain.HubID, t time.Time) (string, error) {
+	if oldest := l.oldestStart(); t.Before(oldest) {
+		t = oldest
+	}
+	return l.after(ctx, hub, t)
+}
+
+// oldestStart returns the earliest time from which a read begins. A cursor closer to the retention
+// would expire on its way to the client.
+func (l *Logs) oldestStart() time.Time {
+	return l.cfg.Now().Add(l.cfg.Retention/100 - l.cfg.Retention)
+}
+
+// after returns the cursor after which the first event follows that was stored at t or later.
+func (l *Logs) after(ctx context.Context, hub domain.HubID, t time.Time) (string, error) {
 	epoch, err := l.epoch(hub)
 	if err != nil {
 		return "", err
 	}
 	now := l.cfg.Now()
-	// A cursor close to the retention would expire on its way to the client.
-	if now.Sub(t) > l.cfg.Retention-l.cfg.Retention/100 {
-		return "", nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	b, err := l.bounds(ctx, hub)

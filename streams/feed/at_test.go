@@ -38,11 +38,56 @@ func TestAt(t *testing.T) {
 		if got := numbers(t, f.page(hubA, after, 10).Events); !slices.Equal(got, want) {
 			t.Errorf("events since %v are %v, want %v", at, got, want)
 		}
+		// Since has a cursor in any case, for readers that would begin with the next new event.
+		if got := f.caughtUp(f.since(hubA, at)); !slices.Equal(got, want) {
+			t.Errorf("a reader since %v got %v, want %v", at, got, want)
+		}
+	}
+	for n, want := range map[int][]int{1: upTo(6, 6), 4: upTo(3, 6), 500: upTo(1, 6)} {
+		before, err := f.Last(t.Context(), hubA, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.caughtUp(before); !slices.Equal(got, want) {
+			t.Errorf("the last %d events are %v, want %v", n, got, want)
+		}
 	}
 	_, err := f.At(t.Context(), "hub-none-none-none", begun)
 	if codeOf(err) != domain.CodeNotFound {
 		t.Errorf("At of a hub without an organization: %v, want not_found", err)
 	}
+}
+
+func (f *fixture) since(hub domain.HubID, at time.Time) string {
+	f.tb.Helper()
+	after, err := f.Since(f.tb.Context(), hub, at)
+	if err != nil || after == "" {
+		f.tb.Fatalf("Since %v: got %q, %v, want a cursor", at, after, err)
+	}
+	return after
+}
+
+// caughtUp returns the numbers of the events that a reader of hubA gets until it has caught up.
+func (f *fixture) caughtUp(after string) []int {
+	f.tb.Helper()
+	r, err := f.Follow(f.tb.Context(), hubA, after)
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	defer r.Close()
+	reached, err := r.CaughtUp(f.tb.Context())
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	got := []int{}
+	for !reached() {
+		events, err := r.Next(f.tb.Context(), 2)
+		if err != nil {
+			f.tb.Fatal(err)
+		}
+		got = append(got, numbers(f.tb, events)...)
+	}
+	return got
 }
 
 // TestAtBeforeReset asks for the events since a time before the hub was reset. At used to return

@@ -34,6 +34,17 @@ func (l *Logs) Before(
 	}
 }
 
+// Last returns the cursor before the newest n events, or before all that are kept if there are
+// fewer. Its errors are Before's.
+func (l *Logs) Last(ctx context.Context, hub domain.HubID, n int) (string, error) {
+	end, err := l.EndCursor(ctx, hub)
+	if err != nil {
+		return "", err
+	}
+	page, err := l.Before(ctx, hub, end, n)
+	return page.Next, err
+}
+
 // readBefore is one try of Before.
 func (l *Logs) readBefore(
 	ctx context.Context, hub domain.HubID, before string, limit int,

@@ -137,6 +137,16 @@ func (r *Reader) Cursor() string {
 	return r.cursor
 }
 
+// CaughtUp returns a function that reports whether Next has returned every event that was stored
+// before the call. Its errors are Next's.
+func (r *Reader) CaughtUp(ctx context.Context) (reached func() bool, err error) {
+	end, err := r.tail.check(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return func() bool { return r.pos >= end.last }, nil
+}
+
 // Close ends the reader. Further calls do nothing.
 func (r *Reader) Close() {
 	if !r.closed {

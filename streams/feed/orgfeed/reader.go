@@ -71,10 +71,7 @@ func (f *Feed) FollowSince(
 	if err != nil {
 		return nil, err
 	}
-	for g, t := range r.pos.Times {
-		r.pos.Times[g] = max(t, since.UnixNano()-1)
-	}
-	r.pos.Complete = max(r.pos.Complete, since.UnixMilli())
+	r.pos = f.since(since)
 	return r, nil
 }
 
@@ -170,6 +167,16 @@ func (r *Reader) Cursor() string {
 		r.text, r.complete, r.moved = r.pos.String(), r.pos.Complete, false
 	}
 	return r.text
+}
+
+// CaughtUp returns a function that reports whether Next has returned every event that was stored
+// before the call. It fails with service_unavailable.
+func (r *Reader) CaughtUp(ctx context.Context) (reached func() bool, err error) {
+	if _, err := r.feed.sync(ctx); err != nil {
+		return nil, err
+	}
+	times, _, _ := r.ring.lastTimes()
+	return func() bool { return r.pos.includes(times) }, nil
 }
 
 // Close ends the reader. Further calls do nothing.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/client"
@@ -18,6 +19,8 @@ type eventsCommand struct {
 	All    bool   `help:"Print the events of all hubs of the organization: its feed." env:"-"`
 	Follow bool   `help:"Continue with new events until Ctrl-C, also after lost connections and restarts of the service." short:"f"`
 	After  string `help:"Begin after this cursor, with --all after this position of the feed. Defaults to the oldest event." placeholder:"CURSOR"`
+	Since  string `help:"Begin with the events since this time, such as 2026-01-02T03:04:05Z, or so long ago, such as 15m." placeholder:"TIME"`
+	Last   int    `help:"Begin with the newest N events, at most 500; with --follow, go on with new ones." placeholder:"N"`
 	New    bool   `help:"Begin with the next new event. Needs --follow."`
 	Reader string `help:"Name of this reader, 1 to 64 characters: \"hubcloud readers\" and the portal then show how far it has read." placeholder:"NAME"`
 	feedFlags
@@ -36,6 +39,8 @@ column, and the member "position" with --json. An event without one is not the l
 
   hubcloud events hub-demo-0000-0001
   hubcloud events hub-demo-0000-0001 --follow --new
+  hubcloud events hub-demo-0000-0001 --since 15m
+  hubcloud events --all --last 20 --follow
   hubcloud events hub-demo-0000-0001 --json | tail -1 | jq -r .cursor
   hubcloud events --all --follow --new --type 'channel.*'`
 }
@@ -56,8 +61,20 @@ func (c *eventsCommand) Validate() error {
 	if c.New && !c.Follow {
 		return errors.New("--new needs --follow: there are no new events to print otherwise")
 	}
-	if c.New && c.After != "" {
-		return errors.New("--new and --after: give only one of them")
+	if _, err := c.since(time.Now()); err != nil {
+		return err
+	}
+	if c.Last < 0 || c.Last > 500 {
+		return errors.New("--last: must be from 1 to 500")
+	}
+	begins := 0
+	for _, given := range []bool{c.New, c.After != "", c.Since != "", c.Last > 0} {
+		if given {
+			begins++
+		}
+	}
+	if begins > 1 {
+		return errors.New("--new, --after, --since and --last: give only one of them")
 	}
 	if err := checkReader(c.Reader); err != nil {
 		return err
@@ -103,8 +120,29 @@ func (c *eventsCommand) events(
 	}
 }
 
+// since returns the time that --since stands for; zero for none.
+func (c *eventsCommand) since(now time.Time) (time.Time, error) {
+	if c.Since == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(c.Since); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, c.Since)
+	if err != nil {
+		return at, fmt.Errorf(
+			"--since %q: must be a time such as 2026-01-02T03:04:05Z, or a duration such as 15m",
+			c.Since,
+		)
+	}
+	return at, nil
+}
+
 func (c *eventsCommand) options() []client.EventsOption {
-	options := []client.EventsOption{client.AsReader(c.Reader)}
+	since, _ := c.since(time.Now()) // Validate has checked it
+	options := []client.EventsOption{
+		client.AsReader(c.Reader), client.Since(since), client.Last(c.Last),
+	}
 	switch {
 	case !c.Follow:
 		options = append(options, client.UntilNewest(), client.GiveUpAfter(max(1, c.Retry)))

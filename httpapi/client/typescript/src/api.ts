@@ -456,7 +456,7 @@ export interface paths {
          * @description Scope: `events:read`.
          *
          *     Server-Sent Events. Each message has `id` (the event's cursor), `event` (its type) and `data` (the whole event as one line of JSON).
-         *     Without `Last-Event-ID` the stream begins with the next new event. With `positions=true` it also sends its position: at the beginning
+         *     Without `Last-Event-ID` the stream begins with the next new event, or where `after`, `since` or `last` says. With `positions=true` it also sends its position: at the beginning
          *     and with each keepalive, a block with only `id`. A client that reconnects with that id misses nothing, also if no event has come yet.
          *
          *     A comment line `: keepalive` is sent regularly, every 30 seconds by default; no empty line follows it. The server ends the stream after at
@@ -521,7 +521,7 @@ export interface paths {
          * @description Scope: `events:read`.
          *
          *     Server-Sent Events, in the order that `GET /events` describes. Each message has `id` (the position in this feed), `event` (its type) and `data` (the whole event as one line of JSON).
-         *     Without `Last-Event-ID` the stream begins with the next new event. With `positions=true` it also sends its position: at the beginning
+         *     Without `Last-Event-ID` the stream begins with the next new event, or where `after`, `since` or `last` says. With `positions=true` it also sends its position: at the beginning
          *     and with each keepalive, a block with only `id`. A client that reconnects with that id misses nothing, also if no event has come yet.
          *
          *     A comment line `: keepalive` is sent regularly, every 30 seconds by default; no empty line follows it. The server ends the stream after at
@@ -1470,6 +1470,46 @@ export interface components {
             hub_id: components["schemas"]["HubID"];
             device_id: components["schemas"]["DeviceID"];
             channel: components["schemas"]["CommandedChannel"];
+        };
+        /** @description The data of a message of an event stream. All but `Event` come only if the client asks for them. */
+        StreamData: components["schemas"]["Event"] | components["schemas"]["StreamMark"] | components["schemas"]["SnapshotState"];
+        /**
+         * @description A place in an event stream. It has the members of an event. `stream.caught_up`: every event that was stored when the client connected came before. `snapshot.complete`: all
+         *     states came before, and every change since follows.
+         * @example {
+         *       "cursor": "AgGcQedgAAEYhuLHAMZdAABq3fjY",
+         *       "type": "stream.caught_up",
+         *       "hub_id": null,
+         *       "device_id": null,
+         *       "time": "2026-01-02T03:04:05.123456Z",
+         *       "clock_trusted": null,
+         *       "data": {}
+         *     }
+         */
+        StreamMark: {
+            /** @description The stream's position, which is the `id` of the message. */
+            cursor: string;
+            /** @enum {string} */
+            type: "stream.caught_up" | "snapshot.complete";
+            /** @description The hub whose events the stream has; null in the stream of all hubs. */
+            hub_id: components["schemas"]["HubID"] | null;
+            device_id: null;
+            time: components["schemas"]["Timestamp"];
+            clock_trusted: null;
+            data: Record<string, never>;
+        };
+        /** @description The last reported state of a channel, at the beginning of a stream with `snapshot=true`. It has the members of an event. */
+        SnapshotState: {
+            /** @description A state is no position. */
+            cursor: null;
+            /** @constant */
+            type: "snapshot.state";
+            hub_id: components["schemas"]["HubID"];
+            device_id: number;
+            /** @description When the service sent the state. */
+            time: components["schemas"]["Timestamp"];
+            clock_trusted: null;
+            data: components["schemas"]["State"];
         };
         /**
          * @description An event of a hub. New types are added without a new version: such an event has the form of `OtherEvent`. The key `other` of the
@@ -2542,6 +2582,27 @@ export interface components {
          */
         positions: boolean;
         /**
+         * @description Begin with the events that the service stored at this time or later, as far as they are kept. Not in the future. Only one of `after`,
+         *     `since` and `last` may be given; a `Last-Event-ID` takes precedence over all of them.
+         * @example 2026-01-02T03:04:05Z
+         */
+        since: string;
+        /**
+         * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+         *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
+         * @example 10
+         */
+        last: number;
+        /** @description `true`: a message `stream.caught_up` (`StreamMark`) comes once the client has been sent every event that was stored when it connected, also if there is none. */
+        caught_up: boolean;
+        /**
+         * @description `true`: the stream begins with the last reported states of all hubs that `site_id`, `hub_id` and `part` choose, as messages
+         *     `snapshot.state` (`SnapshotState`) without an `id`. Then comes `snapshot.complete` (`StreamMark`) with the position, and after it every change
+         *     since, without a gap: the first events may repeat the last seconds of what the states have. A client that loses the connection before
+         *     `snapshot.complete` begins anew; with a `Last-Event-ID` there is no snapshot. Needs the scope `hubs:read` too. Not with `after`, `since` or `last`.
+         */
+        snapshot: boolean;
+        /**
          * @description A name for this reader, of printable characters in UTF-8. `GET /readers` and the portal then show how far it has read. Without a name
          *     nothing is recorded.
          * @example building-dashboard
@@ -3515,7 +3576,19 @@ export interface operations {
                 /** @description A cursor; the page begins with the event after it. Without a cursor it begins with the oldest stored event. */
                 after?: components["schemas"]["Cursor"];
                 /**
-                 * @description The most events on the page.
+                 * @description Begin with the events that the service stored at this time or later, as far as they are kept. Not in the future. Only one of `after`,
+                 *     `since` and `last` may be given; a `Last-Event-ID` takes precedence over all of them.
+                 * @example 2026-01-02T03:04:05Z
+                 */
+                since?: components["parameters"]["since"];
+                /**
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
+                 * @example 10
+                 */
+                last?: components["parameters"]["last"];
+                /**
+                 * @description The most events on the page. With `last` the default is its number.
                  * @example 100
                  */
                 limit?: number;
@@ -3576,10 +3649,24 @@ export interface operations {
                 /** @description The same as `Last-Event-ID`, for clients that cannot set headers. The header takes precedence. */
                 after?: components["schemas"]["Cursor"];
                 /**
+                 * @description Begin with the events that the service stored at this time or later, as far as they are kept. Not in the future. Only one of `after`,
+                 *     `since` and `last` may be given; a `Last-Event-ID` takes precedence over all of them.
+                 * @example 2026-01-02T03:04:05Z
+                 */
+                since?: components["parameters"]["since"];
+                /**
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
+                 * @example 10
+                 */
+                last?: components["parameters"]["last"];
+                /**
                  * @description `true`: the stream also has blocks with only an `id`, its position. By the HTML standard such a block is no message, but sets the last
                  *     event id. Not all clients do so: some pass it on as a message without data.
                  */
                 positions?: components["parameters"]["positions"];
+                /** @description `true`: a message `stream.caught_up` (`StreamMark`) comes once the client has been sent every event that was stored when it connected, also if there is none. */
+                caught_up?: components["parameters"]["caught_up"];
             };
             header?: {
                 /** @description The `id` of the last processed message; the stream continues with the event after it. */
@@ -3643,7 +3730,19 @@ export interface operations {
                 /** @description A position of this feed; the page begins with the event after it. Without one it begins with the oldest stored event. */
                 after?: components["schemas"]["FeedPosition"];
                 /**
-                 * @description The most events on the page.
+                 * @description Begin with the events that the service stored at this time or later, as far as they are kept. Not in the future. Only one of `after`,
+                 *     `since` and `last` may be given; a `Last-Event-ID` takes precedence over all of them.
+                 * @example 2026-01-02T03:04:05Z
+                 */
+                since?: components["parameters"]["since"];
+                /**
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
+                 * @example 10
+                 */
+                last?: components["parameters"]["last"];
+                /**
+                 * @description The most events on the page. With `last` the default is its number.
                  * @example 100
                  */
                 limit?: number;
@@ -3724,10 +3823,31 @@ export interface operations {
                 /** @description The same as `Last-Event-ID`, for clients that cannot set headers. The header takes precedence. */
                 after?: components["schemas"]["FeedPosition"];
                 /**
+                 * @description Begin with the events that the service stored at this time or later, as far as they are kept. Not in the future. Only one of `after`,
+                 *     `since` and `last` may be given; a `Last-Event-ID` takes precedence over all of them.
+                 * @example 2026-01-02T03:04:05Z
+                 */
+                since?: components["parameters"]["since"];
+                /**
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
+                 * @example 10
+                 */
+                last?: components["parameters"]["last"];
+                /**
                  * @description `true`: the stream also has blocks with only an `id`, its position. By the HTML standard such a block is no message, but sets the last
                  *     event id. Not all clients do so: some pass it on as a message without data.
                  */
                 positions?: components["parameters"]["positions"];
+                /** @description `true`: a message `stream.caught_up` (`StreamMark`) comes once the client has been sent every event that was stored when it connected, also if there is none. */
+                caught_up?: components["parameters"]["caught_up"];
+                /**
+                 * @description `true`: the stream begins with the last reported states of all hubs that `site_id`, `hub_id` and `part` choose, as messages
+                 *     `snapshot.state` (`SnapshotState`) without an `id`. Then comes `snapshot.complete` (`StreamMark`) with the position, and after it every change
+                 *     since, without a gap: the first events may repeat the last seconds of what the states have. A client that loses the connection before
+                 *     `snapshot.complete` begins anew; with a `Last-Event-ID` there is no snapshot. Needs the scope `hubs:read` too. Not with `after`, `since` or `last`.
+                 */
+                snapshot?: components["parameters"]["snapshot"];
                 /**
                  * @description Only events of hubs that are at this site now. May be given up to 100 times.
                  * @example [

@@ -21,6 +21,7 @@ export class Follower {
   #failures = 0;
   #invalid = 0;
   #pause = 0;
+  #isCaughtUp = false;
 
   constructor(
     readonly transport: Transport,
@@ -29,7 +30,7 @@ export class Follower {
     readonly from: StartPosition,
     readonly options: FollowOptions,
   ) {
-    this.#position = typeof from === "object" ? from.after : "";
+    this.#position = typeof from === "object" && "after" in from ? from.after : "";
   }
 
   async *run(): AsyncGenerator<FeedEvent, void, undefined> {
@@ -59,11 +60,16 @@ export class Follower {
       this.#move(await this.transport.positionOf(this.source, { signal }));
     }
     while (this.#position === "") { // a stream without a cursor would start at the next new event
-      const page = await this.transport.pageOf<EventPage | FeedPage>(this.source, { limit: 500, signal, reader: this.options.reader });
+      const page = await this.transport.pageOf<EventPage | FeedPage>(
+        this.source, { ...(typeof this.from === "object" && this.from), limit: 500, signal, reader: this.options.reader },
+      );
       for (const [index, event] of page.data.entries()) {
         yield* this.#deliver(event, index === page.data.length - 1 ? page.next_cursor : "");
       }
       this.#move(page.next_cursor);
+      if (!page.has_more) {
+        this.#caughtUp();
+      }
     }
     yield* this.#stream();
   }
@@ -75,7 +81,9 @@ export class Follower {
     let timer = setTimeout(stalled, limit);
     const signal = anySignal(stop.signal, this.options.signal);
     try {
-      const stream = await this.transport.openStream(this.source, this.#position, signal, this.options.reader);
+      const stream = await this.transport.openStream(
+        this.source, this.#position, signal, this.options.reader, this.options.onCaughtUp !== undefined && !this.#isCaughtUp,
+      );
       const alive = async function* () {
         for await (const chunk of stream) {
           clearTimeout(timer); // the time that the caller takes for an event is no silence
@@ -106,6 +114,11 @@ export class Follower {
       event = JSON.parse(block.data);
     } catch {
       throw new ProtocolError("an event that is not valid JSON");
+    }
+    if ((event?.type as string) === "stream.caught_up") {
+      this.#move(block.id ?? "");
+      this.#caughtUp();
+      return;
     }
     if (this.source.isFeed ? !block.id : block.id !== undefined && block.id !== event.cursor) {
       throw new ProtocolError(`the event ${event.cursor} has the id ${block.id}`);
@@ -148,6 +161,13 @@ export class Follower {
     }
     this.#position = position;
     this.options.onPosition?.(position);
+  }
+
+  #caughtUp(): void {
+    if (!this.#isCaughtUp) {
+      this.#isCaughtUp = true;
+      this.options.onCaughtUp?.();
+    }
   }
 
   #progressed(): void {

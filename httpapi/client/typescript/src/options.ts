@@ -29,8 +29,11 @@ export interface Call {
   signal?: AbortSignal | undefined;
 }
 
-/** Where to start following: after a cursor, at the oldest stored event, or at the next new one. */
-export type StartPosition = { after: string } | "oldest" | "now";
+/**
+ * Where to start following: after a cursor, with the events stored since a time, with the newest ones (up to 500), at the oldest stored
+ * event, or at the next new one.
+ */
+export type StartPosition = { after: string } | { since: Date } | { last: number } | "oldest" | "now";
 
 /** Selects states. All fields that are given must match. */
 export interface StateFilter {
@@ -62,6 +65,10 @@ export interface Snapshot {
 export interface PageOptions extends Call {
   /** The cursor or position after which to read. Left out, the page begins with the oldest stored event. */
   after?: string | undefined;
+  /** Begin with the events that the service stored at this time or later. Only one of after, since and last may be given. */
+  since?: Date | undefined;
+  /** Begin with the newest so many events, up to 500. */
+  last?: number | undefined;
   /** The most events on the page, up to 500. Defaults to 100. */
   limit?: number;
   /** How long the service may wait for an event if there is none, in seconds, up to 60. */
@@ -93,6 +100,8 @@ export interface FeedOptions extends Call {
    * position of a feed moves on past the events that its filter leaves out.
    */
   onPosition?: (cursor: string) => void;
+  /** Is called once, when every event that was stored before the start has been yielded. */
+  onCaughtUp?: () => void;
   /** How long a stream may be silent before it is reconnected, in ms. Defaults to 75,000, enough for two keepalives. */
   stallTimeout?: number;
   /** A name for this reader, of 1 to 64 characters: `readers` and the portal then show how far it has read. */

@@ -74,18 +74,22 @@ export class Transport {
   async pageOf<P extends EventPage | FeedPage>(source: Source, options: PageOptions): Promise<P & { lag: Lag }> {
     const response = await this.send({
       method: "GET", path: source.path, held: (options.wait ?? 0) * 1000, signal: options.signal, reader: options.reader,
-      query: { ...source.query, after: options.after, limit: options.limit, wait: options.wait },
+      query: { ...source.query, after: options.after, since: options.since?.toISOString(), last: options.last, limit: options.limit, wait: options.wait },
     });
     return { ...((await parsed(response)) as P), lag: lagOf(response.headers) };
   }
 
-  /** Opens a stream of events, with positions, after a position, or with "" at the next new event. It is not repeated. */
-  async openStream(source: Source, after: string, signal: AbortSignal, reader?: string): Promise<AsyncGenerator<Uint8Array>> {
+  /**
+   * Opens a stream of events, with positions, after a position, or with "" at the next new event. It is not repeated. With caughtUp it has a
+   * message once older events have all come.
+   */
+  async openStream(source: Source, after: string, signal: AbortSignal, reader?: string, caughtUp = false): Promise<AsyncGenerator<Uint8Array>> {
     const headers: Record<string, string> = { Accept: "text/event-stream", "Cache-Control": "no-cache", ...readerHeader(reader) };
     if (after !== "") {
       headers["Last-Event-ID"] = after;
     }
-    const response = await this.#fetchOnce({ method: "GET", path: `${source.path}/stream`, query: { ...source.query, positions: "true" } }, signal, headers);
+    const query = { ...source.query, positions: "true", caught_up: caughtUp ? "true" : undefined };
+    const response = await this.#fetchOnce({ method: "GET", path: `${source.path}/stream`, query }, signal, headers);
     if (!response.ok) {
       throw await errorOf(response);
     }
