@@ -78,6 +78,8 @@ func TestErrors(t *testing.T) {
 		{"GET", "/v1/state?key=%ff", "", 400, inv, "key: must be UTF-8 without control"},
 		{"GET", hub + "/state?at=2026-01-02T03:04:05+01:00", "", 400, inv, "%2B"},
 		{"GET", hub + "/state?at=yesterday", "", 400, inv, "at: must be a timestamp such as"},
+		{"GET", hub + "/state?starting_after=" + string(hubOne) + "/1/0/lock", "", 400, inv, "at: must be"},
+		{"GET", hub + "/state?starting_after=x", "", 400, inv, "starting_after: must be"},
 		{"GET", "/v1/state?observed_before=2026-01-02T03:04:05+01:00", "", 400, inv, "%2B"},
 		{"GET", hub + "/events?limit=501", "", 400, inv, "limit: must be an integer from 1 to 500"},
 		{"GET", hub + "/events?wait=61", "", 400, inv, "wait: must be an integer from 0 to 60"},

@@ -59,6 +59,7 @@ type world struct {
 	closed  bool  // the logs are closed
 	fault   error // what reads and enrolment answer
 	seen    []domain.FeedReader
+	past    []domain.PastChannel // what StateAt answers
 }
 
 func newWorld() *world {
@@ -121,15 +122,11 @@ func (w *world) DeviceLabels(
 	return nil, w.fault
 }
 
-// StateAt returns one channel, of which little is known.
+// StateAt returns w.past.
 func (w *world) StateAt(
-	_ context.Context, _ domain.HubID, at time.Time,
+	_ context.Context, _ string, _ domain.HubID, at time.Time,
 ) (domain.PastHubState, error) {
-	return domain.PastHubState{At: at, Channels: []domain.PastChannel{{
-		DeviceID: 1, Basis: "event", Channel: domain.Channel{
-			Key: "lock", Kind: "lock", Status: domain.ChannelUnknown,
-		},
-	}}}, w.fault
+	return domain.PastHubState{At: at, Channels: w.past}, w.fault
 }
 
 func (w *world) CreateSiteWithID(

@@ -1,19 +1,27 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"time"
 
 	"hubcloud/domain"
 )
 
-// pastStateBody is what the devices of a hub had last reported at an instant.
+// pastPageBytes is about how large a page of a past state is: some 4,000 channels. pastItemBytes is
+// about how large an item is without its values.
+const pastPageBytes, pastItemBytes = 2 << 20, 512
+
+// pastStateBody is a page of what the devices of a hub had last reported at an instant.
 type pastStateBody struct {
 	HubID     domain.HubID      `json:"hub_id"`
 	At        string            `json:"at"`
 	KnownFrom *string           `json:"known_from"`
 	Certain   bool              `json:"certain"`
 	Data      []pastChannelBody `json:"data"`
+	HasMore   bool              `json:"has_more"`
+	Next      string            `json:"next_starting_after,omitempty"`
 }
 
 // pastChannelBody is what a channel had last reported at an instant.
@@ -36,24 +44,53 @@ func (a *api) getPastState(req *request, hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
+	var after domain.StatePosition
+	if id, next := q.get("starting_after"); next {
+		if after, next = parseStateID(id); !next || after.HubID != hub {
+			return invalid("starting_after: must be next_starting_after of the previous page")
+		}
+		if !given {
+			return invalid("at: must be that of the previous page, with starting_after")
+		}
+	}
 	if !given {
 		at = time.Now().UTC().Truncate(time.Microsecond)
 	}
 	waitForLabels := a.readLabels(req, hub)
-	past, err := a.PastStates.StateAt(req.ctx, hub, at)
+	past, err := a.PastStates.StateAt(req.ctx, req.key.ID, hub, at)
 	labels, err := waitForLabels(err)
 	if err != nil {
 		return err
 	}
+	begin, _ := slices.BinarySearchFunc(past.Channels, after, comparePast)
 	body := pastStateBody{
 		HubID: hub, At: domain.FormatTime(past.At), KnownFrom: optionalTime(past.KnownFrom),
-		Certain: past.Certain, Data: make([]pastChannelBody, 0, len(past.Channels)),
+		Certain: past.Certain, Data: []pastChannelBody{},
 	}
-	for i := range past.Channels {
+	for i, size := begin, 0; i < len(past.Channels); i++ {
 		c := &past.Channels[i]
+		if size > pastPageBytes {
+			last := &past.Channels[i-1]
+			body.HasMore, body.Next = true, stateID(domain.StatePosition{
+				HubID: hub, DeviceID: last.DeviceID, Key: last.Channel.Key,
+				Endpoint: last.Channel.Endpoint,
+			})
+			break
+		}
+		size += pastItemBytes + len(c.Channel.Value) + len(c.Channel.Desired) +
+			len(c.Channel.Capabilities)
 		body.Data = append(body.Data, newPastChannelBody(c, labels[c.DeviceID]))
 	}
 	return req.writeJSON(http.StatusOK, body)
+}
+
+// comparePast compares a channel with the last one of the previous page, after which the page
+// begins.
+func comparePast(c domain.PastChannel, after domain.StatePosition) int {
+	return cmp.Or(
+		cmp.Compare(c.DeviceID, after.DeviceID), cmp.Compare(c.Channel.Key, after.Key),
+		cmp.Compare(c.Channel.Endpoint, after.Endpoint), -1,
+	)
 }
 
 func newPastChannelBody(c *domain.PastChannel, label domain.DeviceLabel) pastChannelBody {

@@ -120,10 +120,12 @@ type Directory interface {
 
 // PastStates returns what the devices of a hub had last reported.
 type PastStates interface {
-	// StateAt returns what was known at an instant. Errors are domain.Errors: invalid_request,
+	// StateAt returns what was known at an instant to a key. Errors are domain.Errors: invalid_request,
 	// which names the parameter `at`, for an instant in the future or before the retention of
 	// events; and service_unavailable.
-	StateAt(ctx context.Context, hub domain.HubID, at time.Time) (domain.PastHubState, error)
+	StateAt(
+		ctx context.Context, key string, hub domain.HubID, at time.Time,
+	) (domain.PastHubState, error)
 }
 
 // Devices sends requests to hubs and waits for their answers. Errors are domain.Errors: not_found

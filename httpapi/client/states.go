@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -62,6 +63,13 @@ type PastState struct {
 	Channels []PastChannel `json:"data"`
 }
 
+// pastPage is an answer with some of the channels.
+type pastPage struct {
+	PastState
+	HasMore           bool   `json:"has_more"`
+	NextStartingAfter string `json:"next_starting_after"`
+}
+
 // PastChannel is what a channel of a device had last reported at an instant. The fields are those
 // of a State.
 type PastChannel struct {
@@ -76,9 +84,25 @@ type PastChannel struct {
 // are kept. Scope hubs:read.
 func (c *Client) StateAt(ctx context.Context, hub string, at time.Time) (PastState, error) {
 	values := url.Values{"at": {at.UTC().Format(time.RFC3339Nano)}}
-	return ask[PastState](
-		ctx, c, call{method: http.MethodGet, path: route("hubs", hub, "state"), query: values},
-	)
+	var channels []PastChannel
+	for {
+		past, err := ask[pastPage](
+			ctx, c, call{method: http.MethodGet, path: route("hubs", hub, "state"), query: values},
+		)
+		if err != nil {
+			return PastState{}, err
+		}
+		channels = append(channels, past.Channels...)
+		past.Channels = channels
+		next := past.NextStartingAfter
+		switch {
+		case !past.HasMore:
+			return past.PastState, nil
+		case next == "" || next == values.Get("starting_after"):
+			return PastState{}, fmt.Errorf("%w: a state with has_more does not advance", ErrProtocol)
+		}
+		values.Set("starting_after", next)
+	}
 }
 
 func (f StateFilter) addTo(values url.Values) {

@@ -69,6 +69,9 @@ type Config struct {
 	// SnapshotEvery is how long after a snapshot the next one may be stored. Defaults to 6 h, and
 	// to a quarter of a shorter retention than 24 h.
 	SnapshotEvery time.Duration
+	// SnapshotEntries is after how many entries of a log since a snapshot the next one is stored in
+	// any case, so that past states of busy hubs are folded in tenths of a second. Defaults to 50,000.
+	SnapshotEntries uint64
 	// Delay is how long after an event a hub is asked, so that what comes together is asked for
 	// once. Defaults to 1 s.
 	Delay time.Duration
@@ -108,6 +111,7 @@ func (c Config) WithDefaults() Config {
 	c.SnapshotEvery = cmp.Or(
 		c.SnapshotEvery, min(defaultSnapshotEvery, c.Retention/snapshotsInRetention),
 	)
+	c.SnapshotEntries = cmp.Or(c.SnapshotEntries, 50_000)
 	c.Delay = cmp.Or(c.Delay, time.Second)
 	c.MinInterval = cmp.Or(c.MinInterval, time.Minute)
 	c.DoubtEvery = cmp.Or(c.DoubtEvery, 15*time.Second)

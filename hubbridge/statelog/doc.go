@@ -37,8 +37,9 @@
 //
 // # Snapshots
 //
-// A hub that has new events gets a snapshot once SnapshotEvery has passed since the last one, and
-// any other hub once half the retention has passed. So the log of each hub always has a snapshot
+// A hub that has new events gets a snapshot once SnapshotEvery has passed since the last one, or
+// after SnapshotEntries entries, so that a past state of a busy hub can be folded at once, and any
+// other hub once half the retention has passed. So the log of each hub always has a snapshot
 // that has not expired: the state of a hub that is silent or offline for long is kept as long as
 // the hub has an organization. A snapshot is stored only if nothing has been stored since the log
 // was folded: a read in between would be missing in a fold that begins with the snapshot.

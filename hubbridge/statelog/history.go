@@ -20,7 +20,8 @@ type History struct {
 }
 
 // maxFolds is how many logs a History folds at the same time, for each organization half of what
-// the others leave. maxWaiting is how many requests of an organization wait for that.
+// the others leave, and one of a key. maxWaiting is how many requests of an organization wait for
+// that.
 const maxFolds, maxWaiting = 4, 16
 
 // NewHistory returns a History of logs that keep their records for that long. orgOf returns the
@@ -34,16 +35,17 @@ func NewHistory(
 	}
 	return &History{logs, retention, now, orgOf, shares.NewPool(registry, shares.PoolConfig{
 		Name: "past_states", What: "past states are asked for",
-		Limits: shares.Limits{Total: maxFolds, Waiting: maxWaiting},
+		Of:     "API key",
+		Limits: shares.Limits{Total: maxFolds, PerID: 1, Waiting: maxWaiting},
 	})}
 }
 
-// StateAt returns the last reported state of a hub's devices at an instant, by the cloud's clock:
-// what was stored up to it counts. Errors: invalid_request, which names the parameter at, for an
+// StateAt returns the last reported state of a hub's devices at an instant, by the cloud's clock, to
+// a key of the hub's organization: what was stored up to it counts. Errors: invalid_request, which names the parameter at, for an
 // instant in the future or before the retention; not_found for a hub without an organization; and
 // service_unavailable.
 func (h *History) StateAt(
-	ctx context.Context, hub domain.HubID, at time.Time,
+	ctx context.Context, key string, hub domain.HubID, at time.Time,
 ) (domain.PastHubState, error) {
 	now := h.now()
 	switch {
@@ -57,7 +59,7 @@ func (h *History) StateAt(
 			domain.FormatDuration(h.retention),
 		)
 	}
-	release, err := h.folds.Wait(ctx, shares.Spender{Org: h.orgOf(hub), ID: string(hub)})
+	release, err := h.folds.Wait(ctx, shares.Spender{Org: h.orgOf(hub), ID: key})
 	if err != nil {
 		return domain.PastHubState{}, err
 	}

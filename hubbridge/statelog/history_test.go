@@ -29,10 +29,16 @@ func TestPastStatesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := slowLogs{asked: make(chan domain.HubID, 100)}
 		h := NewHistory(logs, time.Hour, orgOf, nil, nil)
-		for _, hub := range []domain.HubID{"orga-1", "orga-2", "orga-3", "orga-1", "orgb-1"} {
-			go func() { _, _ = h.StateAt(t.Context(), hub, time.Now()) }()
+		ask := func(key string, hub domain.HubID) {
+			go func() { _, _ = h.StateAt(t.Context(), key, hub, time.Now()) }()
 			synctest.Wait()
 		}
+		for range maxWaiting {
+			ask("greedy", "orga-1")
+		}
+		ask("other", "orga-2")
+		ask("third", "orga-3")
+		ask("innocent", "orgb-1")
 		var orgs []string
 		for len(logs.asked) > 0 {
 			orgs = append(orgs, orgOf(<-logs.asked))

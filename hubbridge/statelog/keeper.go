@@ -231,7 +231,12 @@ func (k *Keeper) look() {
 		if !ok {
 			continue
 		}
-		if h := k.hubs[id]; h == nil || h.epoch != access.Epoch.ID && !h.busy {
+		h := k.hubs[id]
+		if tip, _ := k.cfg.Journals.Tip(id); h != nil && !h.busy && h.checkAt.IsZero() &&
+			tip.Seq > h.snapshotEnd+k.cfg.SnapshotEntries && h.snapshotAt.Sub(now) > checkRetry {
+			h.snapshotAt = now
+		}
+		if h == nil || h.epoch != access.Epoch.ID && !h.busy {
 			first := h == nil
 			h = &hub{epoch: access.Epoch.ID, checkAt: now}
 			if first {

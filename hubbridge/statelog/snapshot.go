@@ -117,7 +117,7 @@ func (k *Keeper) snapshot(ctx context.Context, id domain.HubID, h *hub) {
 	defer k.mu.Unlock()
 	h.snapshotAt = now.Add(next)
 	if err == nil {
-		h.snapshot, h.snapshotEnd = now, max(h.snapshotEnd, stored)
+		h.snapshot, h.snapshotEnd = now, max(h.snapshotEnd, stored, tip.Seq)
 	}
 }
 

@@ -87,7 +87,7 @@ func (f *fixture) outlive(retention time.Duration, clock *streamstest.Clock) {
 func TestStateAtInstants(t *testing.T) {
 	t.Parallel()
 	f := start(t, time.Hour)
-	f.cfg.SnapshotEvery = 300 * time.Millisecond
+	f.cfg.SnapshotEntries = 20
 	begun := time.Now()
 	f.set(1, `0`)
 	f.keep()
@@ -110,7 +110,7 @@ func TestStateAtInstants(t *testing.T) {
 	f.await("the state after snapshots")
 	history := NewHistory(f.logs, time.Hour, orgOf, nil, nil)
 	for n := 0; n < len(instants); n += 1 + len(instants)/50 {
-		past, err := history.StateAt(t.Context(), hubA, instants[n])
+		past, err := history.StateAt(t.Context(), "key", hubA, instants[n])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,26 +122,26 @@ func TestStateAtInstants(t *testing.T) {
 			t.Fatalf("known from %v, want before %v", past.KnownFrom, instants[n])
 		}
 	}
-	early, err := history.StateAt(t.Context(), hubA, begun.Add(-time.Minute))
+	early, err := history.StateAt(t.Context(), "key", hubA, begun.Add(-time.Minute))
 	if err != nil || len(early.Channels) > 0 || early.Certain || early.KnownFrom == nil {
 		t.Errorf("before the first event: %+v, %v; want nothing", early, err)
 	}
 	for name, at := range map[string]time.Time{
 		"in the future": time.Now().Add(time.Minute), "too old": time.Now().Add(-2 * time.Hour),
 	} {
-		if _, err := history.StateAt(t.Context(), hubA, at); domain.CodeOf(err) !=
+		if _, err := history.StateAt(t.Context(), "key", hubA, at); domain.CodeOf(err) !=
 			domain.CodeInvalidRequest || !strings.Contains(err.Error(), " at: ") {
 			t.Errorf("%s: %v, want an invalid_request that names at", name, err)
 		}
 	}
 	_, err = NewHistory(f.logs, 24*time.Hour, orgOf, nil, nil).StateAt(
-		t.Context(), hubA, begun.Add(-48*time.Hour),
+		t.Context(), "key", hubA, begun.Add(-48*time.Hour),
 	)
 	if want := "at: must be within the last 24 hours,"; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("two days ago: %v, want a message with %q", err, want)
 	}
-	if _, err := history.StateAt(t.Context(), "hub-none-none-none", begun); domain.CodeOf(err) !=
+	if _, err := history.StateAt(t.Context(), "key", "hub-none-none-none", begun); domain.CodeOf(err) !=
 		domain.CodeNotFound {
 		t.Errorf("unknown hub: %v, want not_found", err)
 	}

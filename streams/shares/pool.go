@@ -31,7 +31,8 @@ type Limits struct {
 	Total, Leave int64
 	// PerOrg is for one organization, and PerID for one of its spenders.
 	PerOrg, PerID int64
-	// Waiting is how many requests of an organization may wait in Pool.Wait.
+	// Waiting is how many requests of an organization may wait in Pool.Wait: of each of its spenders
+	// that have a name, half of what the others leave.
 	Waiting int
 }
 
@@ -108,7 +109,7 @@ func (p *Pool) Wait(ctx context.Context, s Spender) (release func(), err error) 
 		p.mu.Unlock()
 		return func() { p.Adjust(s, -1) }, nil
 	}
-	if org != nil && len(org.waiting) >= p.cfg.Limits.Waiting {
+	if org != nil && !org.mayWait(s.ID, p.cfg.Limits.Waiting) {
 		p.account.heldBack(s)
 		p.mu.Unlock()
 		return nil, rejected
@@ -134,6 +135,18 @@ func (p *Pool) Wait(ctx context.Context, s Spender) (release func(), err error) 
 	}
 	p.account.heldBack(s)
 	return nil, rejected
+}
+
+// mayWait reports whether one more request of a spender of the organization may wait.
+func (h *holder) mayWait(id string, most int) bool {
+	own := 0
+	for _, w := range h.waiting {
+		if w.id == id && id != "" {
+			own++
+		}
+	}
+	others := len(h.waiting) - own
+	return own+others < most && (own == 0 || 2*own < most-others)
 }
 
 // Adjust counts n more for a spender, or fewer if n is negative, without regard to the bounds.

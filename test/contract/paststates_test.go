@@ -63,7 +63,7 @@ func pastStates(t *testing.T, c *harness.Target) {
 	if got := asked["data"].([]any); len(got) != listed || listed == 0 {
 		t.Errorf("state: got %d channels, want the %d of the devices", len(got), listed)
 	}
-	hasExactly(t, "past state", asked, "hub_id", "at", "known_from", "certain", "data")
+	hasExactly(t, "past state", asked, "hub_id", "at", "known_from", "certain", "data", "has_more")
 	item := find(asked, "lock")
 	hasExactly(t, "channel", item, "device", "channel", "changed_at", "basis", "certain")
 	if asked["hub_id"] != hub.ID() || item["basis"] != "read" || item["certain"] != true {

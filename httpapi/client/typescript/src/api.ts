@@ -213,6 +213,9 @@ export interface paths {
          *     The service asks each hub for all its devices when it connects, and keeps the answer beside the events. Before `known_from`, only events
          *     are known: devices that had not reported since the oldest stored event are missing, and `certain` is false. As `certain` of single
          *     channels, it is also false after `hub.events_skipped` and `hub.log_reset` until the hub was asked again.
+         *
+         *     Of a hub with thousands of channels, an answer has some 4,000 of them, and `has_more` is true: pass its `at` and its
+         *     `next_starting_after`, as `starting_after`, to get the next ones.
          */
         get: operations["getPastState"];
         put?: never;
@@ -1081,7 +1084,8 @@ export interface components {
          *           "basis": "event",
          *           "certain": true
          *         }
-         *       ]
+         *       ],
+         *       "has_more": false
          *     }
          */
         PastState: {
@@ -1099,6 +1103,10 @@ export interface components {
             /** @description False if the hub may have had devices, or reported something, that is not in the answer. */
             certain: boolean;
             data: components["schemas"]["PastChannel"][];
+            /** @description Whether there are more channels: pass `at` and `next_starting_after`, as `starting_after`, to get them. */
+            has_more: boolean;
+            /** @description Where the next answer begins. Given if `has_more` is true. */
+            next_starting_after?: string;
         };
         /** @description What a channel of a device had last reported at an instant. */
         PastChannel: {
@@ -3137,6 +3145,8 @@ export interface operations {
                  * @example 2026-01-02T03:04:05Z
                  */
                 at?: string;
+                /** @description `next_starting_after` of the previous answer. `at` must be given with it. */
+                starting_after?: string;
             };
             header?: never;
             path: {
