@@ -39,6 +39,7 @@ type backend struct {
 	*signin.Store
 	portal.Directory
 
+	number     int64 // of the backend among those of all tests
 	mill, quay *projectionstest.Organization
 	hub        domain.HubID
 	// toReal replaces constants by ids, and the domain of addresses by one of the test's own;
@@ -59,10 +60,11 @@ var backends atomic.Int64
 func newBackend(t *testing.T) *backend {
 	t.Helper()
 	shared := projectionstest.Shared()
-	label := fmt.Sprintf("t%d.", backends.Add(1))
+	number := backends.Add(1)
+	label := fmt.Sprintf("t%d.", number)
 	address := func(name string) string { return name + "@" + label + "example.org" }
 	w := &backend{
-		Backend: shared, Directory: shared.Directory,
+		number: number, Backend: shared, Directory: shared.Directory,
 		Store: signin.New(shared.Conns.Cloud, shared.Buckets.SignIn, nil),
 		mill:  shared.NewOrganization(t, "<b>Mill</b>", address("olga")),
 		quay:  shared.NewOrganization(t, "Quay", address("olga")),

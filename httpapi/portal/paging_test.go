@@ -48,6 +48,11 @@ func (w *backend) itemID(kind byte, i int) string {
 	return fmt.Sprintf("%s%c%04d", w.mill.ID[:31], kind, i)
 }
 
+// hubID returns the id of the hub i of fillSites.
+func (w *backend) hubID(i int) domain.HubID {
+	return domain.HubID(fmt.Sprintf("hub-0000-%04d-%04d", w.number, i))
+}
+
 // fillPeople adds members and invitations.
 func (w *backend) fillPeople(t *testing.T) {
 	t.Helper()
@@ -84,7 +89,7 @@ func (w *backend) fillKeys(t *testing.T) {
 	projectionstest.Await(t, w.Backend.Store, last)
 }
 
-// fillSites adds sites, and hubs at the first of them. Only one test may: hubs are unique.
+// fillSites adds sites, and hubs at the first of them.
 func (w *backend) fillSites(t *testing.T) {
 	t.Helper()
 	var last uint64
@@ -93,7 +98,7 @@ func (w *backend) fillSites(t *testing.T) {
 		w.Env.Append(t, streams.SiteSubject(w.mill.ID, id), domain.SiteCreated{
 			OrgID: w.mill.ID, SiteID: id, Name: fmt.Sprint("the site ", i),
 		})
-		hub := domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", i))
+		hub := w.hubID(i)
 		last = w.Env.Append(t, streams.HubSubject(hub), domain.HubAdded{
 			HubID: hub, OrgID: w.mill.ID, SiteID: w.itemID(siteKind, 0),
 			EpochID: domain.NewEpochID(uint32(i)),
@@ -132,7 +137,7 @@ func TestListsHavePages(t *testing.T) {
 		{"/sites", "sites", func(i int) string { return fmt.Sprintf("<b><bdi>the site %d<", i) }},
 		{
 			"/sites?site=" + far + "&find=0000", "hubs",
-			func(i int) string { return fmt.Sprintf("<b>hub-0000-0000-%04d<", i) },
+			func(i int) string { return fmt.Sprintf("<b>%s<", w.hubID(i)) },
 		},
 	} {
 		seen, pages, path := make([]int, manyItems), 0, inOne+c.path
