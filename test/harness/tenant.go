@@ -1,6 +1,8 @@
 package harness
 
 import (
+	"crypto/rand"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -24,7 +26,10 @@ const readModelsPatience = 15 * time.Second
 // a new installation are built: lists are answered 503 until then.
 func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 	t.Helper()
-	owner := "owner@" + strings.ReplaceAll(strings.ToLower(name), " ", "-") + ".example.com"
+	owner := fmt.Sprintf( // of this organization only, also when a test runs again
+		"owner@%s-%s.example.com", strings.ReplaceAll(strings.ToLower(name), " ", "-"),
+		strings.ToLower(rand.Text()[:8]),
+	)
 	org := s.For(t).CLI(
 		"org", "create", "--name", name, "--owner-email", owner,
 	)[0]["org_id"].(string)
