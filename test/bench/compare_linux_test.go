@@ -52,9 +52,9 @@ func TestCompare(t *testing.T) {
 	c := &comparison{size: n, rivals: rivals}
 	c.measure(b, "memory of an idle reader, KB", 1, compareMemory)
 	c.measureFanOut(b)
-	c.measure(b, fmt.Sprintf("resume of %d readers, ms", n.resuming), n.rounds, compareResume)
+	c.measure(b, fmt.Sprintf("resume of %d readers, ms", n.resuming), n.rounds, c.resume)
 	c.measureStored(b)
-	fmt.Print("\n", c.table(), "\n")
+	fmt.Printf("\n%s\n%s\n", c.table(), strings.Join(c.notes, "\n"))
 	for _, line := range c.lines {
 		for i, values := range line.values {
 			if v := median(values); math.IsNaN(v) || b.full && v <= 0 {
@@ -69,6 +69,7 @@ type comparison struct {
 	size   compareSize
 	rivals []rival
 	lines  []*comparedLine
+	notes  []string
 }
 
 // comparedLine has the values of all rounds of each rival.
@@ -160,6 +161,7 @@ func (c *comparison) measureFanOut(b *bench) {
 			finished := reading.expect(n.streams(), n.each())
 			used := pace(b, n, []func() error{publish}, r.process, finished)
 			got, latencies := reading.counted()
+			c.noteDropped(r, reading)
 			reading.closeStreams()
 			closed()
 			cpu.values[i] = append(cpu.values[i], float64(used)/float64(got)/1e3)
@@ -169,8 +171,8 @@ func (c *comparison) measureFanOut(b *bench) {
 	}
 }
 
-// compareResume returns the milliseconds until all readers have what they missed.
-func compareResume(b *bench, n compareSize, r rival) float64 {
+// resume returns the milliseconds until all readers have what they missed.
+func (c *comparison) resume(b *bench, n compareSize, r rival) float64 {
 	b.Helper()
 	after, err := r.position(0)
 	if err != nil {
@@ -190,8 +192,19 @@ func compareResume(b *bench, n compareSize, r rival) float64 {
 	reading := newReaders(b)
 	defer reading.closeStreams()
 	reading.stamped = true
-	return catchUp(b, reading, resumeSize{readers: n.resuming, behind: n.behind},
+	took := catchUp(b, reading, resumeSize{readers: n.resuming, behind: n.behind},
 		func(int) (string, string) { return r.address, r.stream(0, after) })
+	c.noteDropped(r, reading)
+	return took
+}
+
+// noteDropped notes readers that a server has disconnected: the values do not count them.
+func (c *comparison) noteDropped(r rival, reading *readers) {
+	reading.mu.Lock()
+	defer reading.mu.Unlock()
+	if reading.dropped > 0 {
+		c.notes = append(c.notes, fmt.Sprintf("%s ended %d event streams", r.name, reading.dropped))
+	}
 }
 
 // measureStored measures publishers that each wait for the server's answer before the next event.
