@@ -35,7 +35,7 @@ func TestPackageIsInstalled(t *testing.T) {
 		CombinedOutput(); err != nil {
 		t.Skipf("NOT TRIED: no mounts of its own here: %s", out)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // for a busy machine
 	defer cancel()
 	licences := copyright(ctx, t)
 	public, secret := signingKey(t)
