@@ -68,4 +68,7 @@ type EventPage struct {
 	HasMore bool
 	// Lag is how far Next is behind the end.
 	Lag FeedLag
+	// Scanned is how many events were looked at for the page, among them the ones that a filter left
+	// out; 0 for a log of one hub.
+	Scanned int
 }

@@ -79,10 +79,9 @@ func pageBytes(page domain.EventPage) int {
 	return n
 }
 
-// maxEmptyParts is how many parts without an event a page searches, some 5,000 events each, for the
-// next one that its filter selects. Then the page ends, with has_more: the client goes on from its
-// next_cursor, within its rate.
-const maxEmptyParts = 4
+// maxSearched is about how many events a page compares with its filter that it does not select. Then
+// the page ends, with has_more: the client goes on from its next_cursor, within its rate.
+const maxSearched = 20_000
 
 // pageWriter reads and writes one page of events part by part, so that no more than one part is in
 // memory.
@@ -97,15 +96,15 @@ type pageWriter struct {
 	next    string
 	lag     domain.FeedLag
 	hasMore bool
-	// empty is how many parts without an event were read one after the other.
-	empty int
+	// searched is how many events the filter has not selected.
+	searched int
 	// wroteEvent reports that an event was written, failed that a write failed.
 	wroteEvent, failed bool
 }
 
 // mustEnd reports whether the page must end early.
 func (p *pageWriter) mustEnd() bool {
-	return p.failed || time.Since(p.begun) > managementTimeout || p.empty >= maxEmptyParts ||
+	return p.failed || time.Since(p.begun) > managementTimeout || p.searched >= maxSearched ||
 		isClosed(p.req.api.Draining) || isClosed(p.req.key.Revoked) ||
 		p.req.api.awaitFresh(p.req.ctx) != nil
 }
@@ -134,9 +133,7 @@ func (p *pageWriter) read(part *domain.EventPage) bool {
 // the client: the slice keeps more of the event cache alive than its events.
 func (p *pageWriter) write(start []byte, part *domain.EventPage) {
 	p.left -= len(part.Events)
-	if p.empty++; len(part.Events) > 0 {
-		p.empty = 0
-	}
+	p.searched += max(0, part.Scanned-len(part.Events))
 	p.next, p.lag, p.hasMore = part.Next, part.Lag, part.HasMore
 	if len(part.Events) == 1 && len(part.Events[0].Envelope) >= responseChunkTight/2 {
 		// A large envelope is shared with other readers at the same position; do not copy it.

@@ -41,9 +41,9 @@ func NewHistory(
 }
 
 // StateAt returns the last reported state of a hub's devices at an instant, by the cloud's clock, to
-// a key of the hub's organization: what was stored up to it counts. Errors: invalid_request, which names the parameter at, for an
-// instant in the future or before the retention; not_found for a hub without an organization; and
-// service_unavailable.
+// a key of the hub's organization: what was stored up to it counts. Errors: invalid_request, which
+// names the parameter at, for an instant in the future or before the retention; not_found for a hub
+// without an organization; rate_limited; and service_unavailable.
 func (h *History) StateAt(
 	ctx context.Context, key string, hub domain.HubID, at time.Time,
 ) (domain.PastHubState, error) {

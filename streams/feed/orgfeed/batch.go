@@ -74,8 +74,10 @@ func (b *batch) fallBehind(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos)
-	return err
+	return r.feed.withMergeSlot(ctx, r.ring.org, func() (err error) {
+		r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos)
+		return err
+	})
 }
 
 // readCatchUp adds events of the catch-up. done reports that the reader has left it.
@@ -192,7 +194,7 @@ func (b *batch) addEntry(ctx context.Context, e *entry) error {
 
 // readMerge adds events of the merge. done reports that the merge has ended.
 func (b *batch) readMerge(ctx context.Context) (done bool, err error) {
-	err = b.reader.feed.withMergeSlot(ctx, func() error {
+	err = b.reader.feed.withMergeSlot(ctx, b.reader.ring.org, func() error {
 		done, err = b.addMergedEvents(ctx)
 		return err
 	})

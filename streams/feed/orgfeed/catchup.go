@@ -148,7 +148,7 @@ func (p *catchUp) read(ctx context.Context, r *ring, number uint64) error {
 			return err
 		}
 	}
-	return p.feed.withMergeSlot(ctx, func() error {
+	return p.feed.withMergeSlot(ctx, r.org, func() error {
 		defer p.merge.rest()
 		for range max(1, min(catchUpChunk, p.feed.cfg.RingEvents/2)) {
 			log, err := p.merge.peek(ctx)

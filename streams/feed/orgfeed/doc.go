@@ -55,8 +55,8 @@
 // # Memory
 //
 // The rings and the catchUps share the budget of package feed's tails. Each is also bounded in
-// events. At most mergeSlots readers hold the events of a merge at once. A waiting merge takes
-// about 200 bytes a hub.
+// events. At most mergeSlots readers, of one organization some of them in turn, hold the events of a
+// merge at once. A waiting merge takes about 200 bytes a hub.
 //
 // # Named readers
 //

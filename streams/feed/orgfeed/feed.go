@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,6 +20,7 @@ import (
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/shares"
 )
 
 // Hubs has the hubs of organizations in memory.
@@ -53,6 +56,8 @@ type Config struct {
 	Retention time.Duration
 	// RingEvents bounds the newest events of one organization in memory. Defaults to 10,000.
 	RingEvents int
+	// Shares reports the merges of organizations; nil reports nothing.
+	Shares *shares.Registry
 	// Now is the clock, which must agree with the broker's. Defaults to time.Now.
 	Now func() time.Time
 	// Logger defaults to slog.Default.
@@ -92,8 +97,8 @@ func (c Config) Validate() error {
 type Feed struct {
 	cfg    Config
 	groups int
-	// mergeSlots has one entry for each reader that holds the events of a merge.
-	mergeSlots chan struct{}
+	// mergeSlots are held by the readers that hold the events of a merge.
+	mergeSlots *shares.Pool
 	merges     keptMerges
 	// former has the formerLog of hubs that were reset, by their IDs, as far as readers of a ring
 	// have needed it.
@@ -110,7 +115,8 @@ type Feed struct {
 	counters map[string]*counter
 }
 
-// mergeSlots is how many readers hold the events of a merge at once.
+// mergeSlots is how many readers hold the events of a merge at once. An organization's take half of
+// the processors, since they read and filter as fast as they can, and 2 at least.
 const mergeSlots = 32
 
 // New returns a Feed over the logs, of which it becomes the observer. The journals must be open.
@@ -121,7 +127,14 @@ func New(cfg Config) (*Feed, error) {
 	}
 	f := &Feed{
 		cfg: cfg, groups: cfg.Journal.Groups(), rings: map[string]*ring{},
-		catchUps: map[string][]*catchUp{}, mergeSlots: make(chan struct{}, mergeSlots),
+		catchUps: map[string][]*catchUp{}, mergeSlots: shares.NewPool(
+			cfg.Shares, shares.PoolConfig{
+				Name: "merges_of_events", What: "reads of stored events wait", Limits: shares.Limits{
+					Total: mergeSlots, PerOrg: int64(max(2, runtime.GOMAXPROCS(0)/2)),
+					Waiting: math.MaxInt,
+				},
+			},
+		),
 		merges: newKeptMerges(), counters: map[string]*counter{},
 	}
 	cfg.Logs.Observe(f)
@@ -141,15 +154,15 @@ func (f *Feed) Close() {
 	f.dropCatchUps(time.Now().Add(time.Hour))
 }
 
-// withMergeSlot calls do, which holds the events of a merge.
-func (f *Feed) withMergeSlot(ctx context.Context, do func() error) error {
-	select {
-	case f.mergeSlots <- struct{}{}:
-		defer func() { <-f.mergeSlots }()
-		return do()
-	case <-ctx.Done():
-		return ctx.Err()
+// withMergeSlot calls do, which reads the events of a merge for an organization. It returns
+// rate_limited if ctx ends while the organization's other reads go on.
+func (f *Feed) withMergeSlot(ctx context.Context, org string, do func() error) error {
+	release, err := f.mergeSlots.Wait(ctx, shares.Spender{Org: org})
+	if err != nil {
+		return err
 	}
+	defer release()
+	return do()
 }
 
 // Wants implements feed.Observer: it reports whether the record's organization has a ring. Events

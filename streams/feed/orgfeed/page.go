@@ -12,7 +12,8 @@ import (
 // filter chooses, at most limit and about so many bytes of envelopes, but at least one if any
 // follows. An empty position stands for the oldest events. A page reflects everything stored before
 // the call. Parts read one after the other, each from the Next of the former while HasMore is set,
-// make a page. HasMore can be set on a page without events, when many were filtered out.
+// make a page. HasMore can be set on a part with few events or none, when many were filtered out: a
+// part looks at some 5,000.
 //
 // When no event follows, Part waits for one for the given time. It returns an empty page after that
 // time, and when ctx ends meanwhile. Its errors are Follow's.
@@ -55,6 +56,8 @@ type partRead struct {
 	next string
 	// more reports that events follow.
 	more bool
+	// scanned is how many events were looked at.
+	scanned int
 }
 
 func (p *partRead) read(ctx context.Context, wait time.Duration) (domain.EventPage, error) {
@@ -79,7 +82,7 @@ func (p *partRead) read(ctx context.Context, wait time.Duration) (domain.EventPa
 	if !p.more {
 		p.next = p.reader.Cursor()
 	}
-	return domain.EventPage{Events: p.events, Next: p.next, HasMore: p.more}, nil
+	return domain.EventPage{Events: p.events, Next: p.next, HasMore: p.more, Scanned: p.scanned}, nil
 }
 
 // fill reads events until the part is full or none is left. It sets more if one follows.
@@ -87,10 +90,12 @@ func (p *partRead) fill(ctx context.Context) error {
 	r := p.reader
 	for !p.more {
 		wanted := p.limit - len(p.events)
+		before := r.scanned
 		events, err := r.next(ctx, wanted+1, p.bytes, false)
 		if err != nil {
 			return err
 		}
+		p.scanned += r.scanned - before
 		if len(events) == 0 {
 			p.next, p.more = r.Cursor(), r.left()
 			return nil
@@ -108,6 +113,9 @@ func (p *partRead) fill(ctx context.Context) error {
 		if fit < len(events) {
 			p.more = true
 			r.hold(events[fit:])
+		} else if p.scanned >= maxScan {
+			p.next, p.more = r.Cursor(), r.left()
+			return nil
 		}
 	}
 	return nil

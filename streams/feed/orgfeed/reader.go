@@ -37,6 +37,8 @@ type Reader struct {
 	fresh bool
 	// resets has, by hub, the present epoch of the last reset that a feed.gap was returned for.
 	resets map[domain.HubID]domain.EpochID
+	// scanned counts the events that were looked at.
+	scanned int
 	// held was read but not returned yet.
 	held   []domain.EncodedEvent
 	closed bool
@@ -145,6 +147,7 @@ func (r *Reader) next(
 	}
 	b := batch{reader: r, limit: limit, bytes: bytes, frames: frames}
 	err := b.read(ctx)
+	r.scanned += b.scanned
 	if len(b.events) == 0 {
 		return nil, err
 	}

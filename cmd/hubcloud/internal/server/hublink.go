@@ -102,7 +102,7 @@ func (s *hubLink) startHubLogs() (err error) {
 	s.atStop(closeLogs, s.hubLogs.Close)
 	s.orgFeed, err = orgfeed.New(orgfeed.Config{
 		Logs: s.hubLogs, Hubs: s.access, Journal: s.journals, Retention: s.cfg.EventRetention,
-		Logger: s.logger,
+		Shares: s.shares, Logger: s.logger,
 	})
 	if err != nil {
 		return err
