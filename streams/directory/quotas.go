@@ -40,9 +40,10 @@ type Quotas struct {
 	// One member, or key, may make half of them. Removing a key, a member, an invitation or a hub,
 	// and resetting the link of a hub, is always allowed.
 	ChangesPerHour int
-	// PreferencesPerHour is how often a member may change what concerns only that member: the name
-	// and the mails. The directory keeps each for ever.
-	PreferencesPerHour int
+	// PreferencesPerDay is how often a member may change within a day what concerns only that
+	// member: the name and the mails. All members of an organization together may do so 100 times as
+	// often. The directory keeps each change for ever, up to 8 KiB.
+	PreferencesPerDay int
 	// PendingInvitations is how many invitations of an organization may be pending, and
 	// InvitationsPerHour how many it may make within an hour, exactly, over all replicas. Default
 	// to domain.DefaultPendingInvitations and domain.DefaultInvitationsPerHour.
@@ -62,8 +63,9 @@ type quotaState struct {
 	// creations serializes counting and creating for one organization or one person.
 	creations keyedMutex
 	// changes counts the changes of an organization, and ofMembers of each of its members and
-	// keys. preferences counts what members choose for themselves.
-	changes, ofMembers, preferences *shares.Rate[string]
+	// keys. preferences counts what the members of an organization choose for themselves, and
+	// preferencesOfMembers what one of them does.
+	changes, ofMembers, preferences, preferencesOfMembers *shares.Rate[string]
 }
 
 // checkSiteQuota returns rate_limited if the organization has Quotas.SitesPerOrg sites or more. The
@@ -215,7 +217,7 @@ func (s *Service) takeChange(o domain.Origin, orgID string) error {
 	return nil
 }
 
-// limitPreferences returns a function that checks Quotas.PreferencesPerHour for a decision of a
+// limitPreferences returns a function that checks Quotas.PreferencesPerDay for a decision of a
 // member about itself.
 func (s *Service) limitPreferences(
 	o domain.Origin, orgID string,
@@ -224,14 +226,20 @@ func (s *Service) limitPreferences(
 		if err != nil || len(events) == 0 {
 			return events, err
 		}
-		a := s.quotas.preferences.Take(orgID+"/"+o.Actor.ID, s.cfg.Now())
-		if a.Granted {
-			return events, nil
+		now := s.cfg.Now()
+		if a := s.quotas.preferencesOfMembers.Take(orgID+"/"+o.Actor.ID, now); !a.Granted {
+			return nil, domain.RateLimited(
+				a.Next, "you have changed your settings %d times within a day; no more are allowed",
+				s.quotas.preferencesOfMembers.Burst(),
+			)
 		}
-		return nil, domain.RateLimited(
-			a.Next, "you have changed your settings %d times within an hour; no more are allowed",
-			s.quotas.preferences.Burst(),
-		)
+		if a := s.quotas.preferences.Take(orgID, now); !a.Granted {
+			return nil, domain.RateLimited(
+				a.Next, "the organization's members have changed their settings %d times within a "+
+					"day; no more are allowed", s.quotas.preferences.Burst(),
+			)
+		}
+		return events, nil
 	}
 }
 

@@ -184,7 +184,7 @@ func TestMembersAreBounded(t *testing.T) {
 // stored forever. Commands that change nothing, and revocations, are always allowed.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
-	s, org, _ := bounded(t, directory.Quotas{ChangesPerHour: 20, PreferencesPerHour: 2})
+	s, org, _ := bounded(t, directory.Quotas{ChangesPerHour: 20, PreferencesPerDay: 2})
 	ctx := context.WithoutCancel(t.Context())
 	site, err := s.CreateSite(ctx, aKey, org, "Site")
 	if err != nil {

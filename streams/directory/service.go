@@ -128,14 +128,18 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 	hourly := func(name string, most int) *shares.Rate[string] {
 		return shares.NewRate[string](cfg.Shares, shares.Hourly(name, most), cfg.Now())
 	}
+	daily := func(name string, most int) *shares.Rate[string] {
+		return shares.NewRate[string](cfg.Shares, shares.Daily(name, most), cfg.Now())
+	}
 	return &Service{
 		cfg:     cfg,
 		metrics: l.metrics,
 		log:     l,
 		quotas: quotaState{
-			changes:     hourly("changes", cfg.Quotas.ChangesPerHour),
-			ofMembers:   hourly("changes_of_members", (cfg.Quotas.ChangesPerHour+1)/2),
-			preferences: hourly("preferences", cfg.Quotas.PreferencesPerHour),
+			changes:              hourly("changes", cfg.Quotas.ChangesPerHour),
+			ofMembers:            hourly("changes_of_members", (cfg.Quotas.ChangesPerHour+1)/2),
+			preferences:          daily("preferences", 100*cfg.Quotas.PreferencesPerDay),
+			preferencesOfMembers: daily("preferences_of_members", cfg.Quotas.PreferencesPerDay),
 		},
 		orgs:     NewRepository(l, streams.OrgSubject, domain.EvolveOrg, cachedOrgs),
 		accounts: NewRepository(l, streams.AccountSubject, domain.EvolveAccount, cachedAccounts),

@@ -23,6 +23,11 @@ func Hourly(name string, most int) RateConfig {
 	return RateConfig{Name: name, PerSecond: float64(most) / time.Hour.Seconds(), Burst: most}
 }
 
+// Daily is Hourly with a day.
+func Daily(name string, most int) RateConfig {
+	return RateConfig{Name: name, PerSecond: float64(most) / (24 * time.Hour).Seconds(), Burst: most}
+}
+
 // Rate bounds what is spent in a time. It keeps a token bucket for each K. A bucket is a single
 // number: the time at which it will be full (the generic cell rate algorithm).
 //

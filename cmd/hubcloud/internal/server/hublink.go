@@ -129,7 +129,7 @@ func (s *hubLink) newDirectory() *directory.Service {
 		RateLimiter: s.signIn, Logs: s.hubLogs,
 		Quotas: directory.Quotas{
 			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: membersPerOrg,
-			ChangesPerHour: changesPerHour, PreferencesPerHour: preferencesPerHour,
+			ChangesPerHour: changesPerHour, PreferencesPerDay: preferencesPerDay,
 			KeysPerOrg: keysPerOrg, KeysOf: s.access.KeysOf,
 			OrgsPerAccount: orgsPerAccount, OwnedBy: s.access.OwnedBy,
 			InvitationsPerHour:    s.cfg.InvitationsPerOrg,

@@ -16,9 +16,9 @@ const (
 	// makes at one replica: enough to add 50,000 hubs and move each. The directory keeps each for
 	// ever.
 	changesPerHour = 120_000
-	// preferencesPerHour is how often a member changes its name and mails. The directory keeps each
-	// for ever, up to 8 KiB.
-	preferencesPerHour = 60
+	// preferencesPerDay is how often a member changes its name and mails. The directory keeps each for
+	// ever, up to 8 KiB.
+	preferencesPerDay = 20
 	// orgsPerAccount is how many organizations a person may own who signs up.
 	orgsPerAccount = 20
 	// alarmMailsPerHour is how many mails about alarms a member gets in any hour, besides urgent
