@@ -100,3 +100,11 @@ func (s ReportedState) Position() StatePosition {
 		HubID: s.HubID, DeviceID: s.DeviceID, Key: s.Channel.Key, Endpoint: s.Channel.Endpoint,
 	}
 }
+
+// FoundDevice is a device that a search found, with its hub and site. Texts are "" for unknown.
+type FoundDevice struct {
+	HubID                           HubID
+	HubName, Site                   string
+	DeviceID                        int64
+	Name, Room, Manufacturer, Model string
+}

@@ -114,6 +114,14 @@
 // reader's time zone, which a script of every page puts into a cookie, and in UTC. Without scripts
 // they are in UTC.
 //
+// # The shell
+//
+// The side bar has an entry for each of sections; the pages of a section are its tabs. On narrow
+// screens it is a popover, which needs no script. Colors, sizes and radii are in assets/tokens.css
+// alone. Red is for danger to people and for what cannot be undone. A device's icon has the color
+// of the value of its main channel (looks). One search, searchAll, finds hubs, sites, rooms,
+// devices, people and pages; "/" and Ctrl-K open it on every page.
+//
 // # The stream
 //
 // Portal.stream sends the events of all hubs of an organization, of one site, or of one hub, as

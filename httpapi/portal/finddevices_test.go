@@ -81,3 +81,30 @@ func TestFindDevicesPages(t *testing.T) {
 		}
 	}
 }
+
+// One search finds devices, rooms, sites, people and pages, and its address alone shows them again.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	b.reported = []domain.ReportedState{b.state(9, "Back door <9>", "lock", "false")}
+	for find, want := range map[string]string{
+		"door":                            "/devices/9\"",
+		"Back door":                       "Back door &lt;9&gt;",
+		"door H":                          "Nothing has",
+		b.SiteID:                          "/sites/" + b.SiteID + "\"",
+		"ann@":                            "/members?find=ann",
+		"developers keys":                 "/keys\"",
+		strings.Repeat("<b>", 60) + "end": "Nothing has",
+		"":                                "Type a part",
+	} {
+		page := read(t, b.ask("GET", "/search?q="+url.QueryEscape(find), nil))
+		checkOrgPage(t, "/search", page)
+		if !strings.Contains(page, want) {
+			t.Errorf("%q: got %s, want %q in it", find, page, want)
+		}
+	}
+	b.unreadable = domain.Unavailable("the database is away")
+	if page := read(t, b.ask("GET", "/search?q=keys", nil)); !strings.Contains(page, "/keys\"") {
+		t.Errorf("without reports: got %s, want the page of keys", page)
+	}
+}

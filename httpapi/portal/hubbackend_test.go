@@ -273,6 +273,20 @@ func (b *hubBackend) StatesNeedingAttention(
 	return b.reported, b.unreadable
 }
 
+// FindDevices returns the devices of b.reported whose names contain text.
+func (b *hubBackend) FindDevices(
+	_ context.Context, _, text string, _ int,
+) (found []domain.FoundDevice, err error) {
+	for _, state := range b.reported {
+		if strings.Contains(*state.Name, text) {
+			found = append(found, domain.FoundDevice{
+				HubID: state.HubID, DeviceID: state.DeviceID, Name: *state.Name, Room: "Hall door",
+			})
+		}
+	}
+	return found, b.unreadable
+}
+
 // States returns the reported channels of a key, or all, after the position.
 func (b *hubBackend) States(
 	_ context.Context, _ string, filter domain.StateFilter, limit int, after domain.StatePosition,

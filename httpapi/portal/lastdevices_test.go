@@ -12,6 +12,12 @@ import (
 // reported are the states of the read models, which are tried in package readmodel.
 type reported []domain.ReportedState
 
+func (reported) FindDevices(
+	context.Context, string, string, int,
+) ([]domain.FoundDevice, error) {
+	return nil, nil
+}
+
 func (r reported) States(
 	_ context.Context, _ string, _ domain.StateFilter, limit int, after domain.StatePosition,
 ) (domain.StatesPage, error) {

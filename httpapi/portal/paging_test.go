@@ -134,7 +134,7 @@ func TestListsHavePages(t *testing.T) {
 			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">i%d@example.org", i) },
 		},
 		{"/keys", "keys", func(i int) string { return fmt.Sprintf("<bdi>the key %d<", i) }},
-		{"/sites", "sites", func(i int) string { return fmt.Sprintf("<b><bdi>the site %d<", i) }},
+		{"/sites", "sites", func(i int) string { return fmt.Sprintf("\"><bdi>the site %d<", i) }},
 		{
 			"/sites?site=" + far + "&find=0000", "hubs",
 			func(i int) string { return fmt.Sprintf("<b>%s<", w.hubID(i)) },

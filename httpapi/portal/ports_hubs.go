@@ -70,6 +70,11 @@ type Reported interface {
 	StatesNeedingAttention(
 		ctx context.Context, org, site string, hub domain.HubID,
 	) ([]domain.ReportedState, error)
+	// FindDevices returns at most limit devices that have all words of a text in their name, room,
+	// model or number, or the name of their hub or site.
+	FindDevices(
+		ctx context.Context, org, text string, limit int,
+	) ([]domain.FoundDevice, error)
 }
 
 // HubFault is a way in which a hub breaks the hub protocol.

@@ -130,6 +130,7 @@ func (p *Portal) organizationRoutes() []Route {
 		).askingHub(),
 
 		get("/portal/{org}/devices", p.member((*request).findDevices)),
+		get("/portal/{org}/search", p.member((*request).searchAll)),
 
 		get("/portal/{org}/settings", p.member((*request).settings)),
 		post("/portal/{org}/settings/name", p.manager((*request).renameOrganization)),

@@ -14,10 +14,12 @@ const findPage = 1000
 // sitesView is the page of an organization's sites and hubs.
 type sitesView struct {
 	Layout
-	Sites     []domain.Site
+	Sites     []siteSummary
 	MoreSites pager
-	Hubs      []hubRow
-	MoreHubs  pager
+	// Reported reports whether the last reports of the devices could be read.
+	Reported bool
+	Hubs     []hubRow
+	MoreHubs pager
 	// Choices are the sites that a hub can be added to.
 	Choices []domain.Site
 	// Chosen is the site whose hubs the page shows; zero means the hubs of all sites.
@@ -51,8 +53,7 @@ func (req *request) showSites(status int, view sitesView) error {
 	if err := req.loadSiteChoices(&view); err != nil {
 		return err
 	}
-	var err error
-	view.Sites, view.MoreSites, err = readPage(
+	sites, more, err := readPage(
 		req, "sites", "sites",
 		func(limit int, after string) (domain.Page[domain.Site], error) {
 			if len(view.Choices) >= maxSites { // Choices may lack sites
@@ -63,6 +64,10 @@ func (req *request) showSites(status int, view sitesView) error {
 		siteID,
 	)
 	if err != nil {
+		return err
+	}
+	view.MoreSites = more
+	if view.Sites, view.Reported, err = req.summarize(sites); err != nil {
 		return err
 	}
 	found, err := req.findHubs(view.Chosen.ID, view.Find)

@@ -3,6 +3,7 @@ package projector_test
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,18 @@ func TestStatesNeedingAttention(t *testing.T) {
 	got, want := conditions(selected), conditions(all)
 	if len(want) < 15 || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %s\nwant %s", brief(got), brief(want))
+	}
+	for _, c := range []struct {
+		org, find string
+		want      int
+	}{
+		{org, strings.ToUpper(string(hub)), 5}, {org, "  ", 5}, {org, "\x00no such device", 0},
+		{other, string(hub), 0}, {other, string(projectionstest.HubID(2)) + " 1", 1},
+	} {
+		found, err := e.store.FindDevices(t.Context(), c.org, c.find, 5)
+		if err != nil || len(found) != c.want {
+			t.Errorf("find %q: got %+v, %v, want %d devices", c.find, found, err, c.want)
+		}
 	}
 	for name, c := range map[string]struct {
 		org, site string

@@ -56,7 +56,7 @@ func TestSmokeWhileAnotherPageIsOpen(t *testing.T) {
 	p.goTo("/portal/" + p.tenant.Org)
 	p.hub.Offline(true)
 	p.await("#attention", "Hub offline")
-	p.await("#attention", "last reported, the hub is offline since")
+	p.await("#attention", "last reported; the hub went offline")
 	p.check("offline")
 	p.hub.Offline(false)
 	p.await("#connection", "Live")

@@ -188,8 +188,8 @@ func TestPageSize(t *testing.T) {
 			.filter((e) => !e.name.endsWith("/stream")).reduce((sum, e) => sum + e.transferSize, 0)`,
 		)
 		t.Logf("%s: %d KB", path, size>>10)
-		if size > 110<<10 || size < 4<<10 {
-			t.Errorf("%s: got %d bytes, want between 4 and 110 KB", path, size)
+		if size > 150<<10 || size < 4<<10 {
+			t.Errorf("%s: got %d bytes, want between 4 and 150 KB", path, size)
 		}
 	}
 }

@@ -145,6 +145,12 @@ func (busyOrg) Org(_ context.Context, org string) (domain.OrgState, error) {
 }
 
 // StatesNeedingAttention returns a low battery at every tenth hub.
+func (busyOrg) FindDevices(
+	context.Context, string, string, int,
+) ([]domain.FoundDevice, error) {
+	return nil, nil
+}
+
 func (busyOrg) StatesNeedingAttention(
 	context.Context, string, string, domain.HubID,
 ) (states []domain.ReportedState, err error) {

@@ -5,11 +5,14 @@ import { inUse } from "./commands.js";
 import { depthOf } from "./parts.js";
 import { textOf } from "./texts.js";
 
+const UNTOLD = 1_000; // between two devices whose values are missing
+
 const scheduled = new Map(); // timers of reloads, by device and reason
 let here = "";
 let up = 0; // the depth of the page below /portal/
 let announce = () => {};
 let reloading = null;
+let again = false; // whether something called for a reload of all devices during one
 let clock = 0; // counts requests and news, to order them
 const news = new Map(); // the clock of the newest event and command, by device and channel
 
@@ -44,6 +47,13 @@ export const cardOf = (device) => document.querySelector(`[data-device="${device
 
 export const channelOf = (card, key, endpoint) => card?.querySelector(`[data-channel="${CSS.escape(key)}/${endpoint}"]`);
 
+// showMain shows the value of a device's main channel in the icon of its card.
+export function showMain(card, channel, value) {
+  if (card.dataset.main === channel && typeof value === "boolean") {
+    card.dataset.is = value;
+  }
+}
+
 // reloadDevice reloads a device after a pause. Calls with the same reason during the pause have no
 // effect.
 export function reloadDevice(device, pause, reason = "soon") {
@@ -73,7 +83,12 @@ export function reloadDevices(pause = 300) {
     reloadDevice(document.querySelector("[data-device]").dataset.device, pause);
     return;
   }
-  reloading ??= setTimeout(async () => {
+  if (reloading !== null) {
+    again = true;
+    return;
+  }
+  reloading = setTimeout(async () => {
+    again = false;
     const asked = ++clock;
     const query = new URLSearchParams(location.search);
     query.set("up", up);
@@ -81,8 +96,18 @@ export function reloadDevices(pause = 300) {
     reloading = null;
     if (fresh) {
       merge(all, fresh, asked);
+      askForUntold(all);
+    }
+    if (again) {
+      reloadDevices();
     }
   }, pause);
+}
+
+// askForUntold asks again for the devices whose values a slow hub did not return in time, one by one.
+export function askForUntold(all) {
+  const untold = [...(all?.querySelectorAll("[data-device]") ?? [])].filter((card) => !card.querySelector(".untold").hidden);
+  untold.forEach((card, i) => reloadDevice(card.dataset.device, UNTOLD * (i + 1), "untold"));
 }
 
 // merge updates the page's devices. The cards of devices that stay keep their elements.
@@ -112,6 +137,8 @@ function merge(all, fresh, asked) {
       update(old, card, asked);
       old.querySelector("h3")?.replaceWith(card.querySelector("h3"));
       card.replaceWith(old);
+    } else if ([...card.querySelectorAll("[data-channel]")].some(({ dataset }) => news.get(`${card.dataset.device} ${dataset.channel}`)?.event > asked)) {
+      again = true; // the answer is older than an event of this device, which had no card yet
     }
   }
   all.replaceChildren(...fresh.childNodes);
@@ -141,7 +168,16 @@ function update(card, fresh, asked) {
     card.querySelector(name).textContent = fresh.querySelector(name).textContent;
   }
   if (!fresh.querySelector(".untold").hidden) {
+    reloadDevice(card.dataset.device, 10 * UNTOLD, "untold");
     return; // no new values: keep the old ones
+  }
+  const main = [...fresh.querySelectorAll("[data-channel]")].find(({ dataset }) => dataset.channel === fresh.dataset.main);
+  const shown = main && card.querySelector(`[data-channel="${CSS.escape(fresh.dataset.main)}"]`);
+  if (!shown || !isStale(card.dataset.device, shown, main, asked)) {
+    for (const name of ["main", "is"]) {
+      card.dataset[name] = fresh.dataset[name];
+    }
+    card.querySelector(".glyph")?.replaceWith(fresh.querySelector(".glyph"));
   }
   if (!sameChannels(card, fresh)) {
     card.querySelector(".channels").replaceWith(fresh.querySelector(".channels"));

@@ -5,7 +5,7 @@ import { updateTimes } from "./ago.js";
 import { attentionEvent, attentionSoon, watchAttention } from "./attention.js";
 import { addToChart, drawCharts } from "./charts.js";
 import { submitCommands } from "./commands.js";
-import { cardOf, channelOf, commanded, reloadDevice, reloadDevices, reported, showDevices } from "./devices.js";
+import { askForUntold, cardOf, channelOf, commanded, reloadDevice, reloadDevices, reported, showDevices, showMain } from "./devices.js";
 import { Feed } from "./feed.js";
 import { Names } from "./names.js";
 import { useTexts } from "./session.js";
@@ -34,6 +34,8 @@ if (section) {
 }
 if (document.querySelector("[data-late]")) {
   reloadDevices(0);
+} else {
+  askForUntold(document.getElementById("devices"));
 }
 
 openStream(
@@ -103,6 +105,7 @@ function apply(event) {
   const { type, device_id: device, data: eventData } = event;
   switch (type) {
     case "channel.observed": {
+      reported(device, `${eventData.key}/${eventData.endpoint}`); // a device without a card may be about to get one
       if (cardOf(device)) {
         addToChart(eventData, Date.parse(event.time) / 1000, event.clock_trusted !== false);
       }
@@ -110,7 +113,7 @@ function apply(event) {
       if (!channel) {
         return;
       }
-      reported(device, channel.dataset.channel);
+      showMain(cardOf(device), channel.dataset.channel, eventData.value);
       channel.querySelector(".value bdi").textContent = formatValue(eventData.key, eventData.value, channel.dataset.unit);
       if (channel.dataset.desired !== "null" || channel.dataset.control) {
         reloadDevice(device, 200);

@@ -12,7 +12,7 @@ export function beginOutage(since, retry) {
   }
   const banner = document.createElement("div");
   banner.id = "outage";
-  banner.className = "notice bad";
+  banner.className = "notice wait";
   banner.setAttribute("role", "alert");
   const text = document.createElement("span");
   text.id = "outage-text";

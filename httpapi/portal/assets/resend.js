@@ -20,7 +20,7 @@ function notSent(form, submitter) {
   let notice = form.querySelector(".not-sent");
   if (!notice) {
     notice = document.createElement("p");
-    notice.className = "notice bad not-sent";
+    notice.className = "notice wait not-sent";
     notice.setAttribute("role", "alert");
     const button = document.createElement("button");
     button.type = "button";

@@ -17,7 +17,7 @@ export function sessionEnded(anew = false) {
   }
   const notice = document.createElement("p");
   notice.id = "session-ended";
-  notice.className = "notice bad";
+  notice.className = "notice wait";
   notice.setAttribute("role", "alert");
   const link = document.createElement("a");
   const { pathname, search } = location;

@@ -7,3 +7,29 @@ toggle?.addEventListener("click", () => {
   toggle.setAttribute("aria-expanded", String(!collapsed));
   document.cookie = `hubcloud_side=${collapsed ? "collapsed" : "full"}; path=/; max-age=31536000; samesite=lax`;
 });
+
+// The columns of tables to compare sort when their heads are pressed.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  for (const head of heads.filter(({ dataset }) => !("fixed" in dataset))) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    button.addEventListener("click", () => sort(table, heads, head));
+    head.append(button);
+  }
+}
+
+// sort sorts a table by a column. Numbers begin with the largest, which is what a person looks for.
+function sort(table, heads, head) {
+  const numeric = head.classList.contains("number");
+  const first = numeric ? "descending" : "ascending";
+  const order = head.ariaSort === first ? (numeric ? "ascending" : "descending") : first;
+  const column = heads.indexOf(head);
+  const text = (row) => row.cells[column].textContent.trim();
+  const compare = numeric ? (a, b) => (parseFloat(text(a)) || 0) - (parseFloat(text(b)) || 0) : (a, b) => text(a).localeCompare(text(b), undefined, { numeric: true });
+  const rows = [...table.tBodies[0].rows].sort((a, b) => (order === "ascending" ? compare(a, b) : compare(b, a)));
+  heads.forEach((other) => other.removeAttribute("aria-sort"));
+  head.setAttribute("aria-sort", order);
+  table.tBodies[0].append(...rows);
+}

@@ -3,7 +3,7 @@
 import { setTime } from "./ago.js";
 import { textOf } from "./texts.js";
 
-const classes = { online: "good", offline: "bad", unknown: "wait", reconnecting: "wait" };
+const classes = { online: "good", offline: "wait", unknown: "none", reconnecting: "wait" };
 
 // shownStatus returns the status that is displayed: a hub that is expected back after a restart of the
 // service is reconnecting, until the time that the state has.

@@ -1,0 +1,54 @@
+package portal
+
+import "slices"
+
+// look is how a device with a main channel of a key looks: its icon, and for boolean channels the
+// icon while the value is true, and the colors of both values. Colors are "bad" for danger to
+// people, "active" for what a person wants to see at once, such as an open door, "good" or "".
+type look struct{ Key, Icon, TrueIcon, True, False string }
+
+// looks are in the order in which a channel becomes the main one of its device.
+var looks = []look{
+	{"smoke", "smoke", "smoke", "bad", ""}, {"co", "smoke", "smoke", "bad", ""},
+	{"heat", "flame", "flame", "bad", ""}, {"leak", "drop", "drop", "bad", ""},
+	{"lock", "unlocked", "locked", "good", "active"},
+	{"barrier", "gate", "gate-open", "active", ""}, {"contact", "door", "door-open", "active", ""},
+	{"mode", "thermostat", "", "", ""}, {"heating_setpoint", "thermostat", "", "", ""},
+	{"color", "bulb", "", "", ""}, {"switch", "power", "power", "active", ""},
+	{"motion", "motion", "motion", "active", ""}, {"position", "shade", "", "", ""},
+	{"level", "bulb", "", "", ""}, {"temperature", "thermostat", "", "", ""},
+	{"energy", "bolt", "", "", ""}, {"power", "bolt", "", "", ""}, {"water", "drop", "", "", ""},
+	{"gas", "flame", "", "", ""}, {"scene", "keypad", "", "", ""},
+}
+
+// deviceLook is the look of a device, with its main channel and the channel's value: "true",
+// "false", or "" for others.
+type deviceLook struct {
+	look
+	Channel, Is string
+}
+
+// Look returns how the device looks. A light that can be dimmed is a bulb that its switch lights.
+func (d hubDevice) Look() deviceLook {
+	find := func(key string) int {
+		return slices.IndexFunc(d.Channels, func(c deviceChannel) bool { return c.Key == key })
+	}
+	for _, l := range looks {
+		i := find(l.Key)
+		if i < 0 {
+			continue
+		}
+		if lit := find("switch"); l.Icon == "bulb" && lit >= 0 {
+			i, l.TrueIcon, l.True = lit, l.Icon, "active"
+		}
+		if l.Key == "switch" && find("level") >= 0 {
+			l.Icon, l.TrueIcon = "bulb", "bulb"
+		}
+		main := deviceLook{look: l, Channel: channelName(d.Channels[i].Key, d.Channels[i].Endpoint)}
+		if isBool([]byte(d.Channels[i].Value)) {
+			main.Is = d.Channels[i].Value
+		}
+		return main
+	}
+	return deviceLook{look: look{Icon: "device"}}
+}

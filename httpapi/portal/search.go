@@ -1,0 +1,151 @@
+package portal
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"hubcloud/domain"
+)
+
+const (
+	// longestSearch is how many characters of a search are used, and mostFound how many results of
+	// a kind are shown.
+	longestSearch = 100
+	mostFound     = 8
+)
+
+// searchView is the page of the search over everything that an organization has.
+type searchView struct {
+	Layout
+	Find   string
+	Groups []searchGroup
+}
+
+// searchGroup is what was found of one kind.
+type searchGroup struct {
+	Label, Icon string
+	Results     []searchResult
+}
+
+// searchResult is a link to something that was found. Its address is relative to the
+// organization's.
+type searchResult struct{ Address, Name, Where string }
+
+// searchAll finds hubs, sites, rooms, devices, people and pages. Its address can be shared, and
+// scripts load the results from it while a person types.
+func (req *request) searchAll() error {
+	view := searchView{Find: truncate(req.queryValue("q"), longestSearch)}
+	if view.Find != "" {
+		if err := req.findEverything(&view); err != nil {
+			return err
+		}
+	}
+	view.Layout = req.layout("Search", "")
+	req.render(http.StatusOK, "search.html", view)
+	return nil
+}
+
+// findEverything fills the page with what has all words of the search.
+func (req *request) findEverything(view *searchView) error {
+	words := strings.Fields(strings.ToLower(view.Find))
+	has := func(texts ...string) bool {
+		text := strings.ToLower(strings.Join(texts, " "))
+		for _, word := range words {
+			if !strings.Contains(text, word) {
+				return false
+			}
+		}
+		return true
+	}
+	add := func(label, icon string, results []searchResult) {
+		if len(results) > 0 {
+			results = results[:min(len(results), mostFound)]
+			view.Groups = append(view.Groups, searchGroup{label, icon, results})
+		}
+	}
+	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
+	if err != nil {
+		return err
+	}
+	hubs, err := req.findHubs("", "")
+	if err != nil {
+		return err
+	}
+	devices, err := req.Reported.FindDevices(req.ctx, req.org, view.Find, mostFound)
+	if err != nil && codeOf(err) != domain.CodeServiceUnavailable {
+		return err // while the reports cannot be read, the rest is found
+	}
+	people, err := req.ReadModels.FindMembers(req.ctx, req.org, view.Find, mostFound, "")
+	if err != nil {
+		return err
+	}
+	names := siteNames(sites.Data)
+	var found []searchResult
+	for _, site := range sites.Data {
+		if has(site.Name, site.ID) {
+			found = append(found, searchResult{"sites/" + site.ID, site.Name, ""})
+		}
+	}
+	add("Sites", "site", found)
+	found = nil
+	for _, hub := range hubs {
+		name := ""
+		if hub.Name != nil {
+			name = *hub.Name
+		}
+		if has(name, string(hub.ID), strings.ReplaceAll(string(hub.ID), "-", ""), names[hub.SiteID]) {
+			found = append(found, searchResult{
+				hubAddress(hub.ID), cmp.Or(name, string(hub.ID)), names[hub.SiteID],
+			})
+		}
+	}
+	add("Hubs", "hub", found)
+	var rooms []searchResult
+	found = nil
+	known := map[string]bool{}
+	for _, d := range devices {
+		hub := cmp.Or(d.HubName, string(d.HubID))
+		where := strings.Join(nonEmpty(d.Site, hub, d.Room), " › ")
+		name := cmp.Or(d.Name, "Device "+formatInt(d.DeviceID))
+		found = append(found, searchResult{deviceAddress(d.HubID, d.DeviceID), name, where})
+		room := hubAddress(d.HubID) + "?" + url.Values{"find": {d.Room}}.Encode()
+		if d.Room != "" && has(d.Room) && !known[room] {
+			known[room] = true
+			rooms = append(rooms, searchResult{
+				room, d.Room, strings.Join(nonEmpty(d.Site, hub), " › "),
+			})
+		}
+	}
+	add("Rooms", "door", rooms)
+	add("Devices", "device", found)
+	found = nil
+	for _, member := range people.Data {
+		found = append(found, searchResult{
+			"members?" + url.Values{"find": {member.Email}}.Encode(), member.Email,
+			string(member.Role),
+		})
+	}
+	add("People", "people", found)
+	found = nil
+	for _, section := range sections {
+		for _, page := range section.Pages {
+			if has(section.Label, page.Label) {
+				found = append(found, searchResult{page.Address, page.Label, section.Label})
+			}
+		}
+	}
+	add("Pages", "overview", found)
+	return nil
+}
+
+// nonEmpty returns the texts that are not empty.
+func nonEmpty(texts ...string) (kept []string) {
+	for _, text := range texts {
+		if text != "" {
+			kept = append(kept, text)
+		}
+	}
+	return kept
+}

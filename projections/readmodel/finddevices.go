@@ -1,0 +1,32 @@
+package readmodel
+
+import (
+	"context"
+	_ "embed"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/domain"
+	"hubcloud/projections/schema"
+)
+
+//go:embed sql/find_devices.sql
+var findDevicesQuery string
+
+// FindDevices returns at most limit devices of an organization that have all words of a text in
+// their name, room, model or number, or the name of their hub or site, ignoring case. It fails as
+// States does.
+func (s *Store) FindDevices(
+	ctx context.Context, org, text string, limit int,
+) ([]domain.FoundDevice, error) {
+	words := strings.Fields(strings.ToLower(schema.StorableText(text)))
+	ask := func(ctx context.Context, db *completeOnly) ([]domain.FoundDevice, error) {
+		rows, err := db.Query(ctx, findDevicesQuery, org, words, limit)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, pgx.RowToStructByPos[domain.FoundDevice])
+	}
+	return readStates(ctx, s, org, "search for devices", ask)
+}
