@@ -81,6 +81,9 @@
 //   - large cluster (`make bench-cluster`): three servers with 20,000 hub logs, their start, and
 //     the loss of one.
 //
+// TestCompare (`make compare`) is not a measurement with a limit: it puts the service beside servers
+// of other projects, each built by compare/install.sh, and a bare net/http server.
+//
 // # Memory and CPU
 //
 // Memory is the resident size of the process after a garbage collection, less what the Go runtime
