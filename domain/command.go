@@ -27,6 +27,29 @@ type Command struct {
 	IdempotencyKey string
 }
 
+// SentCommand is a command that was sent, or whose answer was remembered under its idempotency key.
+type SentCommand struct {
+	// ID identifies the command to the hub; "" if the command was rejected before it had one.
+	ID string
+	// Channel is from the hub's answer, if the hub accepted the command.
+	Channel Channel
+	// Replayed reports that the answer is of the same command, sent before.
+	Replayed bool
+}
+
+// CommandResult is the result of a command of several. Err is its rejection; nil if the hub
+// accepted it.
+type CommandResult struct {
+	SentCommand
+	Err error
+}
+
+// ErrCommandSkipped is the rejection of a command that was not sent because its hub did not answer
+// the command before.
+var ErrCommandSkipped error = Errorf(
+	CodeHubUnavailable, "not sent: the hub did not answer the command before",
+)
+
 // CommandRecord is a command that was sent to a hub, with its outcome, as recorded in the hub's
 // event log.
 type CommandRecord struct {

@@ -31,6 +31,7 @@ type api struct {
 	probeRates   *shares.Rate[netip.Prefix]
 	writeRates   *shares.Rate[string]
 	streams      *shares.Pool
+	batches      *shares.Pool
 	memory       *shares.Pool
 	unread       *shares.Pool
 	connections  *connections
@@ -41,6 +42,10 @@ type api struct {
 // probesPerSecond and probeBurst bound the requests for health and readiness from one address.
 // Balancers and supervisors probe once a second or less.
 const probesPerSecond, probeBurst = 20, 100
+
+// batchesTotal and batchesPerOrg bound the requests for many commands, and for their outcomes, that
+// are under way: each may talk to as many hubs as it has channels.
+const batchesTotal, batchesPerOrg = 256, 16
 
 // New returns an API. It returns an error if cfg is not valid (see Config.Validate). The API must
 // be served by a server from NewServer, on a listener from Listener: its deadlines depend on the
@@ -69,6 +74,10 @@ func New(cfg Config) (API, error) {
 			Of: "API key", Limits: shares.Limits{
 				Total: int64(cfg.Connections), PerID: int64(cfg.StreamsPerKey),
 			},
+		}),
+		batches: shares.NewPool(cfg.Shares, shares.PoolConfig{
+			Name: "command_batches", What: "requests for many commands are under way", Of: "API key",
+			Limits: shares.Limits{Total: batchesTotal, PerOrg: batchesPerOrg},
 		}),
 		memory: shares.NewPool(cfg.Shares, shares.PoolConfig{
 			Name: "response_bytes", What: "bytes of responses are unread", Of: "API key or address",

@@ -144,24 +144,42 @@ func (w live) CloseRemoval(ctx context.Context, hub domain.HubID) error {
 	return w.ClosePairing(ctx, hub)
 }
 
-func (w live) Send(_ context.Context, _ domain.Origin, c domain.Command) (domain.Channel, error) {
+func (w live) Send(
+	_ context.Context, _ domain.Origin, c domain.Command,
+) (sent domain.SentCommand, _ error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.ask(c.HubID); err != nil {
-		return domain.Channel{}, err
+		return sent, err
 	}
 	if _, ok := w.hub.devices[c.DeviceID]; !ok {
-		return domain.Channel{}, domain.Errorf(domain.CodeNotFound, "no device %d", c.DeviceID)
+		return sent, domain.Errorf(domain.CodeNotFound, "no device %d", c.DeviceID)
 	}
 	if c.Key == "switch" {
-		return domain.Channel{}, domain.Errorf(domain.CodeNotFound, "no channel")
+		return sent, domain.Errorf(domain.CodeNotFound, "no channel")
 	}
 	w.hub.sent = append(w.hub.sent, c)
-	return domain.Channel{
+	sent.ID = "01K7ZQ3V5T8X2M4N6P8R0S1T2V"
+	sent.Channel = domain.Channel{
 		Key: c.Key, Endpoint: c.Endpoint, Kind: c.Key, Available: true, Desired: c.Value,
 		DesiredAt: text("2026-01-02T03:04:06.000000Z"),
 		Status:    domain.ChannelPending,
-	}, nil
+	}
+	return sent, nil
+}
+
+func (w live) SendAll(
+	ctx context.Context, o domain.Origin, all []domain.Command,
+) (results []domain.CommandResult) {
+	for _, c := range all {
+		sent, err := w.Send(ctx, o, c)
+		results = append(results, domain.CommandResult{SentCommand: sent, Err: err})
+	}
+	return results
+}
+
+func (w live) Find(context.Context, domain.HubID, string) (domain.CommandRecord, error) {
+	return domain.CommandRecord{}, domain.Errorf(domain.CodeNotFound, "no such command")
 }
 
 // States returns the channels that the hub's devices have of the filter's key.

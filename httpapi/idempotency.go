@@ -53,9 +53,19 @@ func (req *request) answerOnce(
 		}
 		return json.Marshal(result)
 	}
-	answer, err := req.api.Idempotency.Once(req.ctx, req.key.OrgID, key, fingerprint, doJSON)
+	answer, replayed, err := req.api.Idempotency.Once(
+		req.ctx, req.key.OrgID, key, fingerprint, doJSON,
+	)
+	req.setReplayed(replayed)
 	if err != nil {
 		return err
 	}
 	return req.writeJSON(status, json.RawMessage(answer))
+}
+
+// setReplayed marks an answer that is remembered under the request's Idempotency-Key.
+func (req *request) setReplayed(replayed bool) {
+	if replayed {
+		req.w.Header()["Idempotent-Replayed"] = []string{"true"}
+	}
 }

@@ -24,10 +24,12 @@ var requestBodies = map[string]string{
 	"SiteChange": `{"name":"Mill"}`,
 	"HubAddition": `{"serial":"HUB-7K2M-Q4XD-93TA","site_id":"` + siteOne + `",` +
 		`"name":"Basement"}`,
-	"HubChange":          `{"name":"Lobby","site_id":"` + siteOne + `"}`,
-	"DeviceChange":       `{"name":"Front door","room":"Hall"}`,
-	"PairingRequest":     `{"setup_code":"34512"}`,
-	"Command":            `{"key":"lock","value":true,"endpoint":0}`,
+	"HubChange":      `{"name":"Lobby","site_id":"` + siteOne + `"}`,
+	"DeviceChange":   `{"name":"Front door","room":"Hall"}`,
+	"PairingRequest": `{"setup_code":"34512"}`,
+	"Command":        `{"key":"lock","value":true,"endpoint":0}`,
+	"CommandBatch": `{"key":"lock","value":true,"channels":[{"hub_id":"` + string(hubOne) +
+		`","device_id":2}],"select":{"site_id":"` + siteOne + `"}}`,
 	"RoleChange":         `{"role":"member"}`,
 	"InvitationRequest":  `{"email":"grace@example.com","role":"admin"}`,
 	"CertificateRequest": `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"right","csr":"x"}`,

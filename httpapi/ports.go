@@ -149,12 +149,20 @@ type Devices interface {
 
 // Commands sends commands to hubs.
 type Commands interface {
-	// Send sends a command to its hub and returns the channel, in the status pending, once the hub
+	// Send sends a command to its hub and returns its channel, in the status pending, once the hub
 	// has accepted the command. Commands with the same IdempotencyKey of an organization run once,
 	// however often and on whichever replica they are sent; a different command with the key is
 	// idempotency_conflict. Other errors are as in Devices, and command_refused and
 	// invalid_request from the hub. A command continues after its caller has gone.
-	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error)
+	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.SentCommand, error)
+	// SendAll sends commands, to several hubs at once and to each hub in order, and returns their
+	// results in the same order. A hub that does not answer a command gets no further ones.
+	SendAll(
+		ctx context.Context, o domain.Origin, all []domain.Command,
+	) []domain.CommandResult
+	// Find returns a command that was sent to a hub, as long as the hub's events are kept. The error
+	// is not_found or service_unavailable.
+	Find(ctx context.Context, hub domain.HubID, id string) (domain.CommandRecord, error)
 }
 
 // Idempotency runs requests that have an Idempotency-Key once.
@@ -163,11 +171,14 @@ type Idempotency interface {
 	// returns the stored JSON. A different request with the key is idempotency_conflict. Concurrent
 	// duplicates wait for the first. do gets the id of the resource to create, which is the same
 	// each time. Successes, and the errors not_found, invalid_request and forbidden, are stored
-	// before they are returned.
+	// before they are returned. replayed reports that the answer was stored before.
 	Once(
 		ctx context.Context, org, key string, request []byte,
 		do func(ctx context.Context, id string) ([]byte, error),
-	) ([]byte, error)
+	) (answer []byte, replayed bool, err error)
+	// Answer returns the JSON that is stored under an organization's key. The error is not_found,
+	// or service_unavailable.
+	Answer(ctx context.Context, org, key string) ([]byte, error)
 }
 
 // Events reads hubs' event logs. Errors are domain.Errors: invalid_request for a malformed cursor,

@@ -143,6 +143,10 @@ func (a *api) deviceRoutes() []*route {
 		keyRoute("PATCH", device, write, a.onDevice(a.updateDevice), readsBody, asksHub),
 		keyRoute("DELETE", device, write, a.onDevice(a.forgetDevice), asksHub),
 		keyRoute(
+			"POST", "/v1/commands", domain.ScopeHubsCommand, a.sendCommands, readsBody, asksHub,
+		),
+		keyRoute("GET", "/v1/commands/{command_id}", domain.ScopeHubsCommand, a.getCommands),
+		keyRoute(
 			"POST", device+"/commands", domain.ScopeHubsCommand, a.onDevice(a.sendCommand), readsBody, asksHub,
 		),
 	}

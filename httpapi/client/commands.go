@@ -36,6 +36,8 @@ type Sent struct {
 	Channel CommandedChannel `json:"channel"`
 	// IdempotencyKey is the key that the command was sent with.
 	IdempotencyKey string `json:"-"`
+	// ID is for Client.Commands.
+	ID string `json:"-"`
 }
 
 // maxIdempotencyKey is the contract's limit, in characters.
@@ -65,11 +67,11 @@ func (c *Client) Send(ctx context.Context, command Command) (Sent, error) {
 		Endpoint int    `json:"endpoint"`
 	}{command.Key, command.Value, command.Endpoint}
 	var sent Sent
-	_, err := c.do(ctx, call{
+	header, err := c.do(ctx, call{
 		method: http.MethodPost, path: deviceRoute(command.HubID, command.DeviceID, "commands"),
 		body: body, idempotencyKey: command.IdempotencyKey,
 	}, &sent)
-	sent.IdempotencyKey = command.IdempotencyKey
+	sent.IdempotencyKey, sent.ID = command.IdempotencyKey, header.Get("Command-Id")
 	return sent, err
 }
 

@@ -3,6 +3,7 @@ package portal
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -264,7 +265,7 @@ func groupResultText(result sendResult) (shown, mark string) {
 
 // groupResult returns the name of the result of a command that was not accepted.
 func groupResult(err error) string {
-	if isSkipped(err) {
+	if errors.Is(err, domain.ErrCommandSkipped) {
 		return "skipped"
 	}
 	switch domain.CodeOf(err) {

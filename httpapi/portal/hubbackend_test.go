@@ -161,9 +161,19 @@ func (b *hubBackend) Get(_ context.Context, _ domain.HubID, id int64) (domain.De
 
 func (b *hubBackend) Send(
 	_ context.Context, o domain.Origin, c domain.Command,
-) (domain.Channel, error) {
+) (domain.SentCommand, error) {
 	b.calls.sent, b.calls.origin = append(b.calls.sent, c), o
-	return domain.Channel{}, b.fails
+	return domain.SentCommand{}, b.fails
+}
+
+func (b *hubBackend) SendAll(
+	ctx context.Context, o domain.Origin, all []domain.Command,
+) (results []domain.CommandResult) {
+	for _, c := range all {
+		sent, err := b.Send(ctx, o, c)
+		results = append(results, domain.CommandResult{SentCommand: sent, Err: err})
+	}
+	return results
 }
 
 func (b *hubBackend) LabelDevice(

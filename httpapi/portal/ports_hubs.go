@@ -30,7 +30,12 @@ type Devices interface {
 type Commands interface {
 	// Send sends a command to its hub and returns the channel state from the hub's answer. Commands
 	// with the same idempotency key are executed once.
-	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error)
+	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.SentCommand, error)
+	// SendAll sends commands, to several hubs at once and to each hub in order, and returns their
+	// results in the same order. A hub that does not answer a command gets no further ones.
+	SendAll(
+		ctx context.Context, o domain.Origin, all []domain.Command,
+	) []domain.CommandResult
 }
 
 // CommandHistory reads the recorded commands of hubs.

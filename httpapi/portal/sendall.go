@@ -2,7 +2,6 @@ package portal
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,37 +32,44 @@ type sendResult struct {
 	Value   string
 }
 
-var errSkipped = errors.New("not sent: the hub did not answer the command before")
-
-// isSkipped reports whether a command was not sent because its hub does not answer.
-func isSkipped(err error) bool { return errors.Is(err, errSkipped) }
-
-// sendAll sends commands, to several hubs at once and to each hub in order, and returns their
-// results in the same order. A hub that does not answer a command gets no further ones. sendAll
-// then waits some seconds for what the devices report. What they had reported before counts for
-// nothing: a door that was locked before the command may be open after it.
+// sendAll sends commands and returns their results in the same order. It then waits some seconds for
+// what the devices report. What they had reported before counts for nothing: a door that was locked
+// before the command may be open after it.
 func (p *Portal) sendAll(
 	ctx context.Context, sender Commands, o domain.Origin, sends []groupSend,
 ) []sendResult {
-	results := make([]sendResult, len(sends))
-	byHub := map[domain.HubID][]int{}
+	commands := make([]domain.Command, len(sends))
+	hubs := map[domain.HubID]*settling{}
 	for i, send := range sends {
-		byHub[send.Target.Hub] = append(byHub[send.Target.Hub], i)
+		commands[i] = send.Command
+		hubs[send.Target.Hub] = &settling{portal: p, hub: send.Target.Hub}
 	}
-	var hubs errgroup.Group
-	hubs.SetLimit(concurrentHubs)
-	for hub, indexes := range byHub {
-		hubs.Go(func() error {
-			// Without the log's end the devices' states decide alone.
-			end, err := p.Events.EndCursor(ctx, hub)
-			wait := &settling{portal: p, hub: hub, after: end, readable: err == nil}
-			wait.sendAll(ctx, sender, o, sends, results, indexes)
-			wait.settle(ctx)
+	eachHub(hubs, func(s *settling) {
+		// Without the log's end the devices' states decide alone.
+		end, err := p.Events.EndCursor(ctx, s.hub)
+		s.after, s.readable = end, err == nil
+	})
+	results := make([]sendResult, len(sends))
+	for i, sent := range sender.SendAll(ctx, o, commands) {
+		if results[i].Err = sent.Err; sent.Err == nil {
+			hubs[sends[i].Target.Hub].accept(commands[i], sent.Channel, &results[i])
+		}
+	}
+	eachHub(hubs, func(s *settling) { s.settle(ctx) })
+	return results
+}
+
+// eachHub calls do for hubs, several at once.
+func eachHub(hubs map[domain.HubID]*settling, do func(*settling)) {
+	var group errgroup.Group
+	group.SetLimit(concurrentHubs)
+	for _, hub := range hubs {
+		group.Go(func() error {
+			do(hub)
 			return nil
 		})
 	}
-	_ = hubs.Wait() // failures are in the results
-	return results
+	_ = group.Wait() // do returns no error
 }
 
 // settling waits for the outcomes of the commands of one hub.
@@ -84,38 +90,15 @@ type accepted struct {
 	result *sendResult
 }
 
-// sendAll sends the commands of the hub.
-func (s *settling) sendAll(
-	ctx context.Context, sender Commands, o domain.Origin, sends []groupSend, results []sendResult,
-	indexes []int,
-) {
-	for at, i := range indexes {
-		command, result := sends[i].Command, &results[i]
-		answer, err := sender.Send(ctx, o, command)
-		if result.Err = err; err == nil {
-			result.Outcome, result.Value = outcomePending, formatReported(answer)
-			s.accepted = append(s.accepted, &accepted{
-				outcomeSearch: newOutcomeSearch(
-					command.DeviceID, command.Key, command.Endpoint, command.Value,
-				),
-				answer: answer, result: result,
-			})
-			continue
-		}
-		switch domain.CodeOf(err) {
-		case domain.CodeHubTimeout, domain.CodeHubError:
-			for _, rest := range indexes[at+1:] {
-				results[rest].Err = errSkipped
-			}
-		case domain.CodeHubOffline, domain.CodeHubUnavailable:
-			for _, rest := range indexes[at+1:] {
-				results[rest].Err = err
-			}
-		default:
-			continue
-		}
-		return
-	}
+// accept notes a command that the hub has accepted.
+func (s *settling) accept(command domain.Command, answer domain.Channel, result *sendResult) {
+	result.Outcome, result.Value = outcomePending, formatReported(answer)
+	s.accepted = append(s.accepted, &accepted{
+		outcomeSearch: newOutcomeSearch(
+			command.DeviceID, command.Key, command.Endpoint, command.Value,
+		),
+		answer: answer, result: result,
+	})
 }
 
 // settle waits until all outcomes are known, at most for settleTime.

@@ -42,7 +42,9 @@ func lock(status domain.ChannelStatus, value, observedAt string) *domain.Channel
 }
 
 // Send accepts the command.
-func (d *door) Send(context.Context, domain.Origin, domain.Command) (domain.Channel, error) {
+func (d *door) Send(
+	context.Context, domain.Origin, domain.Command,
+) (domain.SentCommand, error) {
 	answer := *lock(domain.ChannelPending, "true", reportedAt)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +53,17 @@ func (d *door) Send(context.Context, domain.Origin, domain.Command) (domain.Chan
 	if d.early {
 		d.report()
 	}
-	return answer, nil
+	return domain.SentCommand{Channel: answer}, nil
+}
+
+func (d *door) SendAll(
+	ctx context.Context, o domain.Origin, all []domain.Command,
+) (results []domain.CommandResult) {
+	for _, c := range all {
+		sent, err := d.Send(ctx, o, c)
+		results = append(results, domain.CommandResult{SentCommand: sent, Err: err})
+	}
+	return results
 }
 
 // report stores what the device reports. The caller must hold d.mu.

@@ -14,7 +14,7 @@ import (
 const (
 	// targetsTimeout bounds the questions of findTargets.
 	targetsTimeout = 5 * time.Second
-	// concurrentHubs is how many hubs findTargets and sendAll talk to at once.
+	// concurrentHubs is how many hubs findTargets and eachHub talk to at once.
 	concurrentHubs = 16
 )
 

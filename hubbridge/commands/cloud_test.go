@@ -190,7 +190,8 @@ func origin() domain.Origin {
 }
 
 func (p *replica) send(c domain.Command) (domain.Channel, error) {
-	return p.Send(p.t.Context(), origin(), c)
+	sent, err := p.Send(p.t.Context(), origin(), c)
+	return sent.Channel, err
 }
 
 // outcome is the result of Send in a form that can be compared.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"hubcloud/domain"
 	"hubcloud/streams/jsapi"
 )
@@ -49,6 +51,29 @@ func (c *Commands) History(
 	return slices.DeleteFunc(all, func(command domain.CommandRecord) bool {
 		return command.Outcome == outcomeWithdrawn
 	}), nil
+}
+
+// Find returns the command with an ID that was sent to a hub, as long as the hub's events are kept.
+// The error is not_found or service_unavailable.
+func (c *Commands) Find(
+	ctx context.Context, hub domain.HubID, id string,
+) (domain.CommandRecord, error) {
+	notFound := domain.Errorf(domain.CodeNotFound, "no such command")
+	made, err := ulid.ParseStrict(id)
+	if err != nil {
+		return domain.CommandRecord{}, notFound
+	}
+	begun := made.Timestamp().Add(-time.Second)
+	all, err := c.History(ctx, hub, begun, maxRecordsSearched)
+	if err != nil {
+		return domain.CommandRecord{}, err
+	}
+	for _, command := range all {
+		if command.ID == id {
+			return command, nil
+		}
+	}
+	return domain.CommandRecord{}, notFound
 }
 
 func parseRecord(payload []byte) (r record, at time.Time, err error) {

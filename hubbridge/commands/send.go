@@ -14,8 +14,9 @@ import (
 	"hubcloud/streams/once"
 )
 
-// Send sends a command to its hub and returns the channel from the hub's answer, with the command
-// pending. The caller must have validated the value and the idempotency key.
+// Send sends a command to its hub and returns it with the channel from the hub's answer, in which
+// the command is pending. After an error it returns the ID, if the command had one. The caller must
+// have validated the value and the idempotency key.
 //
 // Errors are ErrClosed; ctx's, after which the command may still be in flight; errors of storage;
 // or a *domain.Error: rate_limited at once when too many calls are in flight or the organization
@@ -24,17 +25,17 @@ import (
 // hub_error; hub_unavailable; and the hub's not_found, invalid_request and command_refused.
 func (c *Commands) Send(
 	ctx context.Context, o domain.Origin, command domain.Command,
-) (domain.Channel, error) {
+) (domain.SentCommand, error) {
 	began := time.Now()
 	release, err := c.admit(command)
 	if err != nil {
 		c.metrics.commands.WithLabelValues(domain.OutcomeOf(err, outcomeAccepted)).Inc()
-		return domain.Channel{}, err
+		return domain.SentCommand{}, err
 	}
 	call, shared, err := c.join(ctx, o, command, release)
 	if err != nil {
 		release()
-		return domain.Channel{}, err
+		return domain.SentCommand{}, err
 	}
 	if shared {
 		defer release()
@@ -46,16 +47,19 @@ func (c *Commands) Send(
 			r.source = fromShared
 			c.report(ctx, o, command, r, time.Since(began))
 		}
-		return call.channel, call.err
+		return domain.SentCommand{
+			ID: call.commandID, Channel: call.channel,
+			Replayed: shared || call.source == fromMemory,
+		}, call.err
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return domain.Channel{}, domain.UnavailableBecause(
+			return domain.SentCommand{}, domain.UnavailableBecause(
 				ctx.Err(),
 				"the command is still under way, and may reach the hub: send it again with the "+
 					"same Idempotency-Key for its answer",
 			)
 		}
-		return domain.Channel{}, ctx.Err()
+		return domain.SentCommand{}, ctx.Err()
 	}
 }
 

@@ -28,34 +28,52 @@ type answer struct {
 // that do returned; for a key with a final answer, it returns that answer. A success and the errors
 // not_found, invalid_request and forbidden are final. do receives the UUID for the object that it
 // creates. If do runs again because its answer was lost, it must find the object it created.
+// replayed reports that the answer is a remembered one.
 //
 // The answer is stored before Once returns it. If that fails, Once returns service_unavailable, and
 // the same request gets the answer later.
 func (k *Keys) Once(
 	ctx context.Context, org, key string, request []byte,
 	do func(ctx context.Context, id string) ([]byte, error),
-) ([]byte, error) {
+) (body []byte, replayed bool, err error) {
 	name := Name(org, key)
 	unlock, err := k.lock(ctx, name)
 	if err != nil {
-		return nil, waitTimedOut(err)
+		return nil, false, waitTimedOut(err)
 	}
 	defer unlock()
 	r, err := k.Reserve(
 		ctx, Request{OrgID: org, Name: name, Fingerprint: Fingerprint(request), Hold: onceHold},
 	)
 	if err != nil {
-		return nil, waitTimedOut(err)
+		return nil, false, waitTimedOut(err)
 	}
 	if len(r.Answer) > 0 {
-		return restoreAnswer(r.Answer)
+		body, err = restoreAnswer(r.Answer)
+		return body, true, err
 	}
 	id, err := r.UUID()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	body, doErr := do(ctx, id)
-	return k.finishOnce(ctx, r, body, doErr)
+	body, err = k.finishOnce(ctx, r, body, doErr)
+	return body, false, err
+}
+
+// Answer returns the JSON that is remembered under an organization's key. The error is not_found if
+// there is none, the error that is remembered, or service_unavailable.
+func (k *Keys) Answer(ctx context.Context, org, key string) ([]byte, error) {
+	a := &attempt{keys: k, request: Request{OrgID: org, Name: Name(org, key)}}
+	a.renew()
+	r, err := a.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Answer) == 0 || k.cfg.Now().Sub(r.ReservedAt) > k.cfg.Window {
+		return nil, domain.Errorf(domain.CodeNotFound, "nothing is remembered under this key")
+	}
+	return restoreAnswer(r.Answer)
 }
 
 // finishOnce stores the outcome of do and returns the answer of the request.

@@ -110,16 +110,16 @@ func TestOnce(t *testing.T) {
 	for n := range 40 {
 		keys := []*once.Keys{one, two}[n%2]
 		duplicates.Go(func() {
-			if got, err := keys.Once(t.Context(), orgA, "k", []byte("request"), do); err != nil ||
+			if got, _, err := keys.Once(t.Context(), orgA, "k", []byte("request"), do); err != nil ||
 				string(got) != `{"n":1}` {
 				t.Errorf("Once: got %s, %v, want the answer of the first run", got, err)
 			}
 		})
 	}
 	duplicates.Wait()
-	_, err := two.Once(t.Context(), orgA, "k", []byte("another request"), do)
+	_, _, err := two.Once(t.Context(), orgA, "k", []byte("another request"), do)
 	wantCode(t, err, domain.CodeIdempotencyConflict)
-	if got, err := one.Once(t.Context(), orgB, "k", []byte("request"), do); err != nil ||
+	if got, _, err := one.Once(t.Context(), orgB, "k", []byte("request"), do); err != nil ||
 		string(got) != `{"n":2}` {
 		t.Errorf("Once of another organization: got %s, %v, want a run of its own", got, err)
 	}
@@ -144,7 +144,7 @@ func TestFinalAnswers(t *testing.T) {
 	} {
 		name := tc.err.Error()
 		var ids []string
-		_, err := keys.Once(
+		_, _, err := keys.Once(
 			t.Context(),
 			orgA,
 			name,
@@ -157,7 +157,7 @@ func TestFinalAnswers(t *testing.T) {
 		if !errors.Is(err, tc.err) {
 			t.Errorf("%s: the first run returned %v", name, err)
 		}
-		got, err := keys.Once(
+		got, replayed, err := keys.Once(
 			t.Context(),
 			orgA,
 			name,
@@ -168,6 +168,8 @@ func TestFinalAnswers(t *testing.T) {
 			},
 		)
 		switch {
+		case replayed != tc.remembered:
+			t.Errorf("%s: replayed is %v, want %v", name, replayed, tc.remembered)
 		case tc.remembered:
 			if !errors.Is(err, tc.err) || len(ids) != 1 {
 				t.Errorf("%s: then got %s, %v, runs %v, want the first answer", name, got, err, ids)
@@ -186,7 +188,7 @@ func TestKilledBeforeTheAnswer(t *testing.T) {
 	broker := newBroker(t)
 	killed, conns := newKeys(t, broker, "r1", 0)
 	var made string
-	_, err := killed.Once(
+	_, _, err := killed.Once(
 		t.Context(),
 		orgA,
 		"k",
@@ -202,7 +204,7 @@ func TestKilledBeforeTheAnswer(t *testing.T) {
 	}
 	other, _ := newKeys(t, broker, "r2", 0)
 	began := time.Now()
-	got, err := other.Once(
+	got, _, err := other.Once(
 		t.Context(),
 		orgA,
 		"k",
@@ -227,7 +229,7 @@ func TestKeysAreBounded(t *testing.T) {
 	one, _ := newKeys(t, broker, "r1", most)
 	two, _ := newKeys(t, broker, "r2", most)
 	run := func(keys *once.Keys, org, key string) error {
-		_, err := keys.Once(
+		_, _, err := keys.Once(
 			t.Context(), org, key, nil,
 			func(context.Context, string) ([]byte, error) { return []byte(`1`), nil },
 		)
@@ -262,7 +264,7 @@ func TestWaitForLeader(t *testing.T) {
 	keys, conns := newKeys(t, broker, "r1", 0)
 	done := make(chan error, 1)
 	go func() {
-		_, err := keys.Once(
+		_, _, err := keys.Once(
 			t.Context(), orgA, "k", nil,
 			func(context.Context, string) ([]byte, error) { return []byte(`1`), nil },
 		)

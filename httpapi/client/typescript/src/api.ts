@@ -412,6 +412,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/commands": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set many channels
+         * @description Scope: `hubs:command`.
+         *
+         *     Sets up to 500 channels of one key to one value: the ones in `channels`, and the ones that `select` chooses by what devices last reported. Several hubs
+         *     are asked at once, each of them for one channel after the other; a hub that does not answer is asked for no further ones. The answer has an outcome for
+         *     each channel. `rejected` says why in `error`, and the command was not carried out. `unknown` means that the hub gave no answer and may still act.
+         *     `GET /commands/{command_id}` tells what became of the ones that are `pending`.
+         *
+         *     With an `Idempotency-Key` a repeated request gets the same commands, and none is sent twice. To send rejected ones again, use a new key.
+         */
+        post: operations["sendCommands"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/commands/{command_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The `id` of the answer of `POST /commands` or of one of its items, or the header `Command-Id` of a single command.
+                 * @example 019b7c5d-1f40-7c1e-9a52-0c4f8a1b2c3d
+                 */
+                command_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read what became of commands
+         * @description Scope: `hubs:command`.
+         *
+         *     The commands as they were answered, with their present `status`: of the channel as its hub reports it, once it has this command; `replaced` if another
+         *     value was asked for since. Commands of `POST /commands` are remembered as long as idempotency keys, 24 hours by default, single ones as long as events;
+         *     of a hub the newest 1,000 can be found.
+         */
+        get: operations["getCommands"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/hubs/{hub_id}/events": {
         parameters: {
             query?: never;
@@ -1453,6 +1510,73 @@ export interface components {
             value: components["schemas"]["CommandValue"];
             /** @description 0 if left out. */
             endpoint?: components["schemas"]["Endpoint"];
+        };
+        CommandBatch: {
+            /**
+             * @description The key of the channels, which says what kind they are.
+             * @enum {string}
+             */
+            key: "lock" | "barrier" | "switch" | "level" | "position" | "color" | "mode" | "heating_setpoint" | "cooling_setpoint" | "fan_mode" | "local_protection";
+            value: components["schemas"]["CommandValue"];
+            /** @description The channels, each once. Required without `select`. */
+            channels?: {
+                hub_id: components["schemas"]["HubID"];
+                device_id: components["schemas"]["DeviceID"];
+                /** @description 0 if left out. */
+                endpoint?: components["schemas"]["Endpoint"];
+            }[];
+            /** @description Chooses all writable channels of the key that match everything that is given, at most 500 with `channels`. Required without `channels`. */
+            select?: {
+                /** @description Only at this site. */
+                site_id?: string;
+                /** @description Only of this hub. */
+                hub_id?: string;
+                /** @description Only of devices in this room. */
+                room?: string;
+            };
+        };
+        /**
+         * @example {
+         *       "id": "019b7c5d-1f40-7c1e-9a52-0c4f8a1b2c3d",
+         *       "created_at": "2026-01-02T03:05:00.000000Z",
+         *       "key": "lock",
+         *       "value": true,
+         *       "data": [
+         *         {
+         *           "id": "hub-7k2m-q4xd-93ta.01KDYGTVN3X2M5R7B9C1D4F6GH",
+         *           "hub_id": "hub-7k2m-q4xd-93ta",
+         *           "device_id": 3,
+         *           "endpoint": 0,
+         *           "status": "pending",
+         *           "error": null
+         *         }
+         *       ]
+         *     }
+         */
+        Commands: {
+            id: string;
+            created_at: components["schemas"]["Timestamp"];
+            key: string;
+            value: components["schemas"]["CommandValue"];
+            data: components["schemas"]["CommandOutcome"][];
+        };
+        CommandOutcome: {
+            /** @description The id of this command alone; null if it was rejected before it had one. */
+            id: string | null;
+            hub_id: components["schemas"]["HubID"];
+            device_id: components["schemas"]["DeviceID"];
+            endpoint: components["schemas"]["Endpoint"];
+            /**
+             * @description The status of the channel since the command, or `rejected`, or `replaced` by another command.
+             * @enum {string}
+             */
+            status: "pending" | "synchronized" | "diverged" | "failed" | "unknown" | "rejected" | "replaced";
+            /** @description Why the command was rejected, or what is unknown of it; null otherwise. */
+            error: {
+                /** @description An error type of this API. */
+                type: string;
+                message: string;
+            } | null;
         };
         /** @description The value to set. Its form depends on the channel's key. */
         CommandValue: boolean | number | string | components["schemas"]["Color"];
@@ -2624,6 +2748,13 @@ export interface components {
          * @example 01KDYGTVN3X2M5R7B9C1D4F6GH
          */
         "X-Request-Id": string;
+        /** @description `true` if the answer is of an earlier request with the same `Idempotency-Key`. Absent otherwise. */
+        "Idempotent-Replayed": "true";
+        /**
+         * @description The id of the command for `GET /commands/{command_id}`.
+         * @example hub-7k2m-q4xd-93ta.01KDYGTVN3X2M5R7B9C1D4F6GH
+         */
+        "Command-Id": string;
         /**
          * @description The most requests in a burst.
          * @example 100
@@ -2752,6 +2883,7 @@ export interface operations {
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2928,6 +3060,7 @@ export interface operations {
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3561,6 +3694,8 @@ export interface operations {
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Command-Id": components["headers"]["Command-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3578,6 +3713,89 @@ export interface operations {
             502: components["responses"]["HubError"];
             503: components["responses"]["HubOfflineOrUnavailable"];
             504: components["responses"]["HubTimeout"];
+        };
+    };
+    sendCommands: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
+                 *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
+                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys.
+                 * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
+                 */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CommandBatch"];
+            };
+        };
+        responses: {
+            /** @description The outcome of each command. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Commands"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            409: components["responses"]["IdempotencyConflict"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getCommands: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The `id` of the answer of `POST /commands` or of one of its items, or the header `Command-Id` of a single command.
+                 * @example 019b7c5d-1f40-7c1e-9a52-0c4f8a1b2c3d
+                 */
+                command_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The commands. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Commands"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     readEvents: {
@@ -4197,6 +4415,7 @@ export interface operations {
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {

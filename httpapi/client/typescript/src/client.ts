@@ -8,8 +8,8 @@ import { route } from "./route.js";
 import { feedSource, type FeedFilter, hubSource } from "./source.js";
 import { newIdempotencyKey, parsed, Transport } from "./transport.js";
 import type {
-  AcceptedCommand, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Lag, Member, Reader, Site, State,
-  Window,
+  AcceptedCommand, CommandBatch, Commands, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Lag,
+  Member, Reader, Site, State, Window,
 } from "./types.js";
 
 /**
@@ -154,6 +154,17 @@ export class Client {
       method: "POST", path: route("hubs", hubId, "devices", deviceId, "commands"), body: command, idempotencyKey, signal: options.signal,
     });
     return { ...accepted, idempotencyKey };
+  }
+
+  /** Sets up to 500 channels, with an outcome for each; `commands` tells what becomes of them. It is repeated as `send`. Scope hubs:command. */
+  sendAll(batch: CommandBatch, options: SendOptions = {}): Promise<Commands> {
+    const idempotencyKey = options.idempotencyKey ?? newIdempotencyKey();
+    return this.#transport.json({ method: "POST", path: route("commands"), body: batch, idempotencyKey, signal: options.signal });
+  }
+
+  /** Commands with their present statuses, by the id of `sendAll` or of one of its items. Scope hubs:command. */
+  commands(id: string, options: Call = {}): Promise<Commands> {
+    return this.#transport.json({ method: "GET", path: route("commands", id), ...options });
   }
 
   /**

@@ -28,6 +28,10 @@ export type CommandValue = Schemas["CommandValue"];
 export type Color = Schemas["Color"];
 /** An accepted command, with its channel. */
 export type AcceptedCommand = Schemas["AcceptedCommand"];
+/** A request to set many channels. */
+export type CommandBatch = Schemas["CommandBatch"];
+/** Commands that were sent together, or a single one, with an outcome for each. */
+export type Commands = Schemas["Commands"];
 /** An event of a hub. Branch on `type`, and ignore the types that you do not handle: new ones may be added. */
 export type Event = Schemas["Event"];
 /** An event of the organization's feed, with the feed's position after it; without one, it is not the last of its page. */
