@@ -190,9 +190,7 @@ func (s *reportedStates) addChanges(all *statements, journal, most int, m *metri
 		s.addHub(&r, id, journal, hub)
 		s.order.Spend(turn, int64(r.count()-before))
 	}
-	for id, hub := range s.changed {
-		s.order.HeldBack(shares.Spender{Org: hub.org, ID: string(id)})
-	}
+	s.order.HeldBackWaiting()
 	all.add(changeAny(
 		"delete the parts of hubs", deleteReportedParts, r.reshaped,
 		column(func(id string) string { return id }),

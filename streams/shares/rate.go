@@ -120,6 +120,9 @@ func (l *Rate[K]) TakeN(id K, n int, at time.Time) Allowance {
 	return a
 }
 
+// noticed is how long a wait of Spend is that counts as held back: shorter ones only pace a spender.
+const noticed = 100 * time.Millisecond
+
 // Spend takes n tokens also if there are not as many, and returns how long the spender must wait
 // before it goes on: until they are regained. So spenders of one bucket wait for each other in the
 // order in which they came.
@@ -131,11 +134,10 @@ func (l *Rate[K]) Spend(id K, n int, at time.Time) (wait time.Duration) {
 	l.mu.Lock()
 	wait = l.fullAt(id, l.latest) - l.latest - l.fill
 	l.mu.Unlock()
-	if wait <= 0 {
-		return 0
+	if wait > noticed {
+		l.account.heldBack(Spender{ID: fmt.Sprint(id)})
 	}
-	l.account.heldBack(Spender{ID: fmt.Sprint(id)})
-	return wait
+	return max(0, wait)
 }
 
 // advance returns a time as a duration since epoch, and starts the next period when the current one

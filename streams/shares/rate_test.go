@@ -86,7 +86,8 @@ func TestTakeOutOfOrder(t *testing.T) {
 // Spenders of one bucket go on in the order in which they came, each once its tokens are regained.
 func TestSpend(t *testing.T) {
 	t.Parallel()
-	l := NewRate[string](nil, RateConfig{PerSecond: 10, Burst: 10}, day)
+	registry := new(Registry)
+	l := NewRate[string](registry, RateConfig{PerSecond: 10, Burst: 10}, day)
 	for i, c := range []struct {
 		n    int
 		want time.Duration
@@ -94,6 +95,9 @@ func TestSpend(t *testing.T) {
 		if got := l.Spend("a", c.n, day); got != c.want*time.Millisecond {
 			t.Errorf("%d: after %d more got a wait of %v, want %d ms", i, c.n, got, c.want)
 		}
+	}
+	if held := registry.Report()[0].HeldBack; held != 4 {
+		t.Errorf("got %d waits that count as held back, want the 4 of more than 100 ms", held)
 	}
 	if got := l.Spend("b", 1, day); got != 0 {
 		t.Errorf("another spender: got a wait of %v, want none", got)

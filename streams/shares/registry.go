@@ -145,8 +145,8 @@ var (
 	heldBackDesc = prometheus.NewDesc(
 		"hubcloud_shares_held_back_total",
 		"Requests, connections and messages that were rejected because their organization, key, "+
-			"hub or address had used up its share, and hubs and organizations that waited for their "+
-			"turn. `hubcloud doctor` names it.",
+			"hub or address had used up its share, and organizations that waited for their turn since "+
+			"they have had much. `hubcloud doctor` names it.",
 		[]string{"resource"}, nil,
 	)
 )

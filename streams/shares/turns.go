@@ -79,6 +79,18 @@ func (t *Turns) Spend(s Spender, cost int64) {
 // HeldBack counts that a spender has to wait because its organization has had much.
 func (t *Turns) HeldBack(s Spender) { t.account.heldBack(s) }
 
+// HeldBackWaiting counts as held back the organizations that wait and whose work has cost more than
+// the last one's that had its turn: the others wait because of them.
+func (t *Turns) HeldBackWaiting() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, org := range t.waiting {
+		if org.cost > t.now {
+			t.account.heldBack(Spender{Org: org.id})
+		}
+	}
+}
+
 func (t *turnsOf) get(id string) *turn {
 	found := t.known[id]
 	if found == nil {

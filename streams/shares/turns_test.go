@@ -61,3 +61,20 @@ func TestTurns(t *testing.T) {
 		t.Errorf("%d idle spenders are remembered", known)
 	}
 }
+
+// The metric of who is held back named the ones that waited for others' work.
+func TestTurnsNameWhoHasHadMuch(t *testing.T) {
+	t.Parallel()
+	registry := new(Registry)
+	order := NewTurns(registry, "work")
+	greedy, innocent := Spender{Org: "greedy"}, Spender{Org: "innocent"}
+	order.Add(greedy, false)
+	order.Next()
+	order.Spend(greedy, 1000)
+	order.Add(greedy, false)
+	order.Add(innocent, false)
+	order.HeldBackWaiting()
+	if by := registry.Report()[0].By; len(by) != 1 || by[0].Spender != greedy.Org {
+		t.Errorf("got %v held back, want only the one that has had much", by)
+	}
+}
