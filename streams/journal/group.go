@@ -184,9 +184,9 @@ func (j *Journal) Sync(ctx context.Context, hub domain.HubID) error {
 // SyncGroup is Sync for all logs of a group.
 func (j *Journal) SyncGroup(ctx context.Context, number int) error {
 	g := j.groups[number]
-	if q := g.queue.Load(); q != nil && q.lease.Held() {
-		// Nobody else commits, and a commit is passed on before its append returns. IsCommitting
-		// tells of a commit that may be stored before that.
+	if q := g.queue.Load(); q != nil && q.lease.Held() && q.committing.Load() == nil {
+		// Nobody else commits, and a commit is passed on before its append returns. One that is
+		// under way may be stored, and other replicas may have passed it on already.
 		return nil
 	}
 	return g.follower.Sync(ctx)
