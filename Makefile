@@ -24,6 +24,10 @@ LINT_GC   := 400
 # ATONCE is how many packages `make test` builds and tests at a time. `make test-rest` takes three: its
 # suites run many tests side by side themselves, some within times that the product promises.
 ATONCE    ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# SEEDS is how many seeds the simulator runs, SEED the first, and SIM further flags, such as -acks=15s.
+SEEDS     ?= 10
+SEED      ?= 1
+SIM       ?=
 # RETRIES is how often a test that failed is repeated by itself, with both results printed. None: a test
 # that passes only now and then is a defect. `.ci/run` allows one, so that nobody's change waits for it.
 RETRIES   ?= 0
@@ -79,9 +83,14 @@ tested: deps
 	GOWORK=off $(GO) build $(QUICK) -o $(TESTED) ./cmd/hubcloud
 
 .PHONY: sim
-sim: ## Run a cluster in virtual time, with faults by seed
+sim: ## Run a cluster in virtual time through faults by seed: SEEDS (10) of them, beginning with SEED (1)
 	@GO="$(GO)" test/sim/prepare.sh
-	cd test/sim && GOWORK=off $(GO) test -count=1 -timeout 10h .
+	cd test/sim && TMPDIR=$$(test -d /dev/shm && echo /dev/shm || echo /tmp) GOWORK=off $(GO) test \
+		-overlay=.patched/overlay.json -count=1 -timeout 24h . -args -seeds=$(SEEDS) -seed=$(SEED) $(SIM)
+
+.PHONY: sim-mutants
+sim-mutants: ## Put defects back that were mended, and print with which seed the simulator finds each
+	@GO="$(GO)" test/sim/mutants.sh $(SEEDS)
 
 .PHONY: race
 race: deps ## Run the package tests with the race detector

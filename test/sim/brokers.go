@@ -93,6 +93,7 @@ func (b *Brokers) write(name string, content []byte) {
 // Start starts the server of a host, also after Kill.
 func (b *Brokers) Start(host string) {
 	b.t.Helper()
+	b.network.Boot(host)
 	file := b.file
 	file.Listen, file.Store = host, b.stores[host]
 	text, err := file.Text(b.Credentials)

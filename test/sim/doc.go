@@ -1,16 +1,44 @@
-// Package sim runs a cluster in one process, in virtual time (testing/synctest): three nats-servers
-// with real Raft, TLS and synced files, on a network in memory that loses, delays and resets what a
-// seed says. A minute of the cluster takes a second, so faults by the thousand can be tried.
+// Package sim runs a whole cluster in one process, in virtual time (testing/synctest): three
+// nats-servers with real Raft, TLS and synced files, two replicas of everything between the broker
+// and the HTTP handlers, hubs of the Go library, and clients, on a network in memory that loses,
+// delays and resets what a seed says. Some minutes of the cluster take some seconds.
 //
-// It is a module of its own, since it needs a patched nats-server: prepare.sh copies it from the
-// module cache and applies nats-server.patch, which `make sim` does before each run.
+//	make sim                     ten seeds
+//	make sim SEEDS=1000          more of them
+//	make sim SEED=42 SEEDS=1     one again; its log in virtual time is written to bin/sim if it fails
+//	make sim SIM="-status=10s -acks=15s"   with the aims for healing, which are not reached yet
+//	make sim SIM="-meta"         each seed twice: prints how far the two logs are the same
+//	make sim-mutants SEEDS=200   puts defects back that were mended (mutants), and finds them
 //
-// What virtual time asks of the code:
+// It is a module of its own, since it is built with changed copies of nats-server and of one file of
+// Go's runtime, which prepare.sh makes.
 //
-//   - Nothing may wait for a mutex while its holder waits for time to pass, since virtual time
-//     passes only when every goroutine waits for something else. So writes to the network never
-//     wait (conn.Write).
-//   - nats-server's clock for its stores (package ats) runs outside of the bubbles (TestMain).
-//   - One processor, random numbers from the seed, and no two arrivals in the same nanosecond make
-//     most runs repeat. The order in which Go's scheduler and maps take things is not in the seed.
+// # Faults
+//
+// Each seed has three episodes of one to three faults that overlap (faults): servers isolated, links
+// cut in one direction, replicas cut off, connections reset, hosts slow, hubs without a network,
+// servers and replicas that crash, all servers at once. A crash keeps what was written by then. Then
+// everything heals.
+//
+// # Checks
+//
+// Whatever happens, each value of a hub is stored once and in order; no page and no tail has a gap,
+// a repeat, or what is not stored in the end; no cursor is answered 410; appends, pages and tails of
+// a log are linearizable over the replicas; a hub runs each command once, and its key gets the same
+// answer. After each heal: acks, statuses of hubs, and a holder for every group, in time.
+//
+// # Virtual time
+//
+// Time passes only when every goroutine waits. So writes to the network never wait (conn.Write), and
+// a goroutine that waits for a mutex counts as waiting, which needs the change to the runtime:
+// clients of NATS hold mutexes while they wait for answers. One processor, random numbers from the
+// seed, and no two arrivals in the same nanosecond make runs repeat for the most part. Not from the
+// seed are the order of goroutines, of maps and of ready cases of a select.
+//
+// # Left out
+//
+// There is no PostgreSQL: read models, their projector, and what the service keeps about reported
+// states (statelog) are not simulated, and replicas read the index of hubs from the directory. Clients
+// call the packages, not HTTP. All processes share a clock, so none stops for a while (SIGSTOP) and no
+// clock jumps. Disks are neither slow nor full, and forget nothing that was written.
 package sim

@@ -36,7 +36,8 @@ type Network struct {
 	pipes     []*pipe // those of open connections, in the order of their connects
 	cuts      map[link]bool
 	slow      map[link]time.Duration
-	taken     map[int64]bool // times of arrival
+	dead      map[string]bool // hosts whose process has ended
+	taken     map[int64]bool  // times of arrival
 	lastPort  int
 }
 
@@ -47,8 +48,8 @@ type link struct{ from, to string }
 func NewNetwork(seed int64) *Network {
 	return &Network{
 		random: rand.New(rand.NewSource(seed)), listeners: map[string]*listener{},
-		cuts: map[link]bool{}, slow: map[link]time.Duration{}, taken: map[int64]bool{},
-		lastPort: 32768,
+		cuts: map[link]bool{}, slow: map[link]time.Duration{}, dead: map[string]bool{},
+		taken: map[int64]bool{}, lastPort: 32768,
 	}
 }
 
@@ -86,6 +87,10 @@ func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, err
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
 		}
 		n.mu.Lock()
+		if n.dead[from] {
+			n.mu.Unlock()
+			return nil, net.ErrClosed
+		}
 		if !n.cuts[there] && !n.cuts[back] {
 			defer n.mu.Unlock()
 			return n.connect(from, to, address, port)
@@ -169,10 +174,11 @@ func (n *Network) Reset(a, b string) {
 }
 
 // Kill ends everything that a host has open, as the end of its process does: its peers' connections
-// are reset.
+// are reset. The host opens nothing until Boot.
 func (n *Network) Kill(host string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.dead[host] = true
 	for address, l := range n.listeners {
 		if l.address.IP.String() == host {
 			delete(n.listeners, address) // the server closes the listener when it has ended
@@ -187,6 +193,13 @@ func (n *Network) Kill(host string) {
 			p.abandoned = true
 		}
 	}
+}
+
+// Boot lets a host open connections again.
+func (n *Network) Boot(host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.dead, host)
 }
 
 // arrival returns when something that is sent now arrives, after another time. n.mu is held.

@@ -2,7 +2,9 @@ package sim
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -24,9 +26,23 @@ func bubble(t *testing.T, seed int64, test func(*testing.T, *Trace)) {
 		trace := NewTrace()
 		defer func() {
 			if t.Failed() {
-				t.Logf("in virtual time:\n%s", trace)
+				t.Logf("faults and broken promises:\n%s", trace.Extract("FAULT", "CHECK"))
+				trace.save(t)
 			}
 		}()
 		test(t, trace)
 	})
+}
+
+// save writes the log of a failed run to bin/sim.
+func (t *Trace) save(test *testing.T) {
+	name := strings.ReplaceAll(test.Name(), "/", "-") + ".log"
+	path := filepath.Join("..", "..", "bin", "sim", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		test.Log(err)
+	}
+	if err := os.WriteFile(path, []byte(t.Extract()), 0o644); err != nil {
+		test.Log(err)
+	}
+	test.Logf("the log, in virtual time, is in bin/sim/%s", name)
 }

@@ -1,0 +1,245 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand"
+	"strings"
+	"time"
+
+	"hubcloud/domain"
+)
+
+const (
+	// Each fault lasts for a time between these.
+	leastFault, mostFault = 2 * time.Second, 40 * time.Second
+	// groupLimit is how long after a heal every group of shards must be served again.
+	groupLimit = 30 * time.Second
+)
+
+// fault is something that goes wrong until heal is called. The network heals by itself.
+type fault struct {
+	name string
+	heal func()
+}
+
+// faults draws a fault from the seed. Each can be survived: a majority of the servers keeps its
+// disks.
+var faults = []func(*World, *rand.Rand) fault{
+	isolateBroker, isolateBroker, cutOneWay, cutOneWay, cutReplica, crashBroker, crashBroker,
+	crashBrokers, crashReplica, crashReplica, stopReplica, slowNetwork, resetAll, disconnectHubs,
+}
+
+// hosts returns the hosts of all servers and replicas.
+func hosts() []string { return append(append([]string{}, brokerHosts...), replicaHosts...) }
+
+func pick(random *rand.Rand, from []string) string { return from[random.Intn(len(from))] }
+
+func nothing() {}
+
+// isolateBroker cuts a server off from the other servers, and perhaps from replicas, both ways.
+func isolateBroker(w *World, random *rand.Rand) fault {
+	from := pick(random, brokerHosts)
+	others := brokerHosts
+	if random.Intn(2) == 0 {
+		others = hosts()
+	}
+	for _, to := range others {
+		w.Network.Cut(from, to)
+		w.Network.Cut(to, from)
+	}
+	return fault{fmt.Sprintf("broker %s isolated from %d hosts", from, len(others)-1), nothing}
+}
+
+// cutOneWay loses what one host sends to some of the others.
+func cutOneWay(w *World, random *rand.Rand) fault {
+	from := pick(random, hosts())
+	var cut []string
+	for _, to := range hosts() {
+		if to != from && random.Intn(3) > 0 {
+			w.Network.Cut(from, to)
+			cut = append(cut, to)
+		}
+	}
+	return fault{fmt.Sprintf("cut from %s to %s", from, strings.Join(cut, ", ")), nothing}
+}
+
+// cutReplica cuts a replica off from one server or all of them, both ways.
+func cutReplica(w *World, random *rand.Rand) fault {
+	from, most := pick(random, replicaHosts), 1+random.Intn(len(brokerHosts))
+	for _, to := range brokerHosts[:most] {
+		w.Network.Cut(from, to)
+		w.Network.Cut(to, from)
+	}
+	return fault{fmt.Sprintf("replica %s cut off from %d servers", from, most), nothing}
+}
+
+// crashBroker crashes a server.
+func crashBroker(w *World, random *rand.Rand) fault {
+	host := pick(random, brokerHosts)
+	w.Brokers.Kill(host)
+	return fault{"broker " + host + " crashed", func() { w.Brokers.Start(host) }}
+}
+
+// crashBrokers crashes all servers at once.
+func crashBrokers(w *World, _ *rand.Rand) fault {
+	for _, host := range brokerHosts {
+		w.Network.Kill(host)
+	}
+	for _, host := range brokerHosts {
+		w.Brokers.Kill(host)
+	}
+	return fault{"all brokers crashed", func() {
+		for _, host := range brokerHosts {
+			w.Brokers.Start(host)
+		}
+	}}
+}
+
+// crashReplica crashes a replica.
+func crashReplica(w *World, random *rand.Rand) fault {
+	r := w.Replicas[random.Intn(len(w.Replicas))]
+	r.Kill()
+	return fault{"replica " + r.host + " crashed", r.Start}
+}
+
+// stopReplica stops a replica in order.
+func stopReplica(w *World, random *rand.Rand) fault {
+	r := w.Replicas[random.Intn(len(w.Replicas))]
+	r.Stop()
+	return fault{"replica " + r.host + " stopped", r.Start}
+}
+
+// slowNetwork delays what one host sends.
+func slowNetwork(w *World, random *rand.Rand) fault {
+	from, by := pick(random, hosts()), time.Duration(10+random.Intn(800))*time.Millisecond
+	for _, to := range hosts() {
+		w.Network.Slow(from, to, by)
+	}
+	return fault{fmt.Sprintf("%s slower by %v", from, by), nothing}
+}
+
+// resetAll resets every connection of a host.
+func resetAll(w *World, random *rand.Rand) fault {
+	host := pick(random, hosts())
+	for _, other := range hosts() {
+		w.Network.Reset(host, other)
+	}
+	return fault{"connections of " + host + " reset", nothing}
+}
+
+// disconnectHubs cuts some hubs off, without a word to the servers.
+func disconnectHubs(w *World, random *rand.Rand) fault {
+	cut := 0
+	for _, h := range w.Hubs {
+		if random.Intn(2) == 0 {
+			cut++
+			for _, to := range brokerHosts {
+				w.Network.Cut(h.host, to)
+				w.Network.Cut(to, h.host)
+			}
+		}
+	}
+	return fault{fmt.Sprintf("%d hubs cut off", cut), nothing}
+}
+
+// Episode makes one to three faults overlap, heals them, and checks that the cluster heals too.
+func Episode(ctx context.Context, w *World, random *rand.Rand) {
+	var made []fault
+	busy := map[int]bool{}
+	for range 1 + random.Intn(3) {
+		next := random.Intn(len(faults))
+		if len(made) > 0 && !combines(next, busy) {
+			continue
+		}
+		busy[next] = true
+		f := faults[next](w, random)
+		w.Trace.Add("FAULT", f.name)
+		made = append(made, f)
+		_ = sleep(ctx, leastFault+time.Duration(random.Int63n(int64(mostFault-leastFault))))
+	}
+	for _, f := range made {
+		f.heal()
+	}
+	w.Network.Heal()
+	w.Trace.Add("FAULT", "healed")
+	w.checkHealed(ctx)
+}
+
+// combines reports whether a fault may overlap with those that were made: what crashes or stops
+// does so once.
+func combines(next int, busy map[int]bool) bool {
+	const firstCrash, lastStop = 5, 10
+	if next < firstCrash || next > lastStop {
+		return true
+	}
+	for other := range busy {
+		if other >= firstCrash && other <= lastStop {
+			return false
+		}
+	}
+	return true
+}
+
+// checkHealed checks what is promised after a heal, now.
+func (w *World) checkHealed(ctx context.Context) {
+	healed := time.Now()
+	_ = sleep(ctx, w.Limits.Status)
+	w.checkStatus()
+	_ = sleep(ctx, max(groupLimit, w.Limits.Acks)-w.Limits.Status)
+	for _, h := range w.Hubs {
+		w.checkAcks(h, healed)
+		if w.servers(h.ID) == 0 {
+			w.Failf("%s is served by no replica %v after a heal", h.ID, groupLimit)
+		}
+	}
+}
+
+// checkAcks checks that everything that a hub had emitted before a heal was acknowledged in time.
+func (w *World) checkAcks(h *Hub, healed time.Time) {
+	for i, v := range h.Values() {
+		if !v.emitted.Before(healed) {
+			return
+		}
+		after := v.acked.Sub(healed)
+		if v.acked.IsZero() {
+			after = time.Since(healed)
+		}
+		w.SlowestAck = max(w.SlowestAck, after)
+		if after > w.Limits.Acks {
+			w.Failf(
+				"%s: %d, of %v before a heal, is acknowledged %v after it or later: %+v", h.ID, i+1,
+				healed.Sub(v.emitted), after, h.lib.Status(),
+			)
+			return
+		}
+	}
+}
+
+// checkStatus checks that every replica has the status of each hub that has not changed lately.
+func (w *World) checkStatus() {
+	for _, r := range w.Replicas {
+		p := r.parts.Load()
+		if p == nil {
+			w.Failf("replica %s is not ready %v after a heal", r.host, w.Limits.Status)
+			continue
+		}
+		for _, h := range w.Hubs {
+			online := h.lib.Status().Connected
+			if time.Since(h.changed()) >= w.Limits.Status && p.presence.Online(h.ID) != online {
+				w.Failf("%s: online is %t at %s, want %t", h.ID, !online, r.host, online)
+			}
+		}
+	}
+}
+
+// servers returns how many replicas serve a hub.
+func (w *World) servers(id domain.HubID) int {
+	n := 0
+	for _, r := range w.Replicas {
+		if p := r.parts.Load(); p != nil && p.bridge.Serves(id) {
+			n++
+		}
+	}
+	return n
+}

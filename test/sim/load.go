@@ -1,0 +1,358 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand"
+	"strings"
+	"sync"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/commands"
+	"hubcloud/streams/feed"
+)
+
+const (
+	// callTimeout bounds a call of a client.
+	callTimeout = 10 * time.Second
+	// commandValues is how many values a hub's setting has: each is set by one command at most.
+	commandValues = 100
+	// pageSize is the most events that a client reads at once.
+	pageSize = 500
+)
+
+// event is an event as a reader saw it.
+type event struct {
+	kind     string
+	value    int // of the counter; 0 for any other event
+	envelope string
+}
+
+func parseEvent(e domain.EncodedEvent) event {
+	var decoded struct {
+		Type string
+		Data struct {
+			Key   string
+			Value int
+		}
+	}
+	seen := event{envelope: string(e.Envelope)}
+	if json.Unmarshal(e.Envelope, &decoded) == nil {
+		seen.kind = decoded.Type
+		if decoded.Data.Key == counter && decoded.Type == "channel.observed" {
+			seen.value = decoded.Data.Value
+		}
+	}
+	return seen
+}
+
+// Load is what hubs and clients do, until it ends.
+type Load struct {
+	world   *World
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	seen    map[domain.HubID][]event // by tails, in the order of each
+	history map[domain.HubID][]operation
+	answers map[string]string // to commands that succeeded, by their keys
+}
+
+// StartLoad starts the load: each hub emits, has a reader that polls and one that follows at each
+// replica, and gets commands.
+func StartLoad(w *World) *Load {
+	ctx, stop := context.WithCancel(context.Background())
+	l := &Load{
+		world: w, stop: stop, seen: map[domain.HubID][]event{},
+		history: map[domain.HubID][]operation{}, answers: map[string]string{},
+	}
+	for _, h := range w.Hubs {
+		l.run(ctx, 200*time.Millisecond, 2*time.Second, func(*rand.Rand) { h.Emit() })
+		l.run(ctx, 5*time.Second, 10*time.Second, l.commander(ctx, h))
+		for first := range w.Replicas {
+			l.run(ctx, 500*time.Millisecond, 3*time.Second, l.poller(ctx, h, first))
+			l.run(ctx, 100*time.Millisecond, time.Second, l.follower(ctx, h, first))
+		}
+	}
+	return l
+}
+
+// run repeats f with pauses between least and most.
+func (l *Load) run(ctx context.Context, least, most time.Duration, f func(*rand.Rand)) {
+	random := l.world.Random()
+	l.running.Go(func() {
+		for sleep(ctx, least+time.Duration(random.Int63n(int64(most-least)))) == nil {
+			f(random)
+		}
+	})
+}
+
+// Stop ends the load.
+func (l *Load) Stop() {
+	l.stop()
+	l.running.Wait()
+}
+
+// poller returns a client that reads page after page at one replica, or at another while that one
+// is away. It records how far the log was.
+func (l *Load) poller(ctx context.Context, h *Hub, first int) func(*rand.Rand) {
+	after, last := "", 0
+	return func(*rand.Rand) {
+		p := l.world.ready(first)
+		if p == nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		begun := time.Now()
+		for more := true; more; {
+			var page domain.EventPage
+			err := p.call(ctx, func(ctx context.Context) (err error) {
+				page, err = p.logs.Page(ctx, h.ID, after, pageSize)
+				return err
+			})
+			if err != nil {
+				l.checkError(h, "page", err)
+				return
+			}
+			for _, e := range page.Events {
+				if v := parseEvent(e).value; v != 0 {
+					if v != last+1 {
+						l.world.Failf("%s: a page has %d after %d", h.ID, v, last)
+					}
+					last = v
+				}
+			}
+			after, more = page.Next, page.HasMore
+		}
+		l.record(h, operation{kind: read, value: last, begun: begun, ended: time.Now(), client: first})
+	}
+}
+
+// follower returns a client that follows the log at a replica until that fails, and then goes on at
+// another one from its last event.
+func (l *Load) follower(ctx context.Context, h *Hub, at int) func(*rand.Rand) {
+	after, last := "", 0
+	client := len(l.world.Replicas) + at
+	return func(*rand.Rand) {
+		at++
+		p := l.world.ready(at % len(l.world.Replicas))
+		if p == nil {
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(p.ctx, cancel)()
+		var reader *feed.Reader
+		err := p.call(ctx, func(ctx context.Context) (err error) {
+			reader, err = p.logs.Follow(ctx, h.ID, after)
+			return err
+		})
+		if err != nil {
+			l.checkError(h, "follow", err)
+			return
+		}
+		defer reader.Close()
+		for {
+			select {
+			case <-reader.Ready():
+			case <-ctx.Done():
+				return
+			}
+			begun := time.Now()
+			events, err := reader.Next(ctx, pageSize)
+			if err != nil {
+				l.checkError(h, "next", err)
+				return
+			}
+			if p.ctx.Err() != nil {
+				return
+			}
+			for _, e := range events {
+				seen := parseEvent(e)
+				if v := seen.value; v != 0 {
+					if last != 0 && v != last+1 {
+						l.world.Failf("%s: a tail has %d after %d", h.ID, v, last)
+					}
+					last = v
+				}
+				after = e.Cursor
+				l.mu.Lock()
+				l.seen[h.ID] = append(l.seen[h.ID], seen)
+				l.mu.Unlock()
+			}
+			if last != 0 {
+				l.record(h, operation{
+					kind: seenBy, value: last, begun: begun, ended: time.Now(), client: client,
+				})
+			}
+		}
+	}
+}
+
+// commander returns a client that sends a command until it has an answer, and then again: the answer
+// must be the same.
+func (l *Load) commander(ctx context.Context, h *Hub) func(*rand.Rand) {
+	next := 0
+	return func(random *rand.Rand) {
+		if next == commandValues {
+			return
+		}
+		value := fmt.Sprint(next)
+		next++
+		key := string(h.ID) + "-" + value
+		for range 3 + random.Intn(3) {
+			p := l.world.ready(random.Intn(len(l.world.Replicas)))
+			if p == nil {
+				return
+			}
+			l.command(ctx, p, h, key, value)
+			if sleep(ctx, time.Duration(random.Int63n(int64(3*time.Second)))) != nil {
+				return
+			}
+		}
+	}
+}
+
+func (l *Load) command(ctx context.Context, p *parts, h *Hub, key, value string) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var channel domain.Channel
+	err := p.call(ctx, func(ctx context.Context) (err error) {
+		channel, err = p.commands.Send(ctx, operator, domain.Command{
+			OrgID: l.world.OrgID, HubID: h.ID, DeviceID: 1, Key: setting,
+			Value: json.RawMessage(value), IdempotencyKey: key,
+		})
+		return err
+	})
+	if err != nil {
+		if domain.CodeOf(err) == domain.CodeInternal && ctx.Err() == nil &&
+			!errors.Is(err, commands.ErrClosed) && p.ctx.Err() == nil {
+			l.world.Failf("%s: command %s: internal error: %v", h.ID, key, err)
+		}
+		return
+	}
+	text, err := json.Marshal(channel)
+	if err != nil {
+		l.world.Failf("%s: command %s: %v", h.ID, key, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if former, ok := l.answers[key]; ok && former != string(text) {
+		l.world.Failf("%s: command %s is answered %s, and before %s", h.ID, key, text, former)
+	}
+	l.answers[key] = string(text)
+}
+
+// checkError fails the run for an error that no client should get, whatever the network does.
+func (l *Load) checkError(h *Hub, what string, err error) {
+	if domain.CodeOf(err) == domain.CodeCursorExpired || domain.CodeOf(err) == domain.CodeNotFound {
+		l.world.Failf("%s: %s: %v", h.ID, what, err)
+	}
+}
+
+func (l *Load) record(h *Hub, op operation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.history[h.ID] = append(l.history[h.ID], op)
+}
+
+// Check compares what hubs and clients have seen with what is stored in the end.
+func (l *Load) Check(ctx context.Context) {
+	for _, h := range l.world.Hubs {
+		for i, r := range l.world.Replicas {
+			stored, err := l.readAll(ctx, r, h)
+			if err != nil {
+				l.world.Failf("%s: read at %s: %v", h.ID, r.host, err)
+				continue
+			}
+			l.checkStored(h, r, stored)
+			if i == 0 {
+				l.checkSeen(h, stored)
+			}
+		}
+		l.checkCommands(h)
+		l.mu.Lock()
+		checkLinearizable(l.world, h, l.history[h.ID])
+		l.mu.Unlock()
+	}
+}
+
+// readAll returns the log of a hub.
+func (l *Load) readAll(ctx context.Context, r *Replica, h *Hub) (stored []event, err error) {
+	p := r.parts.Load()
+	if p == nil {
+		return nil, errors.New("the replica is not ready")
+	}
+	for after := ""; ; {
+		var page domain.EventPage
+		err := p.call(ctx, func(ctx context.Context) (err error) {
+			page, err = p.logs.Page(ctx, h.ID, after, pageSize)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page.Events {
+			stored = append(stored, parseEvent(e))
+		}
+		if after = page.Next; !page.HasMore {
+			return stored, nil
+		}
+	}
+}
+
+// checkStored checks that a log has each value once and in order, and no gap.
+func (l *Load) checkStored(h *Hub, r *Replica, stored []event) {
+	last := 0
+	for _, e := range stored {
+		switch {
+		case e.value != 0 && e.value != last+1:
+			l.world.Failf("%s at %s: the log has %d after %d", h.ID, r.host, e.value, last)
+			return
+		case e.value != 0:
+			last = e.value
+		case e.kind == domain.EventHubEventsSkipped, e.kind == domain.EventHubLogReset:
+			l.world.Failf("%s at %s: the log has %s", h.ID, r.host, e.envelope)
+		}
+	}
+	if emitted := len(h.Values()); last != emitted {
+		l.world.Failf("%s at %s: the log ends at %d, want %d", h.ID, r.host, last, emitted)
+	}
+}
+
+// checkSeen checks that everything that tails have seen is stored, unchanged.
+func (l *Load) checkSeen(h *Hub, stored []event) {
+	there := map[string]bool{}
+	for _, e := range stored {
+		there[e.envelope] = true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.seen[h.ID] {
+		if !there[e.envelope] {
+			l.world.Failf("%s: a tail has seen what is not stored: %s", h.ID, e.envelope)
+		}
+	}
+}
+
+// checkCommands checks that the hub ran each command once, and every one that was answered.
+func (l *Load) checkCommands(h *Hub) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for value, runs := range h.runs {
+		if runs != 1 {
+			l.world.Failf("%s: the command with the value %s ran %d times", h.ID, value, runs)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key := range l.answers {
+		if value, ok := strings.CutPrefix(key, string(h.ID)+"-"); ok && h.runs[value] == 0 {
+			l.world.Failf("%s: command %s was answered, and did not run", h.ID, key)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+#!/bin/sh
+# Builds the simulator once with each patch of mutants, which puts a defect back into the service,
+# and runs seeds until one finds it. Prints a line for each: the seed, or that none did.
+# Usage: mutants.sh [SEEDS [PATCH...]]
+set -eu
+cd "$(dirname "$0")"
+GO=${GO:-go}
+seeds=${1:-200}
+[ $# -eq 0 ] || shift
+[ $# -gt 0 ] || set -- mutants/*.patch
+./prepare.sh
+root=$(cd ../.. && pwd)
+export GOWORK=off TMPDIR=$(test -d /dev/shm && echo /dev/shm || echo /tmp)
+for patch in "$@"; do
+	name=$(basename "$patch" .patch)
+	dir=$(pwd)/.patched/mutants/$name
+	rm -rf "$dir" && mkdir -p "$dir"
+	overlay=$(sed 's/}}$//' .patched/overlay.json)
+	for file in $(sed -n 's,^+++ b/,,p' "$patch"); do
+		mkdir -p "$dir/$(dirname "$file")"
+		cp "$root/$file" "$dir/$file"
+		overlay="$overlay, \"$root/$file\": \"$dir/$file\""
+	done
+	patch --quiet --directory "$dir" --strip 1 < "$patch"
+	echo "$overlay}}" > "$dir/overlay.json"
+	$GO test -overlay="$dir/overlay.json" -c -o "$dir/sim.test" .
+	if "$dir/sim.test" -test.run TestSim -test.failfast -test.timeout 24h -seeds="$seeds" > "$dir/log" 2>&1; then
+		echo "$name: not found in $seeds seeds"
+	else
+		echo "$name: $(sed -n 's/.*repeat it with.*SEED=\([0-9]*\).*/found by seed \1/p' "$dir/log" | head -1)"
+	fi
+done

@@ -1,0 +1,273 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge"
+	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/presence"
+	"hubcloud/hubbridge/rpc"
+	"hubcloud/projections/access"
+	"hubcloud/streams"
+	"hubcloud/streams/broker"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/feed"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/once"
+	"hubcloud/streams/replicas"
+	"hubcloud/streams/views"
+)
+
+const (
+	copies    = 3
+	retention = 24 * time.Hour
+	// restartPause is the pause of the supervisor before it starts a replica again.
+	restartPause = time.Second
+)
+
+// Replica is a process of the service: everything between the broker and the HTTP handlers, wired
+// as cmd/hubcloud does it. It has no database: the index of hubs is read from the directory.
+type Replica struct {
+	host    string
+	world   *World
+	parts   atomic.Pointer[parts] // nil while the replica is not ready
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+// parts are what clients of a replica call.
+type parts struct {
+	ctx       context.Context // ends with the replica's process
+	confirm   func(context.Context) error
+	logs      *feed.Logs
+	presence  *presence.View
+	bridge    *hubbridge.Bridge
+	directory *directory.Service
+	enrolment *identity.Enrolment
+	commands  *commands.Commands
+}
+
+// Start starts the replica, also after Kill.
+func (r *Replica) Start() {
+	r.world.Network.Boot(r.host)
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop, r.stopped = stop, make(chan struct{})
+	go func() {
+		defer close(r.stopped)
+		for ctx.Err() == nil {
+			err := r.serve(ctx)
+			if ctx.Err() == nil {
+				r.world.Trace.Add("replica "+r.host, fmt.Sprint("ended: ", err))
+			}
+			_ = sleep(ctx, restartPause)
+		}
+	}()
+}
+
+// Kill ends the process: nothing that it still does reaches anybody.
+func (r *Replica) Kill() {
+	r.world.Network.Kill(r.host)
+	r.stop()
+	<-r.stopped
+}
+
+// Stop ends the process in order.
+func (r *Replica) Stop() {
+	r.stop()
+	<-r.stopped
+}
+
+// serve runs the replica until ctx ends or a part fails.
+func (r *Replica) serve(ctx context.Context) error {
+	w := r.world
+	logger := slog.New(slog.NewTextHandler(
+		traceWriter{"replica " + r.host, w.Trace}, &slog.HandlerOptions{ReplaceAttr: withoutTime},
+	))
+	var conns, reads *streams.Conns
+	for _, c := range []**streams.Conns{&conns, &reads} {
+		var err error
+		*c, err = streams.Connect(
+			ctx, w.Brokers.Credentials, streams.WithLog(logger),
+			nats.SetCustomDialer(w.Network.Dialer(r.host)),
+		)
+		if err != nil {
+			return err
+		}
+		defer (*c).Close()
+	}
+	if err := broker.DeclareMQTTStreams(ctx, conns, copies); err != nil {
+		return err
+	}
+	buckets, err := streams.OpenBuckets(ctx, conns, copies)
+	if err != nil {
+		return err
+	}
+	log, err := directory.Open(ctx, conns, copies)
+	if err != nil {
+		return err
+	}
+	journals, err := journal.New(journal.Config{
+		Conn: conns.Cloud, Shards: shards, Groups: groups, Retention: retention, Replicas: copies,
+		Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	if err := journals.Open(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	defer func() { r.parts.Store(nil) }()
+	run := func(name string, f func(context.Context) error) {
+		group.Go(func() error {
+			if err := f(ctx); ctx.Err() == nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+
+	index := access.New(access.Config{Directory: log, Logger: logger})
+	run("access", index.Run)
+	view := presence.NewView(conns.Cloud, buckets.Presence, logger, nil)
+	run("presence", view.Run)
+	barrier := replicas.NewBarrier(conns, r.id(), logger)
+	run("barrier", func(ctx context.Context) error { return barrier.Serve(ctx, index.WaitFor) })
+	reach := replicas.NewReach(logger, conns, reads)
+	run("reach", reach.Run)
+	freshness, err := replicas.NewFreshness(replicas.FreshnessConfig{
+		Refresh: index.Refresh, Registered: barrier.Registered, CutOff: reach.CutOff,
+		Clustered: conns.Clustered, Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	run("freshness", freshness.Run)
+
+	p := &parts{ctx: ctx, presence: view, confirm: freshness.Confirm}
+	epoch := func(hub domain.HubID) (domain.Epoch, bool) {
+		owner, ok := index.Hub(hub)
+		return owner.Epoch, ok
+	}
+	p.logs, err = feed.New(conns, feed.Config{
+		Journal: journals, Retention: retention, Reads: reads, Epoch: epoch,
+		Refresh: index.Refresh, Lost: reach.Lost, Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	defer p.logs.Close()
+	p.directory = directory.NewService(log, directory.ServiceConfig{
+		Environment: domain.EnvironmentLive, AwaitReplicas: barrier.Wait, Presence: view, Logs: p.logs,
+	})
+	written, err := views.New(views.Config{
+		Conns: conns, Journal: journals, Retention: retention, ServerStarted: reach.ServerStarted,
+		IsReleased: func(context.Context, domain.HubID) (bool, error) { return false, nil },
+		LostEnd: func(
+			ctx context.Context, hub domain.HubID, kept uint64,
+		) (domain.EpochID, error) {
+			return p.directory.RestoreLog(
+				ctx, domain.Origin{Actor: domain.Actor{Kind: domain.ActorService}}, hub, kept,
+			)
+		},
+		Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	run("journals", journals.Run)
+	run("hub logs", p.logs.Run)
+	p.bridge, err = hubbridge.New(
+		conns, buckets, journals, written, p.logs, p.directory, index, view, hubbridge.Config{
+			ReplicaID: r.id(), Retention: retention, RoutesChanged: reach.RoutesChanged,
+			Logger: logger,
+		},
+	)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-index.Loaded():
+	case <-ctx.Done():
+		return group.Wait()
+	}
+	run("bridge", p.bridge.Run)
+
+	orgOf := func(hub domain.HubID) string { owner, _ := index.Hub(hub); return owner.OrgID }
+	caller, err := rpc.NewCaller(conns, view, rpc.Config{Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer caller.Close()
+	keys, err := once.New(conns, once.Config{ReplicaID: r.id(), Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer keys.Close()
+	calls := rpc.NewCallPool(nil, rpc.CallLimits)
+	p.commands, err = commands.New(
+		p.logs, rpc.NewDevices(caller, calls, orgOf),
+		commands.Config{Keys: keys, Calls: calls, Logger: logger},
+	)
+	if err != nil {
+		return err
+	}
+	defer p.closeCommands()
+	p.enrolment, err = identity.NewEnrolment(identity.EnrolmentConfig{
+		Authority: w.Brokers.Authority, Directory: p.directory, Logger: logger,
+		Broker: func() string { return fmt.Sprintf("mqtts://%s:%d", brokerHosts[0], mqttPort) },
+	})
+	if err != nil {
+		return err
+	}
+	callout, err := identity.NewCallout(identity.CalloutConfig{
+		Conns: conns, Credentials: w.Brokers.Credentials, Directory: p.directory,
+		Confirm: freshness.Confirm, Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	run("callout", callout.Run)
+	r.parts.Store(p)
+	return group.Wait()
+}
+
+// closeCommands ends the commands under way, within a second.
+func (p *parts) closeCommands() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	p.commands.Close(ctx)
+}
+
+// id is the replica's name in leases and heartbeats.
+func (r *Replica) id() string { return "replica-" + strings.ReplaceAll(r.host, ".", "-") }
+
+// traceWriter writes the lines of a logger to the trace.
+type traceWriter struct {
+	who   string
+	trace *Trace
+}
+
+// Write implements io.Writer.
+func (w traceWriter) Write(line []byte) (int, error) {
+	w.trace.Add(w.who, strings.TrimSuffix(string(line), "\n"))
+	return len(line), nil
+}
+
+// withoutTime drops the time of log records: the trace has it.
+func withoutTime(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
