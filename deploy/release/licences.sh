@@ -27,7 +27,7 @@ section() { # section TITLE FILE…
 }
 cat <<TEXT
 hubcloud is licensed under the Apache License 2.0; the text stands below. The program contains the modules that follow, each under its own licence.
-Their sources are at https://proxy.golang.org/<module>/@v/<version>.zip.
+The command "go mod download <module>@<version>" fetches the source of each.
 TEXT
 section hubcloud LICENSE
 section "Go standard library $("$go" env GOVERSION)" "$("$go" env GOROOT)/LICENSE"
