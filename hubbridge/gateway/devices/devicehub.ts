@@ -8,6 +8,7 @@ const GIVE_UP = 30_000; // ms that a device that has a command may take to repor
 
 type Kind = "pairing" | "removal";
 type Reason = "asked" | "timeout" | "joined";
+type Window = { kind: Kind; until: number; code?: string }; // until is in ms
 
 /**
  * DeviceHub is a hub with devices: it keeps them over restarts, answers for them, and tells what
@@ -16,7 +17,7 @@ type Reason = "asked" | "timeout" | "joined";
  */
 export class DeviceHub {
   private readonly devicesById = new Map<number, Device>();
-  private window: { kind: Kind; timer: NodeJS.Timeout } | undefined;
+  private timer: NodeJS.Timeout | undefined; // of the window that is open
   private hub!: Hub;
 
   private constructor(private readonly radio: Radio, private readonly log: (line: string) => void) {}
@@ -29,10 +30,9 @@ export class DeviceHub {
       "devices.get": (params) => ({ device: described(self.device(params)) }),
       "devices.forget": (params) => self.forget(self.device(params)),
       "channels.command": (params) => self.command(params),
-      "pairing.open": ({ setup_code: code }) =>
-        self.openWindow("pairing", () => radio.openPairing(typeof code === "string" ? code.trim() : undefined)),
+      "pairing.open": ({ setup_code: code }) => self.openWindow("pairing", typeof code === "string" ? code.trim() : undefined),
       "pairing.close": () => self.closeAsked("pairing"),
-      "removal.open": () => self.openWindow("removal", async () => radio.openRemoval?.()),
+      "removal.open": () => self.openWindow("removal"),
       "removal.close": () => self.closeAsked("removal"),
     });
     for (const [, device] of self.hub.entries("device/") as [string, Device][]) self.devicesById.set(device.id, device);
@@ -41,12 +41,13 @@ export class DeviceHub {
   }
 
   /** Stays connected until close. Rejects if the cloud does not know the serial and secret. */
-  run(): Promise<void> {
+  async run(): Promise<void> {
+    await this.openAgain();
     return this.hub.run();
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.window?.timer);
+    clearTimeout(this.timer);
     await this.hub.close();
   }
 
@@ -152,13 +153,33 @@ export class DeviceHub {
     return {};
   }
 
-  private async openWindow(kind: Kind, open: () => Promise<void>): Promise<object> {
+  /** The window that is open, or was when the gateway was killed. */
+  private get window(): Window | undefined {
+    return this.hub.get("window") as Window | undefined;
+  }
+
+  private async openWindow(kind: Kind, code?: string, seconds = WINDOW): Promise<object> {
     this.requireRadio();
     if (this.window) await this.closeWindow("asked");
-    await open();
-    const timer = setTimeout(() => void this.closeWindow("timeout").catch((error: Error) => this.log(error.message)), WINDOW * 1000);
-    this.window = { kind, timer };
+    this.timer = setTimeout(() => void this.closeWindow("timeout").catch((error: Error) => this.log(error.message)), seconds * 1000);
+    const kept = this.hub.change({ window: { kind, until: Date.now() + seconds * 1000, ...code === undefined ? {} : { code } } });
+    try {
+      await (kind === "pairing" ? this.radio.openPairing(code) : this.radio.openRemoval?.());
+    } catch (error) {
+      clearTimeout(this.timer);
+      await this.hub.change({ window: null });
+      throw error;
+    }
+    await kept;
     return { status: "open", expires_in: WINDOW };
+  }
+
+  /** Opens a window again that a restart has interrupted, for the rest of its time. */
+  private async openAgain(): Promise<void> {
+    const { window } = this, seconds = Math.min(WINDOW, ((window?.until ?? 0) - Date.now()) / 1000);
+    if (!window) return;
+    await this.hub.change({ window: null });
+    if (seconds > 0) await this.openWindow(window.kind, window.code, seconds).catch((error: Error) => this.log(error.message));
   }
 
   private async closeAsked(kind: Kind): Promise<object> {
@@ -169,11 +190,11 @@ export class DeviceHub {
   }
 
   private async closeWindow(reason: Reason): Promise<void> {
-    const kind = this.window?.kind;
-    clearTimeout(this.window?.timer);
-    this.window = undefined;
+    const kind = this.window?.kind, changed = this.hub.change({ window: null });
+    clearTimeout(this.timer);
     if (kind === "pairing") await this.radio.closePairing(reason);
-    if (kind === "removal") await this.radio.closeRemoval?.();
+    if (kind === "removal") await this.radio.closeRemoval?.(reason);
+    await changed;
   }
 
   private command(params: Params): object {

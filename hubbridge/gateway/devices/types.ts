@@ -70,8 +70,8 @@ export interface Radio {
   /** Removes a device that is not reached any more. Rejects, with a HubError, if it must stay. */
   forget(device: Device): Promise<void>;
   openPairing(setupCode: string | undefined): Promise<void>;
-  /** Closes the window: it was asked for, its time is over, or a device has joined. */
+  /** Closes the window: it was asked for, its time is over, or a device has joined, or left. */
   closePairing(reason: "asked" | "timeout" | "joined"): Promise<void>;
   openRemoval?(): Promise<void>;
-  closeRemoval?(): Promise<void>;
+  closeRemoval?(reason: "asked" | "timeout" | "joined"): Promise<void>;
 }

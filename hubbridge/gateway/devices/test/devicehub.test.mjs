@@ -67,3 +67,20 @@ test("a device that left does not give its ID to another", async (t) => {
   await hub.remove(await hub.put("node-1", THERMOSTAT));
   assert.equal((await hub.put("node-1", THERMOSTAT)).id, 2);
 });
+
+test("a window that a restart interrupts opens again for the rest of its time, until a device joins", async (t) => {
+  const calls = [];
+  const radio = {
+    openPairing: async (code) => { calls.push(["open", code]); }, closePairing: async (reason) => { calls.push(["close", reason]); },
+  };
+  const first = await open(t, radio);
+  assert.deepEqual(await first.hub.hub.answer("pairing.open", { setup_code: " 12345 " }), { result: { status: "open", expires_in: 120 } });
+  await first.hub.close();
+  const second = await open(t, radio, first.dir);
+  await second.hub.openAgain();
+  await second.hub.put("t", THERMOSTAT);
+  await second.hub.close();
+  const third = await open(t, radio, first.dir);
+  await third.hub.openAgain();
+  assert.deepEqual(calls, [["open", "12345"], ["open", "12345"], ["close", "joined"]]);
+});

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { CommandClasses } from "@zwave-js/core";
 import type { TranslatedValueID, ValueID, ZWaveNode } from "zwave-js";
 import type { ChannelSpec, Value } from "../../devices/types.js";
@@ -198,6 +199,14 @@ export function mappings(node: ZWaveNode): Mapping[] {
   if (node.supportsCC(CC.Notification) || node.supportsCC(CC["Entry Control"])) list.push(report("alarm"));
   if (node.supportsCC(CC["Central Scene"]) || node.supportsCC(CC["Scene Activation"])) list.push(report("scene"));
   return list;
+}
+
+/** Reports whether a mapping's channel is one that is known, with the same unit and bounds. */
+export function describes({ key, endpoint, unit, writable, capabilities }: ChannelSpec, known: Required<ChannelSpec>): boolean {
+  return key === known.key && isDeepStrictEqual(
+    [endpoint ?? 0, unit ?? null, writable ?? false, capabilities ?? {}],
+    [known.endpoint, known.unit, known.writable, known.capabilities],
+  );
 }
 
 /** Reports whether two value IDs are of the same value. */

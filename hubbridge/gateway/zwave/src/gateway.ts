@@ -4,15 +4,23 @@ import { HubError, type HubOptions } from "@hubcloud/hub";
 import { CommandClasses, QRCodeVersion, SecurityClass, parseQRCodeString } from "@zwave-js/core";
 import {
   Driver, ExclusionStrategy, InclusionStrategy, InterviewStage, NodeStatus, SecurityBootstrapFailure, SetValueStatus, UserIDStatus,
-  type InclusionGrant, type InclusionUserCallbacks, type PartialZWaveOptions, type ValueID, type ZWaveNode,
+  type InclusionGrant, type InclusionUserCallbacks, type PartialZWaveOptions, type PlannedProvisioningEntry, type ValueID, type ZWaveNode,
 } from "zwave-js";
 import { DeviceHub, channelOf } from "../../devices/devicehub.js";
 import type { ChannelSpec, Command, Device, Radio } from "../../devices/types.js";
-import { mappings, sameValue, sceneOf, type Mapping } from "./channels.js";
+import { describes, mappings, sameValue, sceneOf, type Mapping } from "./channels.js";
 
 const CC = CommandClasses;
 const ACCESS_CONTROL = 6, CODES_DELETED = 12, CODE_DELETED = 13, CODE_ADDED = 14; // Notification
+const INTERVIEW = 30_000; // ms that a command waits for an interview
 const LATE = 1.5; // wake-up intervals after which a device that sleeps counts as away
+
+/** What waits for the interview of a node. */
+interface Waiting {
+  cached: boolean; // Z-Wave JS takes the interview from its cache, of which a kill may have lost a part
+  reports: [ValueID, unknown][]; // of channels that are not known yet
+  commands: (() => void)[];
+}
 
 /** Starts a driver with options, and resolves when it is ready. */
 export type StartDriver = (options: PartialZWaveOptions) => Promise<Driver>;
@@ -30,12 +38,19 @@ export function serialDriver(port: string): StartDriver {
   };
 }
 
+/** Returns after how many ms a node wakes again, or 0 if it does not sleep. */
+function wakeUpInterval(node: ZWaveNode): number {
+  const seconds = node.canSleep ? Number(node.getValue({ commandClass: CC["Wake Up"], endpoint: 0, property: "wakeUpInterval" })) : 0;
+  return seconds > 0 ? seconds * 1000 : 0;
+}
+
 /** Gateway is the radio of a hub: what Z-Wave JS knows becomes devices, and commands go to nodes. */
 export class Gateway implements Radio {
   private hub!: DeviceHub;
   private driver: Driver | undefined;
-  private readonly maps = new Map<number, Mapping[]>(); // of nodes that are interviewed
-  private pairing: { code: string | undefined; dsk: string | undefined; smartStart: string | undefined } | undefined;
+  private readonly maps = new Map<number, Mapping[]>(); // what is known of nodes
+  private readonly waiting = new Map<number, Waiting>(); // nodes whose interview has not ended
+  private pairing: { code: string | undefined; dsk: string | undefined; smartStart: boolean } | undefined;
   private readonly insecure = new Set<number>(); // nodes that have joined with less security than they should
   private timer: NodeJS.Timeout | undefined;
   private closed = false;
@@ -47,7 +62,7 @@ export class Gateway implements Radio {
     const gateway = new Gateway(options.log);
     gateway.hub = await DeviceHub.open(options, gateway);
     const driver = await start({
-      storage: { cacheDir: `${options.dir}/zwave` }, securityKeys: await gateway.keys(),
+      storage: { cacheDir: `${options.dir}/zwave`, throttle: "fast" }, securityKeys: await gateway.keys(),
       disableOptimisticValueUpdate: true, // a report is what a device has said
       logConfig: { enabled: false }, ...extra,
     });
@@ -89,12 +104,14 @@ export class Gateway implements Radio {
       if (!this.nodeOf(device)) this.later(this.forgotten(device));
     }
     for (const node of controller.nodes.values()) this.watch(node);
+    this.later(this.resumeJoining());
+    controller.on("node found", ({ id }) => this.later(this.hub.change({ joining: id })));
     controller.on("node added", (node, result) => {
       if (result.lowSecurity) this.log(`node ${node.id} has joined without security: ${SecurityBootstrapFailure[result.lowSecurityReason]}`);
       this.later(this.added(node, result.lowSecurity === true));
     });
     controller.on("node removed", (node) => this.later(this.removed(node)));
-    controller.on("inclusion failed", () => this.later(this.joinFailed("radio", true)));
+    controller.on("inclusion failed", () => { if (this.pairing) this.later(this.joinFailed("radio", true)); });
     this.timer = setInterval(() => this.missed(), 60_000);
   }
 
@@ -122,11 +139,28 @@ export class Gateway implements Radio {
 
   // Nodes that join, are interviewed, sleep and die
 
+  /** Tells of nodes that have joined while the gateway was away, and gives Z-Wave JS the SmartStart codes that it does not have. */
+  private async resumeJoining(): Promise<void> {
+    const { controller } = this.driver!, joining = this.hub.get("joining") as number | undefined;
+    for (const node of this.hub.devices.length > 0 ? controller.nodes.values() : []) { // all are told when their interview ends, at first
+      if (node.isControllerNode || this.deviceOf(node)) continue;
+      const secure = (): boolean => (node.getHighestSecurityClass() ?? SecurityClass.None) !== SecurityClass.None;
+      const added = (): void => this.later(this.added(node, node.supportsCC(CC["Security 2"]) && !secure()));
+      if (node.deviceClass) added();
+      else node.once("interview stage completed", added);
+    }
+    for (const entry of this.smartStart) {
+      if (!controller.getProvisioningEntry(entry.dsk)) controller.provisionSmartStartNode(entry);
+    }
+    if (joining !== undefined && !controller.nodes.has(joining)) await this.joinFailed("radio", false);
+  }
+
   private async added(node: ZWaveNode, lowSecurity: boolean): Promise<void> {
     if (lowSecurity) this.insecure.add(node.id);
-    const known = this.deviceOf(node);
+    const known = this.deviceOf(node), dsk = this.driver!.controller.getProvisioningEntry(node.id)?.dsk;
     if (known) await this.forgotten(known); // the number of a node that was replaced
     this.watch(node);
+    void this.hub.change({ joining: null, smart_start: this.smartStart.filter((entry) => entry.dsk !== dsk) as never });
     await this.describe(node, []);
   }
 
@@ -134,16 +168,21 @@ export class Gateway implements Radio {
     node.removeAllListeners();
     this.maps.delete(node.id);
     this.insecure.delete(node.id);
+    this.settle(node, []);
     const device = this.deviceOf(node);
     if (device) await this.forgotten(device);
+    else if (this.hub.get("joining") === node.id) await this.joinFailed("security", false); // SmartStart puts such a node out again
   }
 
   private watch(node: ZWaveNode): void {
-    if (node.isControllerNode) return;
+    if (node.isControllerNode || this.waiting.has(node.id)) return;
     const reach = (available: boolean) => () => {
       const device = this.deviceOf(node);
       if (device) this.later(this.hub.setAvailable(device, available));
     };
+    const waiting: Waiting = { cached: node.interviewStage === InterviewStage.Complete, reports: [], commands: [] };
+    this.waiting.set(node.id, waiting);
+    node.on("interview started", () => { waiting.cached = false; });
     node.on("ready", () => this.later(this.interviewed(node)));
     node.on("interview completed", () => this.later(this.interviewed(node)));
     node.on("dead", reach(false)).on("alive", reach(true));
@@ -170,20 +209,23 @@ export class Gateway implements Radio {
     const needs = [CC["Door Lock"], CC["Barrier Operator"]].some((cc) => node.supportsCC(cc));
     const highest = node.getHighestSecurityClass();
     if (highest !== undefined && highest !== SecurityClass.None) return { secure: true };
-    return needs || this.insecure.has(node.id) && node.deviceClass?.generic.key === 0x40 ? { secure: false } : {};
+    const insecure = this.insecure.has(node.id) || this.deviceOf(node)?.secure === false;
+    return needs || insecure && node.deviceClass?.generic.key === 0x40 ? { secure: false } : {};
   }
 
   private async interviewed(node: ZWaveNode): Promise<void> {
     const known = this.deviceOf(node), print = [node.manufacturerId, node.productType, node.productId].map(String);
-    const kept = known && this.hub.get(`print/${known.id}`);
-    if (known && kept && !isDeepStrictEqual(kept, print)) await this.forgotten(known); // replaced meanwhile
-    const maps = mappings(node), specs = maps.map((map) => map.spec);
-    // A gateway that was killed may interview a node again: until that ends, nothing is known to have gone.
-    const missing = node.interviewStage === InterviewStage.Complete ? []
-      : this.deviceOf(node)?.channels.filter((each) => !channelOf(specs, each.key, each.endpoint)) ?? [];
-    const device = await this.describe(node, [...specs, ...missing]);
-    this.maps.set(node.id, maps);
+    const kept = known && this.hub.get(`print/${known.id}`), maps = mappings(node);
+    const waiting = this.waiting.get(node.id), same = kept !== undefined && isDeepStrictEqual(kept, print);
+    if (waiting?.cached && known && !(same && known.channels.every((channel) => maps.some(({ spec }) => describes(spec, channel))))) {
+      this.maps.set(node.id, maps.filter(({ spec }) => known.channels.some((channel) => describes(spec, channel))));
+      return node.refreshInfo();
+    }
+    if (known && kept && !same && !print.includes("undefined")) await this.forgotten(known); // replaced meanwhile
+    const device = await this.describe(node, maps.map(({ spec }) => spec));
+    const reports = this.settle(node, maps);
     if (!isDeepStrictEqual(this.hub.get(`print/${device.id}`), print)) await this.hub.change({ [`print/${device.id}`]: print });
+    for (const [id, value] of reports) await this.report(node, id, value);
     for (const { spec, from, report } of maps) {
       const value = from.commandClass === 0 ? undefined : report(node.getValue(from));
       const now = channelOf(device.channels, spec.key, spec.endpoint ?? 0);
@@ -195,20 +237,26 @@ export class Gateway implements Radio {
     await this.wakes(node);
   }
 
-  private async wakes(node: ZWaveNode): Promise<void> {
-    const device = this.deviceOf(node);
-    if (!device || !node.canSleep) return;
-    const seconds = Number(node.getValue({ commandClass: CC["Wake Up"], endpoint: 0, property: "wakeUpInterval" }));
-    if (seconds > 0) await this.hub.setWakesAt(device, new Date(Date.now() + seconds * 1000));
+  /** Ends the wait for the interview of a node: its commands go on. Returns the reports that have waited. */
+  private settle(node: ZWaveNode, maps: Mapping[]): Waiting["reports"] {
+    const waiting = this.waiting.get(node.id);
+    this.waiting.delete(node.id);
+    if (maps.length > 0) this.maps.set(node.id, maps);
+    for (const go of waiting?.commands ?? []) go();
+    return waiting?.reports ?? [];
   }
 
-  /** A device that has missed its time to wake is away. */
-  private missed(): void {
+  private async wakes(node: ZWaveNode): Promise<void> {
+    const device = this.deviceOf(node), interval = wakeUpInterval(node);
+    if (device && interval > 0) await this.hub.setWakesAt(device, new Date(Date.now() + interval));
+  }
+
+  /** A device that has missed its time to wake is away until it is heard. */
+  private missed(now = Date.now()): void {
     for (const device of this.hub.devices) {
-      const node = device.wakes_at === undefined ? undefined : this.nodeOf(device);
-      if (!node || node.status !== NodeStatus.Asleep || !node.lastSeen) continue;
-      const due = Date.parse(device.wakes_at!), interval = due - node.lastSeen.getTime();
-      if (Date.now() > due + (LATE - 1) * interval + 60_000) this.later(this.hub.setAvailable(device, false));
+      const node = this.nodeOf(device), interval = node ? wakeUpInterval(node) : 0;
+      if (!node?.lastSeen || interval === 0 || node.status === NodeStatus.Dead) continue;
+      this.later(this.hub.setAvailable(device, now < node.lastSeen.getTime() + LATE * interval + 60_000));
     }
   }
 
@@ -221,6 +269,7 @@ export class Gateway implements Radio {
       await this.code(device, Number(id.propertyKey), value === UserIDStatus.Enabled, undefined);
     }
     const map = this.maps.get(node.id)?.find(({ from }) => sameValue(from, id));
+    if (!map && device.channels.length > 0) this.waiting.get(node.id)?.reports.push([id, value]);
     const reported = map?.report(value);
     if (map && reported !== undefined) await this.hub.observe(device, map.spec.key, map.spec.endpoint ?? 0, reported);
   }
@@ -284,9 +333,12 @@ export class Gateway implements Radio {
     return this.driver?.ready === true;
   }
 
-  private target({ device, channel, value }: Command): { node: ZWaveNode; to: ValueID; set: unknown } {
-    const node = this.nodeOf(device);
-    const map = node && this.maps.get(node.id)?.find(({ spec }) => channelOf([spec], channel.key, channel.endpoint));
+  private mapOf({ device, channel }: Command): Mapping | undefined {
+    return this.maps.get(this.nodeOf(device)?.id ?? 0)?.find(({ spec }) => channelOf([spec], channel.key, channel.endpoint));
+  }
+
+  private target(command: Command): { node: ZWaveNode; to: ValueID; set: unknown } {
+    const { device, channel, value } = command, node = this.nodeOf(device), map = this.mapOf(command);
     if (!node || !map?.to) throw new HubError("hub_unavailable", `${device.name} has not been interviewed yet`);
     const set = map.command?.(value);
     if (set === undefined) throw new HubError("invalid_request", `${channel.key} does not take this value`);
@@ -294,10 +346,16 @@ export class Gateway implements Radio {
   }
 
   check(command: Command): void {
-    this.target(command);
+    const node = this.nodeOf(command.device);
+    if (!node || !this.waiting.has(node.id)) this.target(command);
   }
 
   async drive(command: Command): Promise<void> {
+    const waiting = this.waiting.get(this.nodeOf(command.device)?.id ?? 0);
+    if (waiting && !this.mapOf(command)) await new Promise<void>((go) => {
+      waiting.commands.push(go);
+      setTimeout(go, INTERVIEW).unref();
+    });
     const { node, to, set } = this.target(command);
     const { status, message } = await node.setValue(to, set);
     if (![SetValueStatus.Success, SetValueStatus.SuccessUnsupervised, SetValueStatus.Working].includes(status)) {
@@ -314,12 +372,13 @@ export class Gateway implements Radio {
     const node = this.nodeOf(device), controller = this.driver!.controller;
     if (!node) return;
     if (!node.canSleep && await node.ping()) throw new HubError("invalid_request", `${device.name} is still on the hub's network`);
+    controller.unprovisionSmartStartNode(node.id); // or it would join again
     await controller.removeFailedNode(node.id);
   }
 
   async openPairing(code: string | undefined): Promise<void> {
     const dsk = code?.replace(/\D/g, "");
-    this.pairing = { code, dsk: dsk?.length === 40 ? dsk : undefined, smartStart: undefined };
+    this.pairing = { code, dsk: dsk?.length === 40 ? dsk : undefined, smartStart: false };
     if (code?.startsWith("MT:")) throw new HubError("invalid_request", "setup_code is of Matter, this hub has Z-Wave");
     if (!code?.startsWith("90")) return this.include();
     const qr = await parseQRCodeString(code).catch(() => {
@@ -328,8 +387,8 @@ export class Gateway implements Radio {
     const entry = { dsk: qr.dsk, securityClasses: qr.securityClasses, requestedSecurityClasses: qr.securityClasses };
     if (qr.version === QRCodeVersion.SmartStart) { // joins by itself, also after the window
       this.driver!.controller.provisionSmartStartNode(entry);
-      this.pairing.smartStart = qr.dsk;
-      await this.hub.change({ smart_start: qr.dsk });
+      this.pairing.smartStart = true;
+      await this.hub.change({ smart_start: [...this.smartStart.filter(({ dsk }) => dsk !== entry.dsk), entry] as never });
     } else {
       await this.driver!.controller.beginInclusion({ strategy: InclusionStrategy.Security_S2, provisioning: entry });
     }
@@ -358,21 +417,24 @@ export class Gateway implements Radio {
     };
   }
 
+  /** The SmartStart codes whose devices have not joined yet: Z-Wave JS's own list may be lost by a kill. */
+  private get smartStart(): PlannedProvisioningEntry[] {
+    return (this.hub.get("smart_start") ?? []) as unknown as PlannedProvisioningEntry[];
+  }
+
   /** Tells that a device failed to join; the window stays open. */
   private async joinFailed(reason: string, again: boolean): Promise<void> {
-    if (!this.pairing) return;
-    await this.hub.change({}, [{ type: "device.join_failed", device_id: null, data: { reason } }]);
+    await this.hub.change({ joining: null }, [{ type: "device.join_failed", device_id: null, data: { reason } }]);
     if (again && this.pairing && !this.pairing.smartStart) await this.include();
   }
 
   async closePairing(reason: "asked" | "timeout" | "joined"): Promise<void> {
     this.pairing = undefined;
-    const controller = this.driver!.controller, dsk = this.hub.get("smart_start") as string | undefined;
+    const { controller } = this.driver!, list = this.smartStart;
     if (reason !== "joined") await controller.stopInclusion();
-    if (dsk && reason !== "timeout") { // R-join-4
-      if (reason === "asked") controller.unprovisionSmartStartNode(dsk);
-      await this.hub.change({ smart_start: null });
-    }
+    if (reason !== "asked" || list.length === 0) return;
+    for (const { dsk } of list) controller.unprovisionSmartStartNode(dsk); // R-join-4
+    await this.hub.change({ smart_start: null });
   }
 
   async openRemoval(): Promise<void> {
@@ -381,7 +443,7 @@ export class Gateway implements Radio {
     }
   }
 
-  async closeRemoval(): Promise<void> {
-    await this.driver!.controller.stopExclusion();
+  async closeRemoval(reason: "asked" | "timeout" | "joined"): Promise<void> {
+    if (reason !== "joined") await this.driver!.controller.stopExclusion();
   }
 }

@@ -22,7 +22,11 @@ Lines on standard input:
 and with --mock:
   unlock SLOT                   somebody types the code of a slot at the lock
   smoke on | smoke off          the smoke sensor
-  keypad                        somebody locks at the keypad
+  keypad                        somebody locks at the keypad, which wakes up
+  wake                          the keypad wakes up
+  button                        somebody presses the lock's button: it leaves in a removal window
+  power                         the lock gets power: it joins if its SmartStart code was given
+  unplug NODE | plug NODE       a device loses its power, or gets it back: 10 to 13, or 20, the lock
 `;
 
 const text = { type: "string" } as const;
@@ -63,8 +67,10 @@ async function type(gateway: Gateway, network: MockNetwork | undefined, line: st
     await network.unlockByCode(Number(rest[0]));
   } else if (word === "smoke" && network) {
     await network.smoke(rest[0] === "on");
-  } else if (word === "keypad" && network) {
-    await network.keypad();
+  } else if (network && (word === "keypad" || word === "wake" || word === "button" || word === "power")) {
+    await network[word]();
+  } else if (network && (word === "plug" || word === "unplug")) {
+    await network.plug(Number(rest[0]), word === "plug");
   } else {
     return `not understood: ${line}`;
   }

@@ -1,11 +1,19 @@
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import {
-  BatteryCCGet, BatteryCCReport, KeypadMode, NotificationCCGet, NotificationCCReport, Security2CC, ThermostatMode, ThermostatSetpointCCSet,
-  ThermostatSetpointType, UserIDStatus,
+  BatteryCCGet, BatteryCCReport, CommandClass, KeypadMode, NotificationCCGet, NotificationCCReport, Security2CC, ThermostatMode,
+  ThermostatSetpointCCSet, ThermostatSetpointType, UserIDStatus, WakeUpCCIntervalGet, WakeUpCCWakeUpNotification, WakeUpCommand,
 } from "@zwave-js/cc";
-import { CommandClasses, SecurityClass, type CommandClassInfo } from "@zwave-js/core";
-import { MockController, MockNode, ccCaps, createMockZWaveRequestFrame, type MockNodeBehavior, type MockNodeOptions } from "@zwave-js/testing";
+import {
+  CommandClasses, SecurityClass, generateECDHKeyPair, keyPairFromRawECDHPrivateKey, type CommandClassInfo,
+} from "@zwave-js/core";
+import { FunctionType } from "@zwave-js/serial";
+import { MockController, MockNode, ccCaps, createMockZWaveRequestFrame, getDefaultMockControllerCapabilities, type MockNodeBehavior, type MockNodeOptions } from "@zwave-js/testing";
 import { createAndStartDriverWithMockPort, createDefaultMockControllerBehaviors, createDefaultMockNodeBehaviors } from "zwave-js/Testing";
+import { InterviewStage, NodeStatus, type Driver } from "zwave-js";
 import type { StartDriver } from "./gateway.js";
+import { MockRadio, printed } from "./mockradio.js";
 
 const CC = CommandClasses;
 type Keys = NonNullable<Parameters<typeof MockController.create>[0]["securityKeys"]>;
@@ -61,8 +69,8 @@ const NODES: Options[] = [
   {
     id: KEYPAD,
     capabilities: {
-      genericDeviceClass: 0x40, specificDeviceClass: 0x0b,
-      commandClasses: [...IDENTITY, info(CC.Battery, 1), notification({ 6: [5, 6, 16] })],
+      genericDeviceClass: 0x40, specificDeviceClass: 0x0b, isListening: false, // it sleeps
+      commandClasses: [...IDENTITY, info(CC.Battery, 1), info(CC["Wake Up"], 1), notification({ 6: [5, 6, 16] })],
     },
   },
 ];
@@ -85,30 +93,15 @@ const lock: Options = {
   },
 };
 
-/** What Z-Wave JS's mock nodes do not do by themselves, or not as devices do. */
-const behaviour: MockNodeBehavior = {
-  handleCC(controller, self, received) {
-    const nodeId = controller.ownNodeId;
-    if (received instanceof BatteryCCGet) {
-      return { action: "sendCC", cc: new BatteryCCReport({ nodeId, level: 90 }) };
-    }
-    if (received instanceof NotificationCCGet) {
-      return { action: "sendCC", cc: new NotificationCCReport({ nodeId, notificationType: received.notificationType!, notificationEvent: 0, notificationStatus: 0xff }) };
-    }
-    if (received instanceof ThermostatSetpointCCSet) { // the mock's own rejects all values above the minimum
-      self.state.set(`ThermostatSetpoint_setpoint_${received.setpointType}`, received.value);
-      self.state.set(`ThermostatSetpoint_scale_${received.setpointType}`, received.scale);
-      return { action: "ok" };
-    }
-    return undefined;
-  },
-};
+const INTERVAL = 3600; // seconds that the keypad sleeps
 
-/** A Z-Wave network in this process, without any radio. It forgets the lock when it ends. */
+/** A Z-Wave network in this process, without any radio. It keeps in a file whether the lock has joined. */
 export class MockNetwork {
-  private controller: MockController | undefined;
+  private controller!: MockController;
+  private readonly radio = new MockRadio({ ...lock, setup: (node) => this.prepare(node) });
+  private keyPair!: Awaited<ReturnType<typeof generateECDHKeyPair>>;
 
-  /** Called with the lock's PIN when it is known. */
+  /** Called with what a person needs to know of the lock. */
   constructor(private readonly told: (line: string) => void) {}
 
   readonly start: StartDriver = async (options) => {
@@ -117,49 +110,108 @@ export class MockNetwork {
       testingHooks: { skipFirmwareIdentification: true },
     });
     const ready = new Promise<void>((done) => driver.once("driver ready", () => done()));
-    const controller = await MockController.create({ mockPort, serial, homeId: 0x7e570001, ownNodeId: 1, securityKeys: options.securityKeys as Keys });
+    const { supportedFunctionTypes, ...capabilities } = getDefaultMockControllerCapabilities();
+    const controller = await MockController.create({
+      mockPort, serial, homeId: 0x7e570001, ownNodeId: 1, securityKeys: options.securityKeys as Keys,
+      capabilities: { ...capabilities, supportedFunctionTypes: [...supportedFunctionTypes, FunctionType.RemoveFailedNode] },
+    });
     controller.defineBehavior(...createDefaultMockControllerBehaviors());
-    for (const options of NODES) {
-      const node = await MockNode.create({ ...options, controller });
-      node.defineBehavior(...createDefaultMockNodeBehaviors());
-      node.defineBehavior(behaviour);
-      controller.addNode(node);
-    }
+    controller.defineBehavior(this.radio);
     this.controller = controller;
-    await this.makeLock(controller);
+    for (const options of NODES) await this.addNode(options);
+    await this.restoreLock(`${options.storage!.cacheDir}/mock`, driver);
     continueStartup();
     await ready;
+    setInterval(() => { // as a person does who has put batteries in
+      const keypad = driver.ready ? driver.controller.nodes.get(KEYPAD) : undefined;
+      if (keypad?.status === NodeStatus.Asleep && keypad.interviewStage !== InterviewStage.Complete) void this.wake();
+    }, 1000).unref();
     return driver;
   };
 
-  /** Has a lock wait for a pairing window. */
-  private async makeLock(controller: MockController): Promise<void> {
-    const { ecdhKeyPair } = await MockNode.create({ ...lock, controller });
-    controller.nodePendingInclusion = {
-      ...lock,
-      setup: (node) => {
-        node.defineBehavior(behaviour);
-        node.ecdhKeyPair = ecdhKeyPair; // so that its PIN is known before it joins
-      },
-    };
-    const [high = 0, low = 0] = ecdhKeyPair.publicKey; // the PIN is the first two bytes, see the specification of S2
-    this.told(`a lock waits to be paired: PIN ${String(high * 256 + low).padStart(5, "0")}`);
+  private async addNode(options: Options): Promise<void> {
+    const node = await MockNode.create({ ...options, controller: this.controller });
+    node.defineBehavior(...createDefaultMockNodeBehaviors());
+    this.prepare(node);
+    this.controller.addNode(node);
   }
 
+  private prepare(node: MockNode): void {
+    node.defineBehavior(this.behaviour);
+    if (node.id === LOCK) node.ecdhKeyPair = this.keyPair; // so that its PIN is known before it joins
+  }
+
+  /** Puts the lock where it was when the process ended: in the network, with the keys that it had, or before the door. */
+  private async restoreLock(file: string, driver: Driver): Promise<void> {
+    const [key, ...joined] = existsSync(file) ? readFileSync(file, "utf8").split(" ") : [];
+    this.keyPair = key ? await keyPairFromRawECDHPrivateKey(Buffer.from(key, "hex")) : await generateECDHKeyPair();
+    const keep = (inside: boolean): void => {
+      const granted = SecurityClass.S2_AccessControl, node = inside ? driver.controller.nodes.get(LOCK) : undefined;
+      const words = [Buffer.from(this.keyPair.privateKey).toString("hex")];
+      if (inside) words.push("joined", ...node?.hasSecurityClass(granted) ? [String(granted)] : []);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(`${file}.new`, words.join(" "));
+      renameSync(`${file}.new`, file);
+    };
+    if (!key) keep(false);
+    driver.once("driver ready", () => {
+      driver.controller.on("node found", () => keep(true)).on("node added", () => keep(true)).on("node removed", ({ id }) => keep(id !== LOCK));
+    });
+    if (joined.length > 0) {
+      const securityClasses = new Set(joined.slice(1).map(Number));
+      await this.addNode({ ...lock, capabilities: { ...lock.capabilities, securityClasses } });
+      return;
+    }
+    this.told(`a lock waits to be paired: PIN ${printed(this.keyPair.publicKey).slice(0, 5)}, or by SmartStart ${this.qr}`);
+  }
+
+  /** The text of the lock's QR code: version, checksum, requested keys, DSK, type and ID of the product. */
+  private get qr(): string {
+    const rest = `004${printed(this.keyPair.publicKey).replaceAll("-", "")}0010${"16387"}${"01537"}0220${"00001".repeat(4)}`;
+    return `9001${String(createHash("sha1").update(rest).digest().readUInt16BE(0)).padStart(5, "0")}${rest}`;
+  }
+
+  /** What Z-Wave JS's mock nodes do not do by themselves, or not as devices do. */
+  private readonly behaviour: MockNodeBehavior = {
+    handleCC: (controller, self, received) => {
+      const nodeId = controller.ownNodeId;
+      if (this.radio.unplugged.has(self.id)) return { action: "stop" };
+      if (received instanceof BatteryCCGet) {
+        return { action: "sendCC", cc: new BatteryCCReport({ nodeId, level: 90 }) };
+      }
+      if (received instanceof NotificationCCGet) {
+        return { action: "sendCC", cc: new NotificationCCReport({ nodeId, notificationType: received.notificationType!, notificationEvent: 0, notificationStatus: 0xff }) };
+      }
+      if (received instanceof ThermostatSetpointCCSet) { // the mock's own rejects all values above the minimum
+        self.state.set(`ThermostatSetpoint_setpoint_${received.setpointType}`, received.value);
+        self.state.set(`ThermostatSetpoint_scale_${received.setpointType}`, received.scale);
+        return { action: "ok" };
+      }
+      if (received instanceof WakeUpCCIntervalGet) {
+        const payload = Uint8Array.from([0, INTERVAL >> 8, INTERVAL & 0xff, nodeId]);
+        return { action: "sendCC", cc: new CommandClass({ nodeId, ccId: CC["Wake Up"], ccCommand: WakeUpCommand.IntervalReport, payload }) };
+      }
+      return undefined;
+    },
+  };
+
   private node(id: number): MockNode {
-    const node = this.controller?.nodes.get(id);
+    const node = this.controller.nodes.get(id);
     if (!node) throw new Error(`node ${id} is not in the network`);
     return node;
   }
 
-  private async notify(node: MockNode, type: number, event: number, parameters?: Uint8Array<ArrayBuffer>): Promise<void> {
-    const report = new NotificationCCReport({
-      nodeId: this.controller!.ownNodeId, notificationType: type, notificationEvent: event, notificationStatus: 0xff,
-      ...parameters && { eventParameters: parameters },
-    });
+  private async send(node: MockNode, report: CommandClass): Promise<void> {
     const secure = node.securityManagers.securityManager2 !== undefined;
     const cc = secure ? Security2CC.encapsulate(report, node.id, node.securityManagers) : report;
     await node.sendToController(createMockZWaveRequestFrame(cc, { ackRequested: false }));
+  }
+
+  private notify(node: MockNode, type: number, event: number, parameters?: Uint8Array<ArrayBuffer>): Promise<void> {
+    return this.send(node, new NotificationCCReport({
+      nodeId: this.controller.ownNodeId, notificationType: type, notificationEvent: event, notificationStatus: 0xff,
+      ...parameters && { eventParameters: parameters },
+    }));
   }
 
   /** Somebody types the code of a slot at the lock. */
@@ -173,8 +225,32 @@ export class MockNetwork {
     return this.notify(this.node(SMOKE), 1, detected ? 2 : 0);
   }
 
-  /** Somebody locks at the keypad. */
-  keypad(): Promise<void> {
-    return this.notify(this.node(KEYPAD), 6, 5, Uint8Array.from([0x63, 0x03, 2]));
+  /** Somebody locks at the keypad, which wakes up. */
+  async keypad(): Promise<void> {
+    await this.wake();
+    await this.notify(this.node(KEYPAD), 6, 5, Uint8Array.from([0x63, 0x03, 2]));
+  }
+
+  /** The keypad wakes up, as it does every hour. */
+  wake(): Promise<void> {
+    return this.send(this.node(KEYPAD), new WakeUpCCWakeUpNotification({ nodeId: this.controller.ownNodeId }));
+  }
+
+  /** Somebody presses the button in the lock, which leaves in a removal window. */
+  button(): Promise<void> {
+    return this.radio.button(this.controller, LOCK);
+  }
+
+  /** The lock gets power: it joins if its QR code was given. */
+  power(): Promise<void> {
+    return this.radio.power(this.controller, this.keyPair.publicKey);
+  }
+
+  /** A device loses its power, or gets it back, and tells so. */
+  async plug(id: number, plugged: boolean): Promise<void> {
+    const node = this.node(id);
+    node.autoAckControllerFrames = plugged;
+    if (!plugged) this.radio.unplugged.add(id);
+    else if (this.radio.unplugged.delete(id)) await this.send(node, new BatteryCCReport({ nodeId: this.controller.ownNodeId, level: 90 }));
   }
 }
