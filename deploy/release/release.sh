@@ -134,7 +134,12 @@ for platform; do
 	done
 done
 "$here/chart.sh" "$out" "$VERSION" >&2
-case " $FORMATS " in *" npm "*) "$here/npm.sh" "$out" ;; esac
+case " $FORMATS " in *" npm "*)
+	"$here/npm.sh" "$out"
+	"$describe" cyclonedx hubbridge/package-lock.json "$VERSION" "$DATE" >"$out/hubcloud-npm.cdx.json"
+	"$describe" spdx hubbridge/package-lock.json "$VERSION" "$DATE" >"$out/hubcloud-npm.spdx.json"
+	;;
+esac
 (cd "$out" && sha256sum hubcloud[-_]* >SHA256SUMS)
 "$describe" provenance "$out/SHA256SUMS" "$VERSION" "$DATE" "$COMMIT" >"$out/provenance.json"
 (cd "$out" && sha256sum provenance.json >>SHA256SUMS)

@@ -6,11 +6,11 @@
 //	describe provenance SHA256SUMS VERSION TIME COMMIT  how the files were built, in-toto with SLSA 1
 //	describe man BINARY VERSION TIME FOLDER             a page for each command, from its help
 //
-// The modules are those that the binary itself records. TIME is in RFC 3339.
+// The modules are those that the binary itself records; with a package-lock.json in place of BINARY,
+// those that npm installs. TIME is in RFC 3339.
 package main
 
 import (
-	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -42,14 +42,14 @@ func describe(args []string) (any, error) {
 		}
 		return provenance(string(sums), args[2], args[3], args[4], runtime.Version())
 	case len(args) == 4 && (args[0] == "cyclonedx" || args[0] == "spdx"):
-		info, err := buildinfo.ReadFile(args[1])
+		p, err := readProduct(args[1])
 		if err != nil {
 			return nil, err
 		}
 		if args[0] == "spdx" {
-			return spdx(info, args[2], args[3]), nil
+			return spdx(p, args[2], args[3]), nil
 		}
-		return cycloneDX(info, args[2], args[3]), nil
+		return cycloneDX(p, args[2], args[3]), nil
 	}
 	return nil, fmt.Errorf("unknown arguments %q; see the top of main.go", args)
 }

@@ -1,24 +1,83 @@
 package main
 
-import "runtime/debug"
+import (
+	"debug/buildinfo"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
 
-// module is a module that is linked into a binary. Sum is its checksum in the form of go.sum, which
-// is not a file's.
+// product is what a bill of materials is of: a binary, or the packages of a package-lock.json.
+type product struct {
+	name, target string
+	// sum is what the checksums of its modules are called.
+	sum     string
+	modules []module
+}
+
+// module is a module that is part of a product. Sum is its checksum in the form of go.sum, which is
+// not a file's, or of a package-lock.json.
 type module struct{ path, version, purl, sum string }
 
-// modules returns the standard library and the modules of a binary.
-func modules(info *debug.BuildInfo) []module {
+// readProduct reads a binary, or a package-lock.json.
+func readProduct(file string) (product, error) {
+	if filepath.Base(file) == "package-lock.json" {
+		return npmProduct(file)
+	}
+	info, err := buildinfo.ReadFile(file)
+	if err != nil {
+		return product{}, err
+	}
 	version := info.GoVersion[len("go"):]
-	all := []module{{"std", version, "pkg:golang/std@" + version, ""}}
+	p := product{info.Main.Path, target(info), "go:sum", []module{
+		{"std", version, "pkg:golang/std@" + version, ""},
+	}}
 	for _, dep := range info.Deps {
 		if dep.Replace != nil {
 			dep = dep.Replace
 		}
-		all = append(
-			all, module{dep.Path, dep.Version, "pkg:golang/" + dep.Path + "@" + dep.Version, dep.Sum},
+		p.modules = append(
+			p.modules,
+			module{dep.Path, dep.Version, "pkg:golang/" + dep.Path + "@" + dep.Version, dep.Sum},
 		)
 	}
-	return all
+	return p, nil
+}
+
+// npmProduct returns the modules that npm installs with the packages of a package-lock.json.
+func npmProduct(file string) (product, error) {
+	var lock struct {
+		Name     string
+		Packages map[string]struct {
+			Version, Integrity string
+			Dev                bool
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &lock)
+	}
+	if err != nil {
+		return product{}, err
+	}
+	p := product{lock.Name, "npm", "npm:integrity", nil}
+	for _, path := range slices.Sorted(maps.Keys(lock.Packages)) {
+		folders := strings.Split(path, "node_modules/")
+		name := folders[len(folders)-1]
+		if len(folders) == 1 || lock.Packages[path].Dev || strings.HasPrefix(name, "@hubcloud/") {
+			continue
+		}
+		version, sum := lock.Packages[path].Version, lock.Packages[path].Integrity
+		purl := "pkg:npm/" + strings.Replace(name, "@", "%40", 1) + "@" + version
+		if m := (module{name, version, purl, sum}); !slices.Contains(p.modules, m) {
+			p.modules = append(p.modules, m)
+		}
+	}
+	return p, nil
 }
 
 // bill is a CycloneDX document.
@@ -49,20 +108,20 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// cycloneDX returns the bill of materials of a binary of a version, made at a time.
-func cycloneDX(info *debug.BuildInfo, version, at string) bill {
-	name := info.Main.Path
+// cycloneDX returns the bill of materials of a version of a product, made at a time.
+func cycloneDX(p product, version, at string) bill {
+	name := p.name
 	b := bill{Format: "CycloneDX", SpecVersion: "1.6", Version: 1}
 	b.Metadata = metadata{at, component{
 		Type: "application", Ref: name + "@" + version, Name: name, Version: version,
 	}}
-	for _, m := range modules(info) {
+	for _, m := range p.modules {
 		c := component{
 			Type: "library", Ref: m.path + "@" + m.version, Name: m.path, Version: m.version,
 			PURL: m.purl,
 		}
 		if m.sum != "" {
-			c.Properties = []property{{"go:sum", m.sum}}
+			c.Properties = []property{{p.sum, m.sum}}
 		}
 		b.Components = append(b.Components, c)
 	}
@@ -110,15 +169,15 @@ type relationship struct {
 	To   string `json:"relatedSpdxElement"`
 }
 
-const unknown = "NOASSERTION" // the licences are in the release's file "copyright"
+const unknown = "NOASSERTION" // the release has the licences in files of their own
 
-// spdx returns the bill of materials of a binary of a version, made at a time.
-func spdx(info *debug.BuildInfo, version, at string) spdxDocument {
-	name := info.Main.Path
+// spdx returns the bill of materials of a version of a product, made at a time.
+func spdx(p product, version, at string) spdxDocument {
+	name := p.name
 	d := spdxDocument{
 		Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT",
 		Name:      name + "-" + version,
-		Namespace: "https://spdx.org/spdxdocs/" + name + "-" + version + "-" + target(info),
+		Namespace: "https://spdx.org/spdxdocs/" + name + "-" + version + "-" + p.target,
 		Creation:  creation{at, []string{"Tool: " + name + "-release"}},
 		Packages: []spdxPackage{{
 			ID: "SPDXRef-" + name, Name: name, Version: version, Location: unknown,
@@ -126,7 +185,7 @@ func spdx(info *debug.BuildInfo, version, at string) spdxDocument {
 		}},
 		Relationships: []relationship{{"SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-" + name}},
 	}
-	for _, m := range modules(info) {
+	for _, m := range p.modules {
 		id := "SPDXRef-" + identifier(m.path+"-"+m.version)
 		d.Packages = append(d.Packages, spdxPackage{
 			ID: id, Name: m.path, Version: m.version, Location: unknown,

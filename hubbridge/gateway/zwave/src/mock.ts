@@ -93,6 +93,7 @@ const lock: Options = {
   },
 };
 
+const PATIENCE = 15_000; // ms
 const INTERVAL = 3600; // seconds that the keypad sleeps
 
 /** A Z-Wave network in this process, without any radio. It keeps in a file whether the lock has joined. */
@@ -115,6 +116,10 @@ export class MockNetwork {
       mockPort, serial, homeId: 0x7e570001, ownNodeId: 1, securityKeys: options.securityKeys as Keys,
       capabilities: { ...capabilities, supportedFunctionTypes: [...supportedFunctionTypes, FunctionType.RemoveFailedNode] },
     });
+    const { expectHostACK, expectNodeACK } = MockController.prototype; // on a busy machine an answer may take longer than they wait
+    controller.expectHostACK = (_, message) => expectHostACK.call(controller, PATIENCE, message);
+    controller.expectNodeACK = (node, timeout, message) =>
+      expectNodeACK.call(controller, node, this.radio.unplugged.has(node.id) ? timeout : PATIENCE, message);
     controller.defineBehavior(...createDefaultMockControllerBehaviors());
     controller.defineBehavior(this.radio);
     this.controller = controller;

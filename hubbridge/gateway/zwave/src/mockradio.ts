@@ -36,14 +36,18 @@ export class MockRadio implements MockControllerBehavior {
       await send(MessageType.Request, callbackId, failed ? RemoveFailedNodeStatus.NodeRemoved : RemoveFailedNodeStatus.NodeOK);
       return true;
     }
-    if (message instanceof SendDataBridgeRequest && message.serializedCC?.[0] === CommandClasses["Security 2"] &&
-      !controller.nodes.get(message.getNodeId() ?? 0)?.securityManagers.securityManager2) { // a device without keys does not answer
-      const { callbackId = 0 } = message;
-      await controller.sendMessageToHost(new SendDataBridgeResponse({ wasSent: true }));
-      if (callbackId) await controller.sendMessageToHost(new SendDataBridgeRequestTransmitReport({ callbackId, transmitStatus: TransmitStatus.OK }));
-      return true;
-    }
-    return false;
+    return message instanceof SendDataBridgeRequest && this.unanswered(controller, message);
+  }
+
+  /** Answers for a device that has left, or that has no keys for what it is sent. */
+  private async unanswered(controller: MockController, message: SendDataBridgeRequest): Promise<boolean> {
+    const node = controller.nodes.get(message.getNodeId() ?? 0), { callbackId = 0 } = message;
+    const secure = message.serializedCC?.[0] === CommandClasses["Security 2"];
+    if (node && (!secure || node.securityManagers.securityManager2)) return false;
+    const transmitStatus = node ? TransmitStatus.OK : TransmitStatus.NoAck;
+    await controller.sendMessageToHost(new SendDataBridgeResponse({ wasSent: true }));
+    if (callbackId) await controller.sendMessageToHost(new SendDataBridgeRequestTransmitReport({ callbackId, transmitStatus }));
+    return true;
   }
 
   private leaves(controller: MockController, id: number): void {
