@@ -14,8 +14,12 @@ import (
 	"hubcloud/domain/attention"
 )
 
-// foundPage is how many channels a page of found devices shows.
-const foundPage = 200
+const (
+	// foundPage is how many channels a page of found devices shows.
+	foundPage = 200
+	// exportReads is how many times an export reads findPage channels.
+	exportReads = 100
+)
 
 // deviceSearch is what to look for across sites.
 type deviceSearch struct {
@@ -56,12 +60,29 @@ type foundView struct {
 	Searches []deviceSearch
 	// Show is the name of the search, "" before one was chosen.
 	Show string
-	// Site is the chosen site; "" means all sites.
+	// Site is the chosen site, "" for all sites, and Room a part of the names of rooms.
 	Site    string
+	Room    string
 	Sites   []domain.Site
 	Devices []foundDevice
 	// Next is the address of the next page; "" for none.
 	Next string
+}
+
+// Query returns the query of the search, without the page.
+func (v foundView) Query() string {
+	query := url.Values{"show": {v.Show}}
+	for name, value := range map[string]string{"site": v.Site, "room": v.Room} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return "?" + query.Encode()
+}
+
+// Numeric reports whether the values are numbers.
+func (v foundView) Numeric() bool {
+	return len(v.Devices) > 0 && v.Devices[0].number != nil
 }
 
 // foundDevice is a channel, or a device that cannot be reached.
@@ -71,6 +92,9 @@ type foundDevice struct {
 	Name, Room    string
 	HubName, Site string
 	SiteID        string
+	Model         string
+	// number is the value as a number; nil for others.
+	number *float64
 	// Value is the displayed value; "" for a device that cannot be reached.
 	Value string
 	// Since is when the value was first reported; zero if it is not known.
@@ -83,72 +107,153 @@ type foundDevice struct {
 
 // findDevices shows the devices of all sites that a search finds. Its address can be shared.
 func (req *request) findDevices() error {
-	view := foundView{
-		Searches: deviceSearches, Show: req.queryValue("show"), Site: req.queryValue("site"),
+	view, search, err := req.deviceSearch()
+	if err == nil && view.Show != "" {
+		var next string
+		view.Devices, next, err = req.foundDevices(
+			view, search, foundPage, parsePosition(req.queryValue("after")),
+		)
+		if next != "" {
+			view.Next = view.Query() + "&" + url.Values{"after": {next}}.Encode()
+		}
 	}
-	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
 	if err != nil {
 		return err
 	}
-	view.Sites = sites.Data
-	i := slices.IndexFunc(deviceSearches, func(s deviceSearch) bool { return s.Name == view.Show })
-	if i < 0 {
-		view.Show = ""
-	} else if err := req.search(&view, deviceSearches[i]); err != nil {
-		return err
-	}
 	view.Layout = req.layout("Devices", "devices")
+	view.Scripts = []string{"finddevices.js"}
 	req.render(http.StatusOK, "find-devices.html", view)
 	return nil
 }
 
-// search fills the page with what a search finds.
-func (req *request) search(view *foundView, search deviceSearch) error {
-	states, err := req.hubStates(req.ctx, req.org, "")
+// exportDevices answers with all devices that a search finds, as CSV.
+func (req *request) exportDevices() error {
+	release, err := req.exports.Take(req.spender(), 1)
 	if err != nil {
 		return err
+	}
+	defer release()
+	view, search, err := req.deviceSearch()
+	if err != nil {
+		return err
+	}
+	if view.Show == "" {
+		return errPageNotFound
+	}
+	var devices []foundDevice
+	after := domain.StatePosition{}
+	for range exportReads {
+		found, next, err := req.foundDevices(view, search, findPage, after)
+		if err != nil {
+			return err
+		}
+		devices = append(devices, found...)
+		if after = parsePosition(next); next == "" {
+			break
+		}
+	}
+	sortFound(devices, search)
+	zone := req.zone()
+	req.csvHeaders("devices-"+search.Name, zone)
+	out := newCSV(req.w)
+	_ = out.row( // a write that fails makes the next one fail
+		"Device", "Device number", "Model", "Value", "Since ("+zone.String()+")", "Room", "Hub",
+		"Hub ID", "Site", "Hub offline since",
+	)
+	for _, d := range devices {
+		if err := out.row(
+			d.Name, formatInt(d.DeviceID), d.Model, cmp.Or(d.Value, "out of reach"),
+			csvTime(d.Since, zone), d.Room, d.HubName, string(d.Hub), d.Site,
+			csvTime(d.OfflineSince, zone),
+		); err != nil {
+			return nil // the client has gone
+		}
+	}
+	_ = out.flush() // the client has gone
+	return nil
+}
+
+// csvTime returns a time for spreadsheets, "" for the zero time.
+func csvTime(at time.Time, zone *time.Location) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.In(zone).Format("2006-01-02 15:04:05")
+}
+
+// deviceSearch returns the page of the address's search, without devices.
+func (req *request) deviceSearch() (view foundView, search deviceSearch, err error) {
+	view = foundView{
+		Searches: deviceSearches, Show: req.queryValue("show"), Site: req.queryValue("site"),
+		Room: truncate(req.queryValue("room"), longestSearch),
+	}
+	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
+	view.Sites = sites.Data
+	i := slices.IndexFunc(deviceSearches, func(s deviceSearch) bool { return s.Name == view.Show })
+	if i < 0 {
+		view.Show = ""
+		return view, search, err
+	}
+	return view, deviceSearches[i], err
+}
+
+// foundDevices returns the devices that a search finds among at most limit channels, and the
+// position of the next ones.
+func (req *request) foundDevices(
+	view foundView, search deviceSearch, limit int, after domain.StatePosition,
+) (devices []foundDevice, next string, err error) {
+	states, err := req.hubStates(req.ctx, req.org, "")
+	if err != nil {
+		return nil, "", err
 	}
 	hubs := make(map[domain.HubID]hubState, len(states))
 	for _, state := range states {
 		hubs[state.ID] = state
 	}
-	found, next, err := req.readFound(view.Site, search)
-	if err != nil {
-		return err
-	}
-	if next != "" {
-		view.Next = "?" + url.Values{
-			"show": {view.Show}, "site": {view.Site}, "after": {next},
-		}.Encode()
-	}
+	found, next, err := req.readFound(view.Site, search, limit, after)
 	names := siteNames(view.Sites)
 	for _, state := range found {
 		device := foundDeviceOf(state, hubs[state.HubID])
 		device.Site = names[state.SiteID]
+		if !strings.Contains(strings.ToLower(device.Room), strings.ToLower(view.Room)) {
+			continue
+		}
 		if search.Name == "unreachable" {
-			if n := len(view.Devices); n > 0 && view.Devices[n-1].Hub == device.Hub &&
-				view.Devices[n-1].DeviceID == device.DeviceID {
+			if n := len(devices); n > 0 && devices[n-1].Hub == device.Hub &&
+				devices[n-1].DeviceID == device.DeviceID {
 				continue // another channel of the same device
 			}
-			device.Value, device.Since = "", time.Time{}
+			device.Value, device.Since, device.number = "", time.Time{}, nil
 			if state.AvailableSince != nil {
 				device.Since = *state.AvailableSince
 			}
 		}
-		view.Devices = append(view.Devices, device)
+		devices = append(devices, device)
 	}
-	slices.SortStableFunc(view.Devices, func(a, b foundDevice) int {
+	sortFound(devices, search)
+	return devices, next, err
+}
+
+// sortFound sorts devices by their places; batteries by their levels, the lowest first.
+func sortFound(devices []foundDevice, search deviceSearch) {
+	level := func(d foundDevice) float64 {
+		if d.number == nil || search.filter.Key == nil || *search.filter.Key != "battery" {
+			return 0
+		}
+		return *d.number
+	}
+	slices.SortStableFunc(devices, func(a, b foundDevice) int {
 		return cmp.Or(
+			cmp.Compare(level(a), level(b)),
 			compareNatural(a.Site, b.Site), compareNatural(a.HubName, b.HubName),
 			cmp.Compare(a.Hub, b.Hub), compareNatural(a.Room, b.Room), compareNatural(a.Name, b.Name),
 		)
 	})
-	return nil
 }
 
 // readFound returns one page of what a search finds, and the position of the next page.
 func (req *request) readFound(
-	site string, search deviceSearch,
+	site string, search deviceSearch, limit int, after domain.StatePosition,
 ) (found []domain.ReportedState, next string, err error) {
 	if search.low {
 		all, err := req.Reported.StatesNeedingAttention(req.ctx, req.org, site, "")
@@ -165,9 +270,7 @@ func (req *request) readFound(
 	if site != "" {
 		filter.SiteID = &site
 	}
-	page, err := req.Reported.States(
-		req.ctx, req.org, filter, foundPage, parsePosition(req.queryValue("after")),
-	)
+	page, err := req.Reported.States(req.ctx, req.org, filter, limit, after)
 	if err == nil && page.HasMore {
 		next = formatPosition(page.Next)
 	}
@@ -181,7 +284,10 @@ func foundDeviceOf(state domain.ReportedState, hub hubState) foundDevice {
 		Hub: state.HubID, DeviceID: state.DeviceID, Name: device.Name, Room: device.Room,
 		HubName: cmp.Or(hub.Name, string(state.HubID)), SiteID: state.SiteID,
 		Value:   formatReported(state.Channel),
-		Certain: state.Certain,
+		Certain: state.Certain, Model: strings.TrimSpace(state.Manufacturer + " " + state.Model),
+	}
+	if number, err := strconv.ParseFloat(string(state.Channel.Value), 64); err == nil {
+		found.number = &number
 	}
 	if state.ChangedAt != nil {
 		found.Since = *state.ChangedAt

@@ -33,6 +33,23 @@ func TestFindDevices(t *testing.T) {
 		b.asked.SiteID == nil || *b.asked.SiteID != b.SiteID {
 		t.Errorf("got filter %+v, want unlocked doors at the site", b.asked)
 	}
+	if got := read(t, b.ask("GET", "/devices.csv?show=unlocked", nil)); strings.Count(got, "\n") != 2 ||
+		!strings.Contains(got, `"Door <9>","9",`) {
+		t.Errorf("export: got %q, want a head and the door", got)
+	}
+	if got := b.ask("GET", "/devices.csv?show=nothing", nil).StatusCode; got != http.StatusNotFound {
+		t.Errorf("export of an unknown search: got %d, want 404", got)
+	}
+	if page := read(t, b.ask("GET", "/devices?show=unlocked&room=no+such", nil)); !strings.Contains(
+		page, "No devices match.",
+	) {
+		t.Errorf("got %s, want no device of another room", page)
+	}
+	if page := read(t, b.ask("GET", "/devices?show=batteries", nil)); strings.Index(
+		page, "Sensor",
+	) > strings.Index(page, "Other") {
+		t.Errorf("got %s, want the lowest battery first", page)
+	}
 	page = read(t, b.ask("GET", "/devices?show=low-batteries", nil))
 	if !strings.Contains(page, "Sensor") || strings.Contains(page, "Other") {
 		t.Errorf("got %s, want the low battery only", page)

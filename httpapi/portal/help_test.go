@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
 )
 
 // The page of help has an answer at each place that another page links to.
@@ -36,4 +39,19 @@ func TestHelp(t *testing.T) {
 	if links < 3 {
 		t.Errorf("got %d links to the page of help, want 3 or more", links)
 	}
+}
+
+// The page of the design is there for development only.
+func TestDesign(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	page := w.open(t, nil).signIn(olga).get(inOne+"/design", http.StatusOK)
+	checkPage(t, page)
+	for _, want := range []string{`class="tag bad"`, `data-main="lock/0" data-is="false"`, "aria-invalid"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("got %s, want %q in it", page, want)
+		}
+	}
+	live := w.open(t, func(c *portal.Config) { c.Environment = domain.EnvironmentLive }).signIn(olga)
+	live.get(inOne+"/design", http.StatusNotFound)
 }

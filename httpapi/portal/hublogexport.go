@@ -53,7 +53,7 @@ func (req *request) writeExport() error {
 	zone := req.zone()
 	out := newCSV(req.w)
 	begin := func() {
-		req.exportHeaders(zone)
+		req.csvHeaders("events-"+string(req.hub), zone)
 		_ = out.row( // a write that fails makes the next one fail
 			"Time ("+zone.String()+")", "Time (ISO 8601)",
 			"Site", "Hub", "Hub ID",
@@ -104,12 +104,12 @@ func (req *request) writeExport() error {
 	return nil
 }
 
-// exportHeaders sets the header fields of a file of events.
-func (req *request) exportHeaders(zone *time.Location) {
+// csvHeaders sets the header fields of a file of that name, to which the time is added.
+func (req *request) csvHeaders(name string, zone *time.Location) {
 	setPageHeaders(req.w.Header())
 	header := req.w.Header()
 	header.Set("Content-Type", "text/csv; charset=utf-8")
-	name := "events-" + string(req.hub) + "-" + req.info.At.In(zone).Format("2006-01-02-1504") + ".csv"
+	name += "-" + req.info.At.In(zone).Format("2006-01-02-1504") + ".csv"
 	header.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 }
 

@@ -81,6 +81,7 @@ func (p *Portal) accountRoutes() []Route {
 		post("/portal/unsubscribe/{token}", p.stopMails),
 		get("/portal/*", p.public(func(*request) error { return errPageNotFound })),
 		post("/portal/sign-out", p.signedIn((*request).signOut)),
+		get("/portal/design", p.signedIn((*request).designHome)),
 		get("/portal/organizations", p.signedIn((*request).organizations)),
 		post("/portal/organizations", p.signedIn((*request).createOrganization)),
 		get("/portal/organizations/new", p.signedIn((*request).newOrganization)),
@@ -130,6 +131,8 @@ func (p *Portal) organizationRoutes() []Route {
 		).askingHub(),
 
 		get("/portal/{org}/devices", p.member((*request).findDevices)),
+		get("/portal/{org}/devices.csv", p.member((*request).exportDevices)).longLived(),
+		get("/portal/{org}/design", p.member((*request).design)),
 		get("/portal/{org}/search", p.member((*request).searchAll)),
 
 		get("/portal/{org}/settings", p.member((*request).settings)),

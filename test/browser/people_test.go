@@ -96,7 +96,7 @@ func TestKeys(t *testing.T) {
 func TestOtherPages(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Others")
-	for _, page := range []string{"sites", "activity"} {
+	for _, page := range []string{"sites", "activity", "search?q=door", "devices?show=batteries"} {
 		p.goTo("/portal/" + p.tenant.Org + "/" + page)
 		p.check(page)
 	}

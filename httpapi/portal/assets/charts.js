@@ -42,6 +42,13 @@ export function addToChart({ key, endpoint, value }, at, trusted) {
   }
 }
 
+// rangeWithin returns the range of an axis around values: a tenth of their scale at least, so that
+// noise stays small, and not beyond the scale.
+function rangeWithin(low, high, [bottom, top]) {
+  const pad = Math.max((high - low) / 10, ((top - bottom) / 10 - (high - low)) / 2);
+  return [Math.max(bottom, low - pad), Math.min(top, high + pad)];
+}
+
 class Chart {
   constructor(figure, data, period) {
     Object.assign(this, { figure, data, period });
@@ -71,11 +78,11 @@ class Chart {
       {
         width: this.box.clientWidth,
         height: boolean ? TIMELINE_HEIGHT : HEIGHT,
-        cursor: { y: false, drag: { x: false, y: false } },
-        scales: { x: { range: () => [now() - this.period, now()] }, y: scale ? { range: scale } : {} },
+        cursor: { y: false, drag: { x: false, y: false }, sync: { key: "device" } },
+        scales: { x: { range: () => [now() - this.period, now()] }, y: scale ? { range: boolean ? scale : (_, low, high) => rangeWithin(low ?? scale[0], high ?? scale[1], scale) } : {} },
         axes: [
           { ...axis, values: (_, times) => times.map((time) => clock.format(time * 1000)) },
-          { ...axis, size: boolean ? 92 : 76, values: (_, values) => values.map((value) => this.text(value)), ...(boolean ? { splits: [0, 1] } : {}) },
+          { ...axis, size: 92, values: (_, values) => values.map((value) => this.text(value)), ...(boolean ? { splits: [0, 1] } : {}) },
         ],
         series: [
           { label: textOf("chart-time"), value: (_, time) => (time === null ? "–" : exact.format(time * 1000)) },

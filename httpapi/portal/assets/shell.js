@@ -9,16 +9,22 @@ toggle?.addEventListener("click", () => {
 });
 
 // The columns of tables to compare sort when their heads are pressed.
-for (const table of document.querySelectorAll("table.sortable")) {
-  const heads = [...table.tHead.rows[0].cells];
-  for (const head of heads.filter(({ dataset }) => !("fixed" in dataset))) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.append(...head.childNodes);
-    button.addEventListener("click", () => sort(table, heads, head));
-    head.append(button);
+function makeSortable() {
+  for (const table of document.querySelectorAll("table.sortable")) {
+    table.classList.remove("sortable");
+    const heads = [...table.tHead.rows[0].cells];
+    for (const head of heads.filter(({ dataset }) => !("fixed" in dataset))) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      button.addEventListener("click", () => sort(table, heads, head));
+      head.append(button);
+    }
   }
 }
+
+makeSortable();
+document.addEventListener("tables", makeSortable); // a part of the page with tables was loaded
 
 // sort sorts a table by a column. Numbers begin with the largest, which is what a person looks for.
 function sort(table, heads, head) {
