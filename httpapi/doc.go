@@ -30,7 +30,7 @@
 // extensions say: x-error-types of an answer, and x-values-by-key for the value of a channel.
 // The tests under test/openapi check both.
 //
-// The hub protocol is described at /link/ (package docpages).
+// The hub protocol is described at /link/, and the guides are at /docs/ (package docpages).
 //
 // # Order of errors
 //

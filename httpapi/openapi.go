@@ -1,7 +1,8 @@
 package httpapi
 
 import (
-	_ "embed"
+	"embed"
+	"io/fs"
 	"net/http"
 
 	"hubcloud/httpapi/docpages"
@@ -19,12 +20,21 @@ var openAPI string
 //go:embed openapi-root.yaml
 var openAPIRoot string
 
+//go:embed docs/*.md
+var guides embed.FS
+
 // documentRoutes returns the routes of the OpenAPI documents, of the page that shows the first, and
-// of the description of the hub protocol. They need no key.
+// of the description of the hub protocol, and of the guides. They need no key.
 func (a *api) documentRoutes() []*route {
 	documents := docpages.Documents(map[string]string{
 		"openapi.yaml": openAPI, "openapi-root.yaml": openAPIRoot,
+		"openapi-3.2.yaml": docpages.OpenAPI32(openAPI),
 	})
+	folder, err := fs.Sub(guides, "docs")
+	if err != nil {
+		panic(err) // a name that is constant
+	}
+	texts := docpages.Guides(folder)
 	reference, link := docpages.Reference(), docpages.Link()
 	var routes []*route
 	add := func(pattern string, handle func(*request) error) {
@@ -47,6 +57,9 @@ func (a *api) documentRoutes() []*route {
 	file := func(req *request) string { return req.http.PathValue("file") }
 	serve("/v1/openapi.yaml", documents, named("openapi.yaml"))
 	serve("/v1/openapi-root.yaml", documents, named("openapi-root.yaml"))
+	serve("/v1/openapi-3.2.yaml", documents, named("openapi-3.2.yaml"))
+	serve("/llms.txt", texts, named("llms.txt"))
+	serve("/docs/{file}", texts, file)
 	serve("/v1/reference", reference, named(""))
 	serve("/v1/reference/{file}", reference, file)
 	add("/link", redirectToLink)

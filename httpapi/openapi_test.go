@@ -17,6 +17,7 @@ func describable(t *testing.T) map[string]*route {
 	for _, rt := range newAPI(t, Config{Environment: domain.EnvironmentDev}).api.routes() {
 		if !strings.HasPrefix(rt.pattern, "/portal/") &&
 			!strings.HasPrefix(rt.pattern, "/v1/reference") &&
+			rt.pattern != "/llms.txt" && !strings.HasPrefix(rt.pattern, "/docs/") &&
 			(!strings.HasPrefix(rt.pattern, "/link") || strings.HasPrefix(rt.pattern, "/link/v1/")) {
 			routes[rt.method+" "+rt.pattern] = rt
 		}
@@ -96,6 +97,8 @@ var particular = map[string][]int{
 	"GET /v1/hubs/{hub_id}/events/stream":                 {200, 410},
 	"GET /v1/openapi.yaml":                                {200, 304},
 	"HEAD /v1/openapi.yaml":                               {200, 304},
+	"GET /v1/openapi-3.2.yaml":                            {200, 304},
+	"HEAD /v1/openapi-3.2.yaml":                           {200, 304},
 	"GET /v1/openapi-root.yaml":                           {200, 304},
 	"HEAD /v1/openapi-root.yaml":                          {200, 304},
 	"POST /link/v1/certificates":                          {201, 401},

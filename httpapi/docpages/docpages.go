@@ -7,7 +7,8 @@
 //     hubbridge/protocol/README.md, and the AsyncAPI document and the JSON Schemas as they are. The
 //     page needs no script. Pages of other origins may fetch the documents, so that viewers of
 //     AsyncAPI documents in a browser can open them.
-//   - Documents are the OpenAPI documents.
+//   - Documents are the OpenAPI documents, 3.1 and 3.2 (OpenAPI32).
+//   - Guides are the guides as Markdown, and llms.txt, the list of everything for language models.
 //
 // All files of a page come from the service itself, which a content security policy enforces.
 package docpages
@@ -26,6 +27,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/swaggest/swgui/v5/static"
 
 	"hubcloud/hubbridge/protocol"
@@ -52,20 +54,17 @@ type Files struct {
 	shared bool
 }
 
-// file is a file of a page, compressed, as it is sent to almost every client; or a document as it
-// is.
+// file is a file of a page, compressed, as it is sent to almost every client.
 type file struct {
 	contentType, etag string
-	gzipped, plain    []byte
+	gzipped, zstd     []byte
 }
 
 // Documents returns documents in YAML, by name.
 func Documents(texts map[string]string) Files {
 	f := Files{files: map[string]file{}}
 	for name, text := range texts {
-		f.files[name] = file{
-			contentType: contentTypeOf(name), etag: etagOf([]byte(text)), plain: []byte(text),
-		}
+		f.add(name, contentTypeOf(name), []byte(text))
 	}
 	return f
 }
@@ -111,7 +110,19 @@ func Link() Files {
 func (f Files) add(name, contentType string, content []byte) {
 	f.files[name] = file{
 		contentType: contentType, etag: etagOf(content), gzipped: compress(content),
+		zstd: zstdEncoder.EncodeAll(content, nil),
 	}
+}
+
+// zstdEncoder compresses files when the program starts.
+var zstdEncoder = newZstdEncoder()
+
+func newZstdEncoder() *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic(fmt.Sprintf("docpages: zstd: %v", err)) // options that are constants
+	}
+	return e
 }
 
 func etagOf(content []byte) string {
@@ -133,6 +144,8 @@ func contentTypeOf(name string) string {
 		return "image/svg+xml"
 	case ".png":
 		return "image/png"
+	case ".txt":
+		return "text/plain; charset=utf-8"
 	case ".yaml":
 		return "application/yaml"
 	case ".json":
@@ -149,13 +162,13 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	if !ok {
 		return false
 	}
-	content, header := asset.plain, w.Header()
+	header := w.Header()
 	header.Set("ETag", asset.etag)
 	// Clients must revalidate, so that they see a new version at once.
 	header.Set("Cache-Control", "no-cache")
 	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Vary", "Accept-Encoding")
 	if f.policy != "" {
-		header.Set("Vary", "Accept-Encoding")
 		header.Set("Content-Security-Policy", f.policy)
 		header.Set("Referrer-Policy", "no-referrer")
 	}
@@ -167,9 +180,12 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 		return true
 	}
 	header.Set("Content-Type", asset.contentType)
-	switch {
-	case content != nil:
-	case acceptsGzip(r.Header.Values("Accept-Encoding")):
+	var content []byte
+	switch codings := r.Header.Values("Accept-Encoding"); {
+	case accepts(codings, "zstd"):
+		header.Set("Content-Encoding", "zstd")
+		content = asset.zstd
+	case accepts(codings, "gzip"):
 		header.Set("Content-Encoding", "gzip")
 		content = asset.gzipped
 	default:
@@ -192,14 +208,14 @@ func matchesETag(values []string, etag string) bool {
 	return false
 }
 
-// acceptsGzip reports whether a client accepts gzip (RFC 9110, section 12.5.3), with a weight above
-// zero.
-func acceptsGzip(values []string) bool {
+// accepts reports whether a client accepts a content coding (RFC 9110, section 12.5.3), with a
+// weight above zero.
+func accepts(values []string, wanted string) bool {
 	for _, value := range values {
 		for coding := range strings.SplitSeq(value, ",") {
 			name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
 			q, err := strconv.ParseFloat(strings.TrimPrefix(weight, "q="), 64)
-			if strings.EqualFold(name, "gzip") && (err != nil || q > 0) {
+			if strings.EqualFold(name, wanted) && (err != nil || q > 0) {
 				return true
 			}
 		}
