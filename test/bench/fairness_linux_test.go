@@ -32,8 +32,10 @@ const (
 func measureFairness(b *bench) {
 	n := size(b, fairnessSize{200_000, 8}, fairnessSize{2000, 1})
 	mails := mailserver.Start(b, mailserver.Options{})
-	s := startService(b, "--log-level", "warn", "--smtp-url", "smtp://"+mails.Address)
-	target := harness.TargetOf(b, s.Service)
+	s := startService(b, "--log-level", "warn", "--smtp-url", "smtp://"+mails.Address, "--rate", "50",
+		"--burst", "100")
+	measureAttacks(b, s)
+	target := s.target(b)
 	type innocent struct {
 		owner string
 		hub   *virtualhub.Hub
