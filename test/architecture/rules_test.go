@@ -59,8 +59,10 @@ var importRules = []importRule{
 	},
 	{
 		packages: "streams/feed/orgfeed",
-		allowed:  []string{"domain", "streams/feed", "streams/journal", "streams/jsapi"},
-		reason:   "feeds of organizations read hub logs and add no stream of their own",
+		allowed: []string{
+			"domain", "streams/feed", "streams/journal", "streams/jsapi", "streams/shares",
+		},
+		reason: "feeds of organizations read hub logs and add no stream of their own",
 	},
 	{
 		packages: "streams/journal",
