@@ -11,7 +11,7 @@ const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const find = (devices, key) => devices.find((device) => device.channels.some((channel) => channel.key === key));
 
 /** Starts a gateway in a process, and returns how to ask and how to kill it. */
-async function start(t, dir) {
+async function start(kills, dir) {
   const child = fork(new URL("helpers/child.mjs", import.meta.url), [dir], { stdio: "inherit" });
   const heard = { answers: [] }, exit = new Promise((done) => child.once("exit", done));
   let number = 0;
@@ -20,7 +20,7 @@ async function start(t, dir) {
     else heard.answers[id] = result;
   });
   const kill = () => { child.kill("SIGKILL"); return exit; };
-  t.after(kill);
+  kills.push(kill);
   /** Waits until a condition holds; each message of the gateway is a reason to look. */
   const until = async (condition) => {
     while (!await condition()) {
@@ -51,11 +51,14 @@ async function start(t, dir) {
 const command = (device, id, value) => ["channels.command", { command_id: id, device_id: device.id, key: "heating_setpoint", endpoint: 0, value }];
 
 test("a gateway that is killed loses and doubles nothing", async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), "zwave-"));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const dir = mkdtempSync(join(tmpdir(), "zwave-")), kills = [];
+  t.after(async () => { // a gateway that runs writes into the folder
+    for (const kill of kills) await kill();
+    rmSync(dir, { recursive: true, force: true });
+  });
   let acknowledged = 0;
 
-  const first = await start(t, dir);
+  const first = await start(kills, dir);
   const { pin, qr } = first.heard;
   const thermostat = await first.device("heating_setpoint");
   await first.device("smoke");
@@ -74,7 +77,7 @@ test("a gateway that is killed loses and doubles nothing", async (t) => {
   // What a kill may do to the files of Z-Wave JS, which knows that the interviews have ended, but not what they have found.
   for (const file of readdirSync(join(dir, "zwave"))) if (/(values|metadata).jsonl$/.test(file)) rmSync(join(dir, "zwave", file));
 
-  const second = await start(t, dir), commands = ["c2", "c3", "c4"];
+  const second = await start(kills, dir), commands = ["c2", "c3", "c4"];
   await t.test("in the middle of commands", async () => {
     const numbers = (await second.ask("events")).map(({ seq }) => seq);
     assert.ok(numbers.at(-1) >= acknowledged, `${numbers.at(-1)} is the newest, ${acknowledged} was acknowledged`);
@@ -110,7 +113,7 @@ test("a gateway that is killed loses and doubles nothing", async (t) => {
     await second.kill();
   });
 
-  const third = await start(t, dir);
+  const third = await start(kills, dir);
   for (const [n, id] of commands.entries()) {
     assert.equal((await third.ask("ask", command(thermostat, id, 18 + n))).result.channel.desired, 18 + n);
   }
