@@ -9,10 +9,11 @@ import (
 
 var (
 	// eventStream matches how OpenAPI 3.1 describes the messages of an event stream, and outside a
-	// link to a file that is not among the guides.
+	// link to a file that is not among the guides; link matches any.
 	eventStream = regexp.MustCompile(
 		`(?m)^( +)schema:\n +type: string\n +description: A sequence of messages[^\n]*\n +x-message:`,
 	)
+	link    = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
 	outside = regexp.MustCompile(`\[([^\]]+)\]\(\.\./[^)]*\)`)
 )
 
@@ -38,8 +39,12 @@ func Guides(folder fs.FS) Files {
 	for _, name := range names {
 		text := outside.ReplaceAllString(string(read(fs.ReadFile(folder, name))), "$1")
 		f.add(name, contentTypeOf(name), []byte(text))
+		if name == "README.md" {
+			continue // a list of the others
+		}
 		title, rest, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
 		about, _, _ := strings.Cut(strings.TrimSpace(rest), "\n\n")
+		about = link.ReplaceAllString(about, "$1")
 		fmt.Fprintf(&list, "- [%s](/docs/%s): %s\n", title, name, strings.Join(strings.Fields(about), " "))
 	}
 	list.WriteString("\n## Reference\n\n" +

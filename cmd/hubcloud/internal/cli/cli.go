@@ -57,6 +57,9 @@ type cli struct {
 	Tap          tapCommand          `cmd:"" help:"Read the events of all hubs, for analytics."`
 	Version      versionCommand      `cmd:"" help:"Print the version, the commit, the build date, the Go toolchain and the hash of the read models' definition."`
 
+	Sites   sitesCommand   `cmd:"" help:"List the organization's sites." group:"With an API key:"`
+	Members membersCommand `cmd:"" help:"List the organization's members." group:"With an API key:"`
+	State   stateCommand   `cmd:"" help:"List what channels last reported: which doors are unlocked?" group:"With an API key:"`
 	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs." group:"With an API key:"`
 	Devices devicesCommand `cmd:"" help:"List a hub's devices, or show the channels of one." group:"With an API key:"`
 	Events  eventsCommand  `cmd:"" help:"Print or follow the events of a hub, or of all hubs." group:"With an API key:"`

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"hubcloud/domain"
@@ -16,7 +18,7 @@ type sendCommand struct {
 	apiFlags
 	Hub     string `arg:"" help:"Id of the hub."`
 	Device  int64  `arg:"" help:"Id of the device."`
-	Channel string `arg:"" name:"key" help:"Key of the channel, such as lock or heating_setpoint."`
+	Channel string `arg:"" name:"key" help:"Key of the channel, such as lock or heating_setpoint; with its endpoint, if the device has several, such as switch#1."`
 	Value   string `arg:"" help:"New value, as JSON. A name needs no quotes."`
 
 	Endpoint       int           `help:"Endpoint of the channel, when the device has several channels with the key." default:"0"`
@@ -35,6 +37,7 @@ events:read and hubs:read.
   hubcloud send hub-demo-0000-0001 1 lock true --wait
   hubcloud send hub-demo-0000-0001 2 heating_setpoint 21.5
   hubcloud send hub-demo-0000-0001 2 mode heat
+  hubcloud send hub-demo-0000-0001 4 'switch#1' true
   hubcloud send hub-7k2m-q4xd-93ta 1 heating_setpoint -- -5
   hubcloud send hub-demo-0000-0001 10 color '{"red": 255, "green": 120, "blue": 0}'
 
@@ -45,6 +48,15 @@ events:read and hubs:read.
 func (c *sendCommand) Validate() error {
 	if c.Endpoint < 0 {
 		return fmt.Errorf("--endpoint %d: must not be negative", c.Endpoint)
+	}
+	if key, endpoint, ok := strings.Cut(c.Channel, "#"); ok {
+		n, err := strconv.ParseUint(endpoint, 10, 31)
+		if err != nil || key == "" || c.Endpoint != 0 && c.Endpoint != int(n) {
+			return fmt.Errorf(
+				"channel %q: must be a key, or a key and an endpoint such as switch#1", c.Channel,
+			)
+		}
+		c.Channel, c.Endpoint = key, int(n)
 	}
 	if c.Limit <= 0 {
 		return fmt.Errorf("--limit %s: must be above 0", c.Limit)

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+
+	"hubcloud/httpapi/client"
+)
+
+// sitesCommand lists the organization's sites.
+type sitesCommand struct {
+	apiFlags
+}
+
+// Help returns the long help text.
+func (*sitesCommand) Help() string {
+	return `Lists the organization's sites, oldest first. The key needs the scope sites:read.
+
+  hubcloud sites
+  hubcloud sites --json | jq -r 'select(.name == "Mill").id'`
+}
+
+// Run lists the sites.
+func (c *sitesCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
+		header := []string{"SITE", "NAME", "HUBS", "CREATED"}
+		return list(out.Out, c.outputFlags, api.Sites(ctx), header, func(s client.Site) []string {
+			return []string{s.ID, s.Name, strconv.Itoa(s.HubCount), shortTime(s.CreatedAt)}
+		})
+	})
+}
+
+// membersCommand lists the organization's members.
+type membersCommand struct {
+	apiFlags
+}
+
+// Help returns the long help text.
+func (*membersCommand) Help() string {
+	return `Lists the organization's members, owners first. The key needs the scope members:read.
+
+  hubcloud members`
+}
+
+// Run lists the members.
+func (c *membersCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
+		header := []string{"MEMBER", "EMAIL", "ROLE", "JOINED"}
+		return list(out.Out, c.outputFlags, api.Members(ctx), header, func(m client.Member) []string {
+			return []string{m.ID, m.Email, string(m.Role), shortTime(m.JoinedAt)}
+		})
+	})
+}
