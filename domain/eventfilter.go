@@ -11,13 +11,13 @@ import (
 type EventFilter struct {
 	// Sites and Hubs choose the events of hubs that are at one of the sites now, and of these hubs;
 	// empty for all.
-	Sites []string
-	Hubs  []HubID
+	Sites []string `json:"site_id,omitempty"`
+	Hubs  []HubID  `json:"hub_id,omitempty"`
 	// Types chooses events of these types; an entry that ends in `.*` chooses those that begin with
 	// what is before the asterisk. Empty for all. Events feed.gap are always chosen.
-	Types []string
+	Types []string `json:"type,omitempty"`
 	// Part, from 1 to Parts, chooses the hubs of one of that many parts. Parts is 0 for all hubs.
-	Part, Parts int
+	Part, Parts int `json:"-"`
 }
 
 // PartOf returns the part of a hub, from 1 to parts: 1 plus the 64-bit FNV-1a hash of its id modulo

@@ -51,6 +51,13 @@ var factDecoders = map[eventForm]func(json.RawMessage) (Fact, error){
 	{TypeDeviceForgotten, 1}:       decodeFact[DeviceForgotten],
 	{TypeKeyCreated, 1}:            decodeFact[KeyCreated],
 	{TypeKeyRevoked, 1}:            decodeFact[KeyRevoked],
+	{TypeWebhookCreated, 1}:        decodeFact[WebhookCreated],
+	{TypeWebhookChanged, 1}:        decodeFact[WebhookChanged],
+	{TypeWebhookRotated, 1}:        decodeFact[WebhookSecretRotated],
+	{TypeWebhookEnabled, 1}:        decodeFact[WebhookEnabled],
+	{TypeWebhookDisabled, 1}:       decodeFact[WebhookDisabled],
+	{TypeWebhookReplayed, 1}:       decodeFact[WebhookReplayed],
+	{TypeWebhookDeleted, 1}:        decodeFact[WebhookDeleted],
 	{TypeProjectionSkipped, 1}:     decodeFact[ProjectionSkipped],
 	{TypeEventLost, 1}:             decodeFact[EventLost],
 }

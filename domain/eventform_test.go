@@ -22,6 +22,14 @@ const eventID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
 func TestEveryEventEverWrittenIsRead(t *testing.T) {
 	t.Parallel()
 	name := "Front hall"
+	const webhook = "01935f2e-0000-7000-8000-0000000000f1"
+	later := time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC)
+	target := domain.WebhookTarget{
+		Name: "Dashboard", URL: "https://dashboard.example.org/events",
+		Filter: domain.EventFilter{
+			Sites: []string{site1}, Hubs: []domain.HubID{hub}, Types: []string{"channel.*"},
+		},
+	}
 	want := map[string]domain.Fact{
 		"org.created.v1": domain.OrgCreated{OrgID: orgA, Name: "Acme Estates"},
 		"org.renamed.v1": domain.OrgRenamed{OrgID: orgA, Name: "Acme Houses"},
@@ -130,6 +138,23 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			}, SecretHash: hash(2),
 		},
 		"key.revoked.v1": domain.KeyRevoked{KeyID: "0123456789AB", OrgID: orgA},
+		"webhook.created.v1": domain.WebhookCreated{
+			OrgID: orgA, WebhookID: webhook, WebhookTarget: target, Secret: hash(5),
+		},
+		"webhook.changed.v1": domain.WebhookChanged{
+			OrgID: orgA, WebhookID: webhook, WebhookTarget: target,
+		},
+		"webhook.secret_rotated.v1": domain.WebhookSecretRotated{
+			OrgID: orgA, WebhookID: webhook, Secret: hash(6), FormerUntil: later,
+		},
+		"webhook.enabled.v1": domain.WebhookEnabled{OrgID: orgA, WebhookID: webhook},
+		"webhook.disabled.v1": domain.WebhookDisabled{
+			OrgID: orgA, WebhookID: webhook, Reason: domain.WebhookFailing,
+		},
+		"webhook.replayed.v1": domain.WebhookReplayed{
+			OrgID: orgA, WebhookID: webhook, Since: &later,
+		},
+		"webhook.deleted.v1": domain.WebhookDeleted{OrgID: orgA, WebhookID: webhook},
 		"projection.skipped.v1": domain.ProjectionSkipped{
 			Projection: "directory", Sequence: 4711, Type: "site.painted",
 			Error: "unknown event: site.painted version 1", Why: "written by mistake",

@@ -20,11 +20,18 @@ const (
 	ScopeMembersWrite Scope = "members:write"
 )
 
-// AllScopes returns all scopes, in the contract's order.
+// The scopes beyond the contract's.
+const (
+	ScopeWebhooksRead  Scope = "webhooks:read"
+	ScopeWebhooksWrite Scope = "webhooks:write"
+)
+
+// AllScopes returns all scopes, the contract's in its order first.
 func AllScopes() []Scope {
 	return []Scope{
 		ScopeSitesRead, ScopeSitesWrite, ScopeHubsRead, ScopeHubsWrite, ScopeHubsCommand,
-		ScopeEventsRead, ScopeMembersRead, ScopeMembersWrite,
+		ScopeEventsRead, ScopeMembersRead, ScopeMembersWrite, ScopeWebhooksRead,
+		ScopeWebhooksWrite,
 	}
 }
 

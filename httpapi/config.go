@@ -33,7 +33,7 @@ const (
 )
 
 // Config configures an API. An API that serves /v1 needs Keys, Hubs, ReadModels, Directory,
-// PastStates, Devices, Commands, Idempotency, Events, OrgEvents, FeedReaders and Enrolment; one
+// PastStates, Devices, Commands, Idempotency, Events, OrgEvents, FeedReaders, Webhooks and Enrolment; one
 // that serves only health and readiness needs none of them.
 type Config struct {
 	Keys        Keys
@@ -47,6 +47,7 @@ type Config struct {
 	Events      Events
 	OrgEvents   OrgEvents
 	FeedReaders FeedReaders
+	Webhooks    Webhooks
 	Enrolment   Enrolment
 
 	// Freshness reports whether Keys and Hubs are up to date. If nil, they always are.

@@ -30,6 +30,7 @@ const (
 	memberAdmin   = "01940000-0000-7000-8000-0000000000c2"
 	memberForeign = "01940000-0000-7000-8000-0000000000c3"
 	invitationOne = "01940000-0000-7000-8000-0000000000d1"
+	webhookOne    = "01940000-0000-7000-8000-0000000000e1"
 	nowhere       = "01940000-0000-7000-8000-0000000000ff"
 
 	owner = "ann@example.org" // of every organization of startReal

@@ -31,12 +31,16 @@ func idempotencyKey(header http.Header) (string, error) {
 func (req *request) answerOnce(
 	status int, key string, body any, do func(ctx context.Context, id string) (any, error),
 ) error {
+	answer, err := req.once(key, body, do)
+	return req.answer(status, answer, err)
+}
+
+// once is answerOnce that returns the answer.
+func (req *request) once(
+	key string, body any, do func(ctx context.Context, id string) (any, error),
+) (any, error) {
 	if key == "" {
-		result, err := do(req.ctx, "")
-		if err != nil {
-			return err
-		}
-		return req.writeJSON(status, result)
+		return do(req.ctx, "")
 	}
 	fingerprint, err := json.Marshal(struct {
 		Method string
@@ -44,7 +48,7 @@ func (req *request) answerOnce(
 		Body   any
 	}{req.route.method, req.route.pattern, body})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	doJSON := func(ctx context.Context, id string) ([]byte, error) {
 		result, err := do(ctx, id)
@@ -57,10 +61,7 @@ func (req *request) answerOnce(
 		req.ctx, req.key.OrgID, key, fingerprint, doJSON,
 	)
 	req.setReplayed(replayed)
-	if err != nil {
-		return err
-	}
-	return req.writeJSON(status, json.RawMessage(answer))
+	return json.RawMessage(answer), err
 }
 
 // setReplayed marks an answer that is remembered under the request's Idempotency-Key.

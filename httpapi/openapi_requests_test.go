@@ -15,6 +15,7 @@ import (
 var there = strings.NewReplacer(
 	"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2",
 	"{member_id}", memberAdmin, "{invitation_id}", invitationOne,
+	"{webhook_id}", webhookOne,
 )
 
 // requestBodies holds bodies with every field that startReal's service accepts, by the name of
@@ -30,8 +31,13 @@ var requestBodies = map[string]string{
 	"Command":        `{"key":"lock","value":true,"endpoint":0}`,
 	"CommandBatch": `{"key":"lock","value":true,"channels":[{"hub_id":"` + string(hubOne) +
 		`","device_id":2}],"select":{"site_id":"` + siteOne + `"}}`,
-	"RoleChange":         `{"role":"member"}`,
-	"InvitationRequest":  `{"email":"grace@example.com","role":"admin"}`,
+	"RoleChange":        `{"role":"member"}`,
+	"InvitationRequest": `{"email":"grace@example.com","role":"admin"}`,
+	"WebhookRequest": `{"url":"http://127.0.0.1:1/","name":"Mine","filter":{"hub_id":["` +
+		string(hubOne) + `"],"site_id":["` + siteOne + `"],"type":["hub.*"]}}`,
+	"WebhookChange":      `{"url":"http://127.0.0.1:1/","name":"Mine","filter":{},"enabled":true}`,
+	"WebhookReplay":      `{"after":"c1","since":"2026-01-02T03:04:05Z"}`,
+	"WebhookRotation":    `{"overlap_seconds":60}`,
 	"CertificateRequest": `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"right","csr":"x"}`,
 }
 

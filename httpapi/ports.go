@@ -116,6 +116,41 @@ type Directory interface {
 	) (domain.Member, error)
 	// RemoveMember removes a member. It returns forbidden for an owner.
 	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error
+
+	// Webhooks returns the webhooks of an organization, the oldest first.
+	Webhooks(ctx context.Context, org string) (domain.WebhooksState, error)
+	// CreateWebhook creates a webhook, with a new id if id is empty; seal returns its sealed secret.
+	// If the webhook exists already, it is returned unchanged.
+	CreateWebhook(
+		ctx context.Context, o domain.Origin, org, id string, target domain.WebhookTarget,
+		seal func(id string) []byte,
+	) (domain.Webhook, error)
+	ChangeWebhook(
+		ctx context.Context, o domain.Origin, org, id string, change domain.WebhookChange,
+	) (domain.Webhook, error)
+	// RotateWebhook adds a new sealed secret beside the former one.
+	RotateWebhook(
+		ctx context.Context, o domain.Origin, org, id string, sealed []byte, overlap time.Duration,
+	) (domain.Webhook, error)
+	// ReplayWebhook moves a webhook to a position, or to a time if after is empty.
+	ReplayWebhook(
+		ctx context.Context, o domain.Origin, org, id, after string, since time.Time,
+	) (domain.Webhook, error)
+	DeleteWebhook(ctx context.Context, o domain.Origin, org, id string) error
+}
+
+// Webhooks delivers events to webhooks, and keeps their secrets.
+type Webhooks interface {
+	// CheckURL returns an invalid_request for an address that nothing is posted to.
+	CheckURL(url string) error
+	// Seal returns a new secret of a webhook, sealed, and Reveal the newest one as it is shown.
+	Seal(id string) []byte
+	Reveal(w domain.Webhook) (string, error)
+	// Progress returns how far the deliveries have come, and Forget removes that.
+	Progress(ctx context.Context, w domain.Webhook) (domain.WebhookProgress, error)
+	Forget(ctx context.Context, id string)
+	// Test posts a test once. It returns rate_limited for one test too many.
+	Test(ctx context.Context, w domain.Webhook) (domain.WebhookDelivery, error)
 }
 
 // PastStates returns what the devices of a hub had last reported.

@@ -69,8 +69,8 @@ func keyRoute(
 // routes returns the routing table.
 func (a *api) routes() []*route {
 	return slices.Concat(
-		a.siteRoutes(), a.hubRoutes(), a.deviceRoutes(), a.memberRoutes(), a.publicRoutes(),
-		a.documentRoutes(), a.portalRoutes(),
+		a.siteRoutes(), a.hubRoutes(), a.deviceRoutes(), a.memberRoutes(), a.webhookRoutes(),
+		a.publicRoutes(), a.documentRoutes(), a.portalRoutes(),
 	)
 }
 

@@ -93,6 +93,13 @@ func startReal(t testing.TB, change func(*Config)) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	webhook, err := b.Directory.CreateWebhook(
+		t.Context(), installationtest.Operator, own.ID, "",
+		domain.WebhookTarget{URL: "http://127.0.0.1:1/"}, newWebhooks(t).Seal,
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, bearer := own.NewKey(t, domain.AllScopes()...)
 	keys, err := once.New(b.Conns, once.Config{ReplicaID: rand.Text()})
 	if err != nil {
@@ -110,6 +117,7 @@ func startReal(t testing.TB, change func(*Config)) *service {
 	pairs := []string{
 		siteOne, own.SiteID, siteTwo, other.SiteID, memberOwner, own.Owner.ID,
 		memberAdmin, admin.ID, memberForeign, other.Owner.ID, invitationOne, invitation.ID,
+		webhookOne, webhook.ID,
 		string(hubOne), string(hub), string(hubTwo), string(foreignHub),
 		strings.ToUpper(string(hubOne)), strings.ToUpper(string(hub)),
 	}
@@ -151,6 +159,7 @@ func startOn(
 		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, PastStates: w,
 		Devices:  live{w},
 		Commands: live{w}, Events: w, OrgEvents: worldFeed{w}, FeedReaders: w, Enrolment: w,
+		Webhooks:    newWebhooks(t),
 		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
 		Logger: slog.New(slog.NewJSONHandler(s.logged, nil)),
 	}

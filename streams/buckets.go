@@ -41,7 +41,9 @@ const (
 	// BucketReplicas is the name of the bucket of the replicas' heartbeats.
 	BucketReplicas = "replicas"
 	// AlarmMailsBucket is the name of the bucket of what was mailed about conditions.
-	AlarmMailsBucket  = "alarm-mails"
+	AlarmMailsBucket = "alarm-mails"
+	// WebhooksBucket is the name of the bucket of how far the deliveries of webhooks have come.
+	WebhooksBucket    = "webhooks"
 	bucketIdempotency = "idempotency"
 )
 
@@ -71,6 +73,10 @@ type Buckets struct {
 	AlarmMails jetstream.KeyValue
 	// FeedReaders has the readers of events that name themselves, by organization.
 	FeedReaders jetstream.KeyValue
+	// Webhooks has the domain.WebhookProgress of each webhook, by its id.
+	Webhooks jetstream.KeyValue
+	// WebhookLeases has the replica that delivers for each part of the webhooks.
+	WebhookLeases jetstream.KeyValue
 }
 
 // bucketDeclaration declares a bucket.
@@ -140,6 +146,13 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 		{into: &b.FeedReaders, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: "feed-readers", Description: "how far each named reader of events has read",
 			TTL: FeedReadersTTL,
+		}},
+		{into: &b.Webhooks, KeyValueConfig: jetstream.KeyValueConfig{
+			Bucket: WebhooksBucket, Description: "how far the deliveries of each webhook have come",
+		}},
+		{into: &b.WebhookLeases, KeyValueConfig: jetstream.KeyValueConfig{
+			Bucket: "webhook-leases", Description: "which replica delivers for each part of the webhooks",
+			TTL: LeaseTTL, LimitMarkerTTL: markerTTL,
 		}},
 	}
 }

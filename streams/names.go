@@ -167,6 +167,10 @@ func HubSubject(hub domain.HubID) string { return "directory.hub." + string(hub)
 // KeySubject is the subject of an API key.
 func KeySubject(keyID string) string { return "directory.key." + keyID }
 
+// WebhooksSubject is the subject of the webhooks of an organization. With "*" it is the filter of all
+// webhooks.
+func WebhooksSubject(orgID string) string { return "directory.webhooks." + orgID }
+
 // LostSubject is the subject of the events that stand in the places of lost ones.
 const LostSubject = "directory.lost"
 

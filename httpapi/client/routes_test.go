@@ -58,6 +58,13 @@ const (
 		`"capabilities":{},"value":true,"observed_at":"2026-01-02T03:04:05.000006Z",` +
 		`"desired":null,"desired_at":null,"status":"synchronized"},"changed_at":null,` +
 		`"basis":"read","certain":false}]}`
+	webhookJSON = `{"id":"w1","name":"Mine","url":"https://a.test/","filter":{"site_id":[],` +
+		`"hub_id":[],"type":["hub.*"]},"status":"disabled","disabled_by":"gone","disabled_at":` +
+		`"2026-01-02T03:04:05.000006Z","created_at":"2026-01-02T03:04:05.000006Z",` +
+		`"former_secrets_expire_at":["2026-01-02T03:04:05.000006Z"],"delivery":{"position":"p",` +
+		`"failing_since":null,"next_attempt_at":null},"secret":"whsec_x"}`
+	deliveryJSON = `{"message_id":"m","at":"2026-01-02T03:04:05.000006Z","events":2,"attempt":1,` +
+		`"delivered":false,"status":500,"duration_ms":7,"error":"no"}`
 	labelJSON  = `{"id":3,"name":"Dial","room":null}`
 	windowJSON = `{"status":"open","expires_in":120}`
 	memberJSON = `{"id":"m1","email":"a@b.test","role":"owner",` +
@@ -194,6 +201,33 @@ func TestRoutes(t *testing.T) {
 		{
 			func(c *Client) (any, error) { return c.Invite(ctx, "a@b.test", RoleAdmin) },
 			"POST /v1/invitations", `{"email":"a@b.test","role":"admin"}`, invitationJSON, "",
+		},
+		{
+			func(c *Client) (any, error) {
+				return c.CreateWebhook(ctx, "Mine", "https://a.test/", WebhookFilter{
+					Types: []EventType{"hub.*"},
+				})
+			},
+			"POST /v1/webhooks", `{"name":"Mine","url":"https://a.test/",` +
+				`"filter":{"site_id":[],"hub_id":[],"type":["hub.*"]}}`, webhookJSON, "",
+		},
+		{
+			func(c *Client) (any, error) {
+				return c.UpdateWebhook(ctx, "w1", WebhookUpdate{Enabled: new(false)})
+			},
+			"PATCH /v1/webhooks/w1", `{"enabled":false}`, webhookJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return c.RotateWebhookSecret(ctx, "w1", time.Hour) },
+			"POST /v1/webhooks/w1/rotate-secret", `{"overlap_seconds":3600}`, webhookJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return c.WebhookDeliveries(ctx, "w1") },
+			"GET /v1/webhooks/w1/deliveries", "", list(deliveryJSON), `[` + deliveryJSON + `]`,
+		},
+		{
+			func(c *Client) (any, error) { return c.TestWebhook(ctx, "w1") },
+			"POST /v1/webhooks/w1/test", "", deliveryJSON, "",
 		},
 		{
 			func(c *Client) (any, error) { return c.Hub(ctx, "a/b?c#d%") },

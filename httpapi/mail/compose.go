@@ -49,6 +49,8 @@ func (m *Mailer) compose(q queued) (*gomail.Msg, error) {
 		c, err = renderSignIn(*q.SignIn)
 	case q.Alarm != nil && len(q.Alarm.Notices) > 0:
 		c, err = q.Alarm.render(m.cfg.PublicURL)
+	case q.Webhook != nil:
+		c, err = q.Webhook.render(m.cfg.PublicURL)
 	}
 	if err != nil {
 		return nil, err

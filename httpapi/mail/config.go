@@ -32,6 +32,9 @@ type Config struct {
 	// left the organization or gets no such mails any more. It is called before each try. It is
 	// required for SendAlarm.
 	AlarmRecipient func(ctx context.Context, org, member string) (recipient string, err error)
+	// ManagerRecipient returns the address of an owner or admin, "" when the member is neither any
+	// more. It is called before each try. It is required for SendWebhookDisabled.
+	ManagerRecipient func(ctx context.Context, org, member string) (recipient string, err error)
 	// UnsubscribeToken returns the token of the link that ends the member's mails about alarms. It
 	// is required for SendAlarm.
 	UnsubscribeToken func(ctx context.Context, org, member string) (token string, err error)

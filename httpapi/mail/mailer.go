@@ -78,14 +78,15 @@ func New(cfg Config) (*Mailer, error) {
 }
 
 // queued is a mail as the queue stores it. It is small: the mail is composed when it goes out.
-// Exactly one of Invitation, SignIn and Alarm is set.
+// Exactly one of Invitation, SignIn, Alarm and Webhook is set.
 type queued struct {
 	// QueuedAt becomes the mail's date.
 	QueuedAt   time.Time         `json:"queued_at"`
 	Invitation *queuedInvitation `json:"invitation,omitempty"`
 	SignIn     *queuedSignIn     `json:"sign_in,omitempty"`
 	Alarm      *queuedAlarm      `json:"alarm,omitempty"`
-	// ID is the id of a sign-in mail, and of one about alarms.
+	Webhook    *queuedWebhook    `json:"webhook,omitempty"`
+	// ID is the id of a mail that is no invitation.
 	ID string `json:"id,omitempty"`
 }
 
@@ -201,6 +202,9 @@ func (m *Mailer) setRecipient(ctx context.Context, q *queued) (err error) {
 		q.SignIn.To = recipient
 	case q.Alarm != nil && len(q.Alarm.Notices) > 0:
 		return q.Alarm.prepare(ctx, m.cfg)
+	case q.Webhook != nil:
+		recipient, err = m.cfg.ManagerRecipient(ctx, q.Webhook.OrgID, q.Webhook.MemberID)
+		q.Webhook.to = recipient
 	default:
 		return nil // compose rejects it
 	}

@@ -163,6 +163,13 @@ var activityTexts = map[string]string{
 	"key.created":              "{who} created the API key {what} with {detail}",
 	"key.created plain":        "{who} created the API key {what}",
 	"key.revoked":              "{who} revoked the API key {what}",
+	"webhook.created":          "{who} created the webhook to {detail}",
+	"webhook.changed":          "{who} changed the webhook to {detail}",
+	"webhook.secret_rotated":   "{who} replaced the secret of the webhook {what}",
+	"webhook.enabled":          "{who} enabled the webhook {what}",
+	"webhook.disabled":         "{who} disabled the webhook {what}",
+	"webhook.replayed":         "{who} moved the webhook {what} to another position",
+	"webhook.deleted":          "{who} deleted the webhook {what}",
 }
 
 // actorTexts are the names of those who act and have no name of their own, and {name} of keys and

@@ -145,4 +145,6 @@ var scopeTexts = map[string]string{
 	"members:read": "list members and pending invitations",
 	"members:write": "invite people, withdraw invitations, change admin and member roles, remove " +
 		"members",
+	"webhooks:read":  "list webhooks and read their deliveries",
+	"webhooks:write": "create, change, test and delete webhooks",
 }

@@ -248,7 +248,7 @@ func (f *Forwarder) deliverOne(
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		err := f.receiver.Post(sending, m)
+		_, err := f.receiver.Post(sending, m)
 		<-f.slots
 		switch {
 		case err == nil:

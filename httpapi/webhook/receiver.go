@@ -130,16 +130,17 @@ func Batch(hub string, events []Message) Message {
 	}
 }
 
-// Post sends a message once. It returns nil if the receiver has taken it, and a *Rejection, which
-// may be ErrGone, if it has answered otherwise.
-func (r *Receiver) Post(ctx context.Context, m Message) error {
+// Post sends a message once, and returns the status of the answer, 0 without one. The error is nil if
+// the receiver has taken the message, and a *Rejection, which may be ErrGone, if it has answered
+// otherwise.
+func (r *Receiver) Post(ctx context.Context, m Message) (status int, err error) {
 	ctx, cancel := context.WithTimeoutCause(
 		ctx, r.timeout, fmt.Errorf("the receiver did not answer within %s", r.timeout),
 	)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(m.Body))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	now := time.Now()
 	request.Header.Set("Content-Type", "application/json")
@@ -152,17 +153,17 @@ func (r *Receiver) Post(ctx context.Context, m Message) error {
 	response, err := r.client.Do(request)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
-			return cause
+			return 0, cause
 		}
-		return err
+		return 0, err
 	}
 	defer response.Body.Close()
 	// The status has decided: an answer that is cut off changes nothing.
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if response.StatusCode >= 200 && response.StatusCode < 300 {
-		return nil
+		return response.StatusCode, nil
 	}
-	return &Rejection{
+	return response.StatusCode, &Rejection{
 		status:     response.StatusCode,
 		text:       strings.ToValidUTF8(string(text[:min(len(text), maxText)]), ""),
 		location:   response.Header.Get("Location"),

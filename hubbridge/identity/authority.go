@@ -5,6 +5,7 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
@@ -190,6 +191,16 @@ func newAuthorityCertificate(key crypto.Signer, now time.Time) (*x509.Certificat
 		return nil, err
 	}
 	return x509.ParseCertificate(der)
+}
+
+// DeriveKey returns 32 bytes that only the authority's key leads to, and that differ for each
+// purpose.
+func (a *Authority) DeriveKey(purpose string) ([]byte, error) {
+	secret, err := x509.MarshalPKCS8PrivateKey(a.key)
+	if err != nil {
+		return nil, err
+	}
+	return hkdf.Key(sha256.New, secret, nil, purpose, 32)
 }
 
 func (a *Authority) load(certificateFile, keyFile string) error {

@@ -77,6 +77,20 @@ func (c *Changes) recordActivity(r directory.Recorded) {
 		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.KeyID, joinScopes(f.Scopes)
 	case domain.KeyRevoked:
 		row.OrgID, row.SubjectID = f.OrgID, f.KeyID
+	case domain.WebhookCreated:
+		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.WebhookID, f.URL
+	case domain.WebhookChanged:
+		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.WebhookID, f.URL
+	case domain.WebhookSecretRotated:
+		row.OrgID, row.SubjectID = f.OrgID, f.WebhookID
+	case domain.WebhookEnabled:
+		row.OrgID, row.SubjectID = f.OrgID, f.WebhookID
+	case domain.WebhookDisabled:
+		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.WebhookID, string(f.Reason)
+	case domain.WebhookReplayed:
+		row.OrgID, row.SubjectID = f.OrgID, f.WebhookID
+	case domain.WebhookDeleted:
+		row.OrgID, row.SubjectID = f.OrgID, f.WebhookID
 	default:
 		return
 	}

@@ -73,6 +73,9 @@ func (c *Changes) Add(r directory.Recorded) error {
 		domain.HubSecretRotated, domain.HubBlocked, domain.HubUnblocked, domain.AccountCreated:
 		// The inventory, certificates and accounts are read from the directory itself, because
 		// those reads must never be stale.
+	case domain.WebhookCreated, domain.WebhookChanged, domain.WebhookSecretRotated,
+		domain.WebhookEnabled, domain.WebhookDisabled, domain.WebhookReplayed,
+		domain.WebhookDeleted: // webhooks are delivered while the database is away
 	case domain.EventLost: // nobody knows what it was
 	case domain.ProjectionSkipped:
 		// A projection reads the skips before it starts: see directory.Log.Skips.

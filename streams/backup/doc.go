@@ -4,13 +4,13 @@
 // # Contents and order
 //
 // A backup has the buckets first (settings, use of keys, presence, ingest checkpoints, answers to
-// commands, what was mailed about alarms), then the queued mails, the journals with the hub logs if
-// they are wanted, and the DIRECTORY last. The hubs' streams are written again from the journals.
-// Each stream is a snapshot of one moment. Everything else is therefore as
-// old as the DIRECTORY or older. A service that was killed finds the same state, because it writes
-// buckets and ingest checkpoints after the events that they refer to, and every part of it can
-// continue from there. With the DIRECTORY first, a backup could have logs and checkpoints of hubs
-// that its DIRECTORY does not know.
+// commands, what was mailed about alarms, positions of webhooks), then the queued mails, the
+// journals with the hub logs if they are wanted, and the DIRECTORY last. The hubs' streams are
+// written again from the journals. Each stream is a snapshot of one moment. Everything else is
+// therefore as old as the DIRECTORY or older. A service that was killed finds the same state,
+// because it writes buckets and ingest checkpoints after the events that they refer to, and every
+// part of it can continue from there. With the DIRECTORY first, a backup could have logs and
+// checkpoints of hubs that its DIRECTORY does not know.
 //
 // A bucket is read from its first message to its last instead: a key that is written meanwhile
 // moves to the end of the bucket's stream. The backup has every key, with a value that the key had

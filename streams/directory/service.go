@@ -112,6 +112,7 @@ type Service struct {
 	sites    *Repository[domain.SiteState]
 	hubs     *Repository[domain.HubState]
 	keys     *Repository[domain.KeyState]
+	webhooks *Repository[domain.WebhooksState]
 }
 
 // NewService returns the write side of a log.
@@ -146,6 +147,9 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 		sites:    NewRepository(l, siteSubject, domain.EvolveSite, cachedSites),
 		hubs:     NewRepository(l, hubSubject, domain.EvolveHub, cachedHubs),
 		keys:     NewRepository(l, streams.KeySubject, domain.EvolveKey, cachedKeys),
+		webhooks: NewRepository(
+			l, streams.WebhooksSubject, domain.EvolveWebhooks, cachedOrgs,
+		),
 	}
 }
 

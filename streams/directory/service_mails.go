@@ -65,6 +65,26 @@ func (s *Service) StopMails(
 func (s *Service) MailRecipient(
 	ctx context.Context, orgID, memberID string,
 ) (recipient string, err error) {
+	return s.recipient(ctx, orgID, memberID, func(m domain.OrgMember) bool {
+		return !m.MailPreferences().None()
+	})
+}
+
+// ManagerRecipient returns the address that a mail to an owner or admin goes to, as MailRecipient
+// does; "" if the member is neither.
+func (s *Service) ManagerRecipient(
+	ctx context.Context, orgID, memberID string,
+) (recipient string, err error) {
+	return s.recipient(ctx, orgID, memberID, func(m domain.OrgMember) bool {
+		return m.Role != domain.RoleMember
+	})
+}
+
+// recipient returns the address of a member's account; "" for a member who gets no such mail, and
+// for one that the organization does not have.
+func (s *Service) recipient(
+	ctx context.Context, orgID, memberID string, gets func(domain.OrgMember) bool,
+) (string, error) {
 	if !domain.IsUUID(orgID) {
 		return "", nil
 	}
@@ -73,7 +93,7 @@ func (s *Service) MailRecipient(
 		return "", err
 	}
 	member, ok := org.Member(memberID)
-	if !ok || member.MailPreferences().None() {
+	if !ok || !gets(member) {
 		return "", nil
 	}
 	account, err := s.Account(ctx, member.Email)

@@ -204,6 +204,11 @@ var importRules = []importRule{
 		packages: "httpapi/webhook", allowed: []string{}, libraries: []string{"golang.org/x/sync/errgroup"},
 		reason: "programs post events with it",
 	},
+	{
+		packages: "httpapi/webhook/deliver",
+		allowed:  []string{"domain", "httpapi/webhook", "streams/shares"},
+		reason:   "it knows feeds, leases and the directory by what it calls of them only",
+	},
 
 	{
 		packages: "cmd/hubcloud", allowed: []string{"cmd/hubcloud/internal/cli"},

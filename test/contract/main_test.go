@@ -75,6 +75,7 @@ func TestContract(t *testing.T) {
 		{"event types", eventTypes},
 		{"organization feed", orgFeed},
 		{"readers", readers},
+		{"webhooks", webhooks},
 		{"stream", stream},
 		{"resync", resync},
 		{"members", members},

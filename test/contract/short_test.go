@@ -59,6 +59,14 @@ func retention(t *testing.T, c *harness.Target) {
 		); err != nil || answer.Status != http.StatusGone {
 			t.Errorf("stream after an old position: got %d %v, want 410", answer.Status, err)
 		}
+		var webhook struct{ ID string }
+		client.Must(
+			http.MethodPost, "/webhooks", `{"url":"http://127.0.0.1:1/"}`, http.StatusCreated,
+		).JSON(t, &webhook)
+		client.Rejected(
+			http.MethodPost, "/webhooks/"+webhook.ID+"/replay", `{"after":"`+feed+`"}`,
+			http.StatusGone, "cursor_expired",
+		)
 		// Readers that stopped at these positions are listed as such.
 		streamstest.Eventually(t, "both readers have expired", func() bool {
 			found := readersOf(client, "stopped")

@@ -72,9 +72,11 @@ func (s *Service) Launch() {
 	args = append(args, s.Args...)
 	line := slices.Concat(s.Under, []string{s.program()}, args)
 	s.process = exec.Command(line[0], line[1:]...)
-	// Tests invite the same people many times; the default limits would slow them down.
+	// Tests invite the same people many times; the default limits would slow them down. Receivers of
+	// webhooks are on this machine.
 	s.process.Env = append(
 		os.Environ(), "HUBCLOUD_INVITATIONS_PER_ADDRESS=1000", "HUBCLOUD_INVITATIONS_PER_ORG=1000",
+		"HUBCLOUD_WEBHOOK_PRIVATE_ADDRESSES=true",
 	)
 	s.process.Env = append(s.process.Env, s.Environment...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log

@@ -35,9 +35,9 @@ const (
 // flag's name.
 type cli struct {
 	//lint:ignore SA5008 kong takes the tag `set` more than once
-	Serve serveCommand `cmd:"" set:"environment=live" set:"loglevel=info" help:"Run the service."`
+	Serve serveCommand `cmd:"" set:"environment=live" set:"loglevel=info" set:"webhookprivate=false" help:"Run the service."`
 	//lint:ignore SA5008 kong takes the tag `set` more than once
-	Dev        devCommand        `cmd:"" set:"environment=dev" set:"loglevel=warn" help:"Run the service with a demo organization, an API key and three virtual hubs."`
+	Dev        devCommand        `cmd:"" set:"environment=dev" set:"loglevel=warn" set:"webhookprivate=true" help:"Run the service with a demo organization, an API key and three virtual hubs."`
 	Org        orgCommand        `cmd:"" help:"Organizations."`
 	Key        keyCommand        `cmd:"" help:"API keys."`
 	Inventory  inventoryCommand  `cmd:"" help:"Hubs that may enrol."`
@@ -57,15 +57,16 @@ type cli struct {
 	Tap          tapCommand          `cmd:"" help:"Read the events of all hubs, for analytics."`
 	Version      versionCommand      `cmd:"" help:"Print the version, the commit, the build date, the Go toolchain and the hash of the read models' definition."`
 
-	Sites   sitesCommand   `cmd:"" help:"List the organization's sites." group:"With an API key:"`
-	Members membersCommand `cmd:"" help:"List the organization's members." group:"With an API key:"`
-	State   stateCommand   `cmd:"" help:"List what channels last reported: which doors are unlocked?" group:"With an API key:"`
-	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs." group:"With an API key:"`
-	Devices devicesCommand `cmd:"" help:"List a hub's devices, or show the channels of one." group:"With an API key:"`
-	Events  eventsCommand  `cmd:"" help:"Print or follow the events of a hub, or of all hubs." group:"With an API key:"`
-	Forward forwardCommand `cmd:"" help:"Post the events of all hubs to a service of yours." group:"With an API key:"`
-	Readers readersCommand `cmd:"" help:"List the readers of events that name themselves, and how far they are behind." group:"With an API key:"`
-	Send    sendCommand    `cmd:"" help:"Send a command to a device, and wait for its outcome." group:"With an API key:"`
+	Sites    sitesCommand    `cmd:"" help:"List the organization's sites." group:"With an API key:"`
+	Members  membersCommand  `cmd:"" help:"List the organization's members." group:"With an API key:"`
+	State    stateCommand    `cmd:"" help:"List what channels last reported: which doors are unlocked?" group:"With an API key:"`
+	Hubs     hubsCommand     `cmd:"" help:"List the organization's hubs." group:"With an API key:"`
+	Devices  devicesCommand  `cmd:"" help:"List a hub's devices, or show the channels of one." group:"With an API key:"`
+	Events   eventsCommand   `cmd:"" help:"Print or follow the events of a hub, or of all hubs." group:"With an API key:"`
+	Forward  forwardCommand  `cmd:"" help:"Post the events of all hubs to a service of yours." group:"With an API key:"`
+	Readers  readersCommand  `cmd:"" help:"List the readers of events that name themselves, and how far they are behind." group:"With an API key:"`
+	Send     sendCommand     `cmd:"" help:"Send a command to a device, and wait for its outcome." group:"With an API key:"`
+	Webhooks webhooksCommand `cmd:"" help:"Have the service post events to addresses of yours." group:"With an API key:"`
 
 	Login    loginCommand    `cmd:"" help:"Store an API's address and key in a profile." group:"With an API key:"`
 	Logout   logoutCommand   `cmd:"" help:"Remove a profile." group:"With an API key:"`

@@ -52,6 +52,7 @@ type Config struct {
 
 	DiskReserve string `help:"Space to keep free on the disk of --data-dir, such as 5%, 1GiB, or both (the smaller counts); 0 for none. With less free space the service stores no hub events, changes or commands, but still answers reads. Ignored with --nats-url." default:"5%,1GiB" group:"Storage"`
 
+	WebhookPrivate        bool          `help:"Let webhooks of organizations be posted to addresses of this machine and of private networks." default:"${webhookprivate}" name:"webhook-private-addresses" group:"Where"`
 	OpenSignUp            bool          `help:"Let everyone with an e-mail address sign in to the portal and create an organization." name:"open-signup" group:"Portal"`
 	Environment           string        `help:"Environment of the API keys: live or dev. It is fixed when the installation is created." default:"${environment}" enum:"live,dev" group:"Where"`
 	EventRetention        time.Duration `help:"How long hub events are kept." default:"24h" group:"Limits"`

@@ -20,6 +20,7 @@ import (
 	"hubcloud/httpapi"
 	"hubcloud/httpapi/mail"
 	"hubcloud/httpapi/portal"
+	"hubcloud/httpapi/webhook/deliver"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams"
@@ -38,6 +39,7 @@ type web struct {
 	keyUse      *keyuse.Tracker
 	feedReaders *orgfeed.Registry
 	mailer      *mail.Mailer
+	webhooks    *deliver.Deliverer
 	// alarmState has what was mailed about alarms.
 	alarmState *alarmstate.Store
 	portal     *portal.Portal
@@ -107,6 +109,9 @@ func (s *web) startAPI(ctx context.Context) (httpapi.API, error) {
 	if err := s.startMail(ctx); err != nil {
 		return httpapi.API{}, fmt.Errorf("mail: %w", err)
 	}
+	if err := s.startWebhooks(); err != nil {
+		return httpapi.API{}, fmt.Errorf("webhooks: %w", err)
+	}
 	api, err := s.newAPI()
 	if err != nil {
 		return httpapi.API{}, err
@@ -157,6 +162,7 @@ func (s *web) newAPI() (httpapi.API, error) {
 		Events:          apiEvents{s.hubLogs},
 		OrgEvents:       apiOrgEvents{s.orgFeed, s.store},
 		FeedReaders:     s.feedReaders,
+		Webhooks:        s.webhooks,
 		Enrolment:       enrolment,
 		Portal:          s.portal,
 		KeyUse:          s.keyUse,

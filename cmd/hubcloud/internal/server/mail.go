@@ -49,6 +49,7 @@ func (s *web) startMail(ctx context.Context) error {
 		InvitationRecipient: s.directory.InvitationRecipient,
 		SignInRecipient:     portalConfig.SignInAddress,
 		AlarmRecipient:      s.directory.MailRecipient,
+		ManagerRecipient:    s.directory.ManagerRecipient,
 		UnsubscribeToken: func(ctx context.Context, org, member string) (string, error) {
 			key, err := s.alarmState.UnsubscribeKey(ctx)
 			return domain.UnsubscribeToken{OrgID: org, MemberID: member}.Seal(key), err

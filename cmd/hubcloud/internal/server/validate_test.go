@@ -92,7 +92,7 @@ func TestValidateAlwaysNamesTheSameFlag(t *testing.T) {
 func validConfig(t *testing.T) Config {
 	t.Helper()
 	var cfg Config
-	parser, err := kong.New(&cfg, kong.Vars{"environment": "dev"})
+	parser, err := kong.New(&cfg, kong.Vars{"environment": "dev", "webhookprivate": "false"})
 	if err != nil {
 		t.Fatal(err)
 	}

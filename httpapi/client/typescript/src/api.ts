@@ -626,6 +626,187 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List webhooks
+         * @description Scope: `webhooks:read`.
+         *
+         *     Oldest first, without `delivery`.
+         */
+        get: operations["listWebhooks"];
+        put?: never;
+        /**
+         * Create a webhook
+         * @description Scope: `webhooks:write`.
+         *
+         *     The service posts the events of all hubs of the organization that the filter chooses to the address, beginning with the next event to be stored.
+         *     Up to 100 events a request, one request at a time, in the order of `GET /events`. The requests have the headers and the signature of
+         *     [Standard Webhooks](https://www.standardwebhooks.com), and the body `{"data":[Event, …],"position":"…"}`. The guide "Webhooks" has the rules.
+         *
+         *     The answer has the signing secret, which is not shown again. An organization has at most 20 webhooks.
+         */
+        post: operations["createWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhook_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Get a webhook
+         * @description Scope: `webhooks:read`.
+         */
+        get: operations["getWebhook"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a webhook
+         * @description Scope: `webhooks:write`.
+         */
+        delete: operations["deleteWebhook"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a webhook
+         * @description Scope: `webhooks:write`.
+         *
+         *     A change is in force within a second; a request under way may still arrive. A webhook that fails is tried again at once. `"enabled": true` enables
+         *     a webhook that was disabled: it goes on from its position.
+         */
+        patch: operations["updateWebhook"];
+        trace?: never;
+    };
+    "/webhooks/{webhook_id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the last requests to a webhook
+         * @description Scope: `webhooks:read`.
+         *
+         *     The last 20, newest first. Those of the last second may be missing.
+         */
+        get: operations["listWebhookDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhook_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test to a webhook
+         * @description Scope: `webhooks:write`.
+         *
+         *     Posts one event of the type `webhook.test`, once, also to a disabled webhook, and waits up to 15 seconds for the answer. It moves no position.
+         */
+        post: operations["testWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhook_id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move a webhook to another position
+         * @description Scope: `webhooks:write`.
+         *
+         *     The events after the position, or from the time on, are posted again, or skipped. Replayed requests have new values of `webhook-id`.
+         */
+        post: operations["replayWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhook_id}/rotate-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace the secret of a webhook
+         * @description Scope: `webhooks:write`.
+         *
+         *     The answer has the new secret, which is not shown again. Until the former one expires, each request has a signature for each.
+         */
+        post: operations["rotateWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/members": {
         parameters: {
             query?: never;
@@ -887,6 +1068,191 @@ export interface components {
         SiteList: {
             data: components["schemas"]["Site"][];
             has_more: components["schemas"]["HasMore"];
+        };
+        /**
+         * @example {
+         *       "data": [],
+         *       "has_more": false
+         *     }
+         */
+        WebhookList: {
+            data: components["schemas"]["Webhook"][];
+            has_more: components["schemas"]["HasMore"];
+        };
+        /**
+         * @example {
+         *       "id": "019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b",
+         *       "name": "Building dashboard",
+         *       "url": "https://dashboard.example.com/events",
+         *       "filter": {
+         *         "site_id": [],
+         *         "hub_id": [],
+         *         "type": [
+         *           "channel.*"
+         *         ]
+         *       },
+         *       "status": "enabled",
+         *       "disabled_by": null,
+         *       "disabled_at": null,
+         *       "created_at": "2026-01-02T03:04:05.123456Z",
+         *       "former_secrets_expire_at": [],
+         *       "delivery": {
+         *         "position": "AgGcQedgAAEYhuLHAMZdAABq3fjY",
+         *         "failing_since": null,
+         *         "next_attempt_at": null
+         *       }
+         *     }
+         */
+        Webhook: {
+            /** @description A UUID. */
+            id: string;
+            /** @description What people call it; may be empty. */
+            name: string;
+            /** @description The address that events are posted to. */
+            url: string;
+            filter: components["schemas"]["WebhookFilter"];
+            /** @enum {string} */
+            status: "enabled" | "disabled";
+            /**
+             * @description Why it is disabled: `request`, somebody has disabled it; `failing`, no request has succeeded for three days; `gone`, the receiver
+             *     answered 410. The owners and admins get a mail about the last two. Null if it is enabled.
+             * @enum {string|null}
+             */
+            disabled_by: "request" | "failing" | "gone" | null;
+            /** Format: date-time */
+            disabled_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description When each former secret expires. */
+            former_secrets_expire_at: string[];
+            /** @description How far the deliveries have come. Absent in lists, and in the answer to a creation. */
+            delivery?: {
+                /** @description The position of `GET /events` up to which everything was delivered; null if nothing was. */
+                position: string | null;
+                /**
+                 * Format: date-time
+                 * @description When the failures began that no success has followed.
+                 */
+                failing_since: string | null;
+                /** Format: date-time */
+                next_attempt_at: string | null;
+            };
+            /** @description The signing secret, `whsec_` and base64. Present in the answers to a creation and a rotation only. */
+            secret?: string;
+        };
+        /**
+         * @description Chooses events as the parameters of `GET /events` do. A list that is empty or absent chooses all. At most 100 values each.
+         * @example {
+         *       "type": [
+         *         "channel.*",
+         *         "hub.disconnected"
+         *       ]
+         *     }
+         */
+        WebhookFilter: {
+            site_id?: string[];
+            hub_id?: string[];
+            /** @description Event types, or the first part of types and `.*`. */
+            type?: string[];
+        };
+        /**
+         * @example {
+         *       "url": "https://dashboard.example.com/events",
+         *       "name": "Building dashboard",
+         *       "filter": {
+         *         "type": [
+         *           "channel.*"
+         *         ]
+         *       }
+         *     }
+         */
+        WebhookRequest: {
+            name?: string;
+            url: components["schemas"]["WebhookURL"];
+            filter?: components["schemas"]["WebhookFilter"];
+        };
+        /**
+         * @description `https://…` or `http://…`, without user and fragment. Addresses of the service's own machine and of private networks are rejected, unless
+         *     the operator allows them; so is a name that leads to one, when something is posted.
+         * @example https://dashboard.example.com/events
+         */
+        WebhookURL: string;
+        /**
+         * @description Fields that are absent stay as they are.
+         * @example {
+         *       "enabled": true
+         *     }
+         */
+        WebhookChange: {
+            name?: string;
+            url?: components["schemas"]["WebhookURL"];
+            filter?: components["schemas"]["WebhookFilter"];
+            enabled?: boolean;
+        };
+        /** @description Either `after` or `since`. */
+        WebhookReplay: {
+            /** @description A position of `GET /events`, such as the `position` of a request. */
+            after?: string;
+            /**
+             * Format: date-time
+             * @description A time within the retention of events. The first event that was stored then or later is posted first.
+             */
+            since?: string;
+        };
+        /**
+         * @example {
+         *       "overlap_seconds": 3600
+         *     }
+         */
+        WebhookRotation: {
+            /**
+             * @description For how long the former secret is still used.
+             * @default 86400
+             */
+            overlap_seconds: number;
+        };
+        /**
+         * @example {
+         *       "data": [],
+         *       "has_more": false
+         *     }
+         */
+        WebhookDeliveryList: {
+            data: components["schemas"]["WebhookDelivery"][];
+            /** @description Always false. */
+            has_more: boolean;
+        };
+        /**
+         * @example {
+         *       "message_id": "msg_5f3c9b1e0d7a4c62b8e1f0a9d3c47e15",
+         *       "at": "2026-01-02T03:04:05.123456Z",
+         *       "events": 3,
+         *       "attempt": 1,
+         *       "delivered": false,
+         *       "status": 500,
+         *       "duration_ms": 41,
+         *       "error": "the receiver answered 500 Internal Server Error"
+         *     }
+         */
+        WebhookDelivery: {
+            /** @description The header `webhook-id`. */
+            message_id: string;
+            /**
+             * Format: date-time
+             * @description When it was posted.
+             */
+            at: string;
+            /** @description How many events it had. */
+            events: number;
+            /** @description How often it was posted, this time included; after a change or a restart from 1. */
+            attempt: number;
+            /** @description Whether the answer was a 2xx. */
+            delivered: boolean;
+            /** @description The status of the answer; null for none. */
+            status: number | null;
+            duration_ms: number;
+            /** @description Why it failed, with the beginning of the answer; null if it was delivered. */
+            error: string | null;
         };
         /**
          * @example {
@@ -2697,6 +3063,11 @@ export interface components {
          */
         site_id: string;
         /**
+         * @description The id of a webhook.
+         * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+         */
+        webhook_id: string;
+        /**
          * @description The hub ID, in lower case, as in the API.
          * @example hub-7k2m-q4xd-93ta
          */
@@ -4211,6 +4582,366 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["InsufficientScope"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listWebhooks: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The most items on the page.
+                 * @example 50
+                 */
+                limit?: components["parameters"]["limit"];
+                /** @description The `id` of the last item of the previous page. Without it, the answer is the first page. */
+                starting_after?: components["parameters"]["starting_after"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of webhooks. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    createWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
+                 *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
+                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys.
+                 * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
+                 */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookRequest"];
+            };
+        };
+        responses: {
+            /** @description The new webhook, with its secret. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            409: components["responses"]["IdempotencyConflict"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    deleteWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook is deleted. */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    updateWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookChange"];
+            };
+        };
+        responses: {
+            /** @description The changed webhook. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listWebhookDeliveries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The last requests. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What became of the test. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDelivery"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    replayWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookReplay"];
+            };
+        };
+        responses: {
+            /** @description The webhook. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["CursorExpired"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    rotateWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a webhook.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e4b
+                 */
+                webhook_id: components["parameters"]["webhook_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["WebhookRotation"];
+            };
+        };
+        responses: {
+            /** @description The webhook, with its new secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["ServiceUnavailable"];

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"hubcloud/cmd/hubcloud/internal/installation"
+	"hubcloud/httpapi/client"
+)
+
+// webhooksCommand manages the addresses that the service posts events to.
+type webhooksCommand struct {
+	List       webhooksListCommand       `cmd:"" help:"List the webhooks."`
+	Create     webhooksCreateCommand     `cmd:"" help:"Create a webhook, and print its secret."`
+	Test       webhooksTestCommand       `cmd:"" help:"Post a test event to a webhook."`
+	Deliveries webhooksDeliveriesCommand `cmd:"" help:"List the last requests to a webhook."`
+	Enable     webhooksEnableCommand     `cmd:"" help:"Enable a webhook: it goes on from its position."`
+	Disable    webhooksDisableCommand    `cmd:"" help:"Disable a webhook."`
+	Replay     webhooksReplayCommand     `cmd:"" help:"Post the events after a position, or since a time, again."`
+	Rotate     webhooksRotateCommand     `cmd:"" help:"Replace the secret of a webhook, and print the new one."`
+	Delete     webhooksDeleteCommand     `cmd:"" help:"Delete a webhook."`
+}
+
+// Help returns the long help text.
+func (*webhooksCommand) Help() string {
+	return `The service posts the events of the organization to each webhook, in order and at least once, signed as https://www.standardwebhooks.com says.
+Reading needs a key with the scope webhooks:read, changes webhooks:write.
+
+  hubcloud webhooks create https://example.org/events --type 'channel.*' --name Dashboard
+  hubcloud webhooks test WEBHOOK
+  hubcloud webhooks deliveries WEBHOOK`
+}
+
+// webhookFlags are the key and the webhook of a command.
+type webhookFlags struct {
+	apiFlags
+	Webhook string `arg:"" help:"Id of the webhook."`
+}
+
+type webhooksListCommand struct{ apiFlags }
+
+// Run lists the webhooks.
+func (c *webhooksListCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
+		header := []string{"ID", "NAME", "STATUS", "URL"}
+		return list(
+			out.Out, c.outputFlags, api.Webhooks(ctx), header, func(w client.Webhook) []string {
+				status := w.Status
+				if w.DisabledBy != nil {
+					status += " (" + *w.DisabledBy + ")"
+				}
+				return []string{w.ID, w.Name, status, w.URL}
+			},
+		)
+	})
+}
+
+type webhooksCreateCommand struct {
+	apiFlags
+	URL  string   `arg:"" help:"Address to post the events to."`
+	Name string   `help:"What people call the webhook."`
+	Type []string `help:"Only events of this type, or of all that begin with what is before \".*\"; may be repeated." placeholder:"TYPE" env:"-"`
+	Hub  []string `help:"Only events of this hub; may be repeated." placeholder:"HUB" env:"-"`
+	Site []string `help:"Only events of hubs at this site; may be repeated." placeholder:"SITE" env:"-"`
+}
+
+// Run creates a webhook and prints its secret, which is not shown again.
+func (c *webhooksCreateCommand) Run(ctx context.Context, out Output) error {
+	filter := client.WebhookFilter{SiteIDs: c.Site, HubIDs: c.Hub}
+	for _, t := range c.Type {
+		filter.Types = append(filter.Types, client.EventType(t))
+	}
+	return c.withClient(ctx, out, func(api *client.Client) error {
+		w, err := api.CreateWebhook(ctx, c.Name, c.URL, filter)
+		return printWebhook(out, c.outputFlags, w, err, "created")
+	})
+}
+
+// printWebhook prints what has become of a webhook, and its secret if there is one to show.
+func printWebhook(out Output, flags outputFlags, w client.Webhook, err error, done string) error {
+	switch {
+	case err != nil:
+		return err
+	case flags.JSON:
+		return printJSON(out.Out, w)
+	}
+	fmt.Fprintf(out.Out, "Webhook %s %s.\n", w.ID, done)
+	if w.Secret != "" {
+		fmt.Fprintf(out.Out, "Secret (shown only now): %s\n", w.Secret)
+	}
+	return nil
+}
+
+type webhooksTestCommand struct{ webhookFlags }
+
+// Run posts a test. It fails if the receiver does not take the test.
+func (c *webhooksTestCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
+		d, err := api.TestWebhook(ctx, c.Webhook)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			err = printJSON(out.Out, d)
+		} else if d.Delivered {
+			fmt.Fprintf(out.Out, "Delivered: %s in %d ms.\n", answerOf(d), d.DurationMS)
+		}
+		if !d.Delivered {
+			return fmt.Errorf("not delivered: %s", answerOf(d))
+		}
+		return err
+	})
+}
+
+// answerOf returns the answer to a request, or why there is none.
+func answerOf(d client.WebhookDelivery) string {
+	switch {
+	case d.Error != nil:
+		return *d.Error
+	case d.Status != nil:
+		return strconv.Itoa(*d.Status)
+	default:
+		return "?"
+	}
+}
+
+type webhooksDeliveriesCommand struct{ webhookFlags }
+
+// Run lists the last requests.
+func (c *webhooksDeliveriesCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
+		all, err := api.WebhookDeliveries(ctx, c.Webhook)
+		if err != nil {
+			return err
+		}
+		header := []string{"AT", "EVENTS", "ATTEMPT", "MS", "ANSWER"}
+		each := func(yield func(client.WebhookDelivery, error) bool) {
+			for _, d := range all {
+				if !yield(d, nil) {
+					return
+				}
+			}
+		}
+		return list(
+			out.Out, c.outputFlags, each, header, func(d client.WebhookDelivery) []string {
+				return []string{
+					shortTime(d.At), strconv.Itoa(d.Events), strconv.Itoa(d.Attempt),
+					strconv.FormatInt(d.DurationMS, 10), answerOf(d),
+				}
+			},
+		)
+	})
+}
+
+type (
+	webhooksEnableCommand  struct{ webhookFlags }
+	webhooksDisableCommand struct{ webhookFlags }
+)
+
+// Run enables the webhook.
+func (c *webhooksEnableCommand) Run(ctx context.Context, out Output) error {
+	return c.setEnabled(ctx, out, true, "enabled")
+}
+
+// Run disables the webhook.
+func (c *webhooksDisableCommand) Run(ctx context.Context, out Output) error {
+	return c.setEnabled(ctx, out, false, "disabled")
+}
+
+func (c *webhookFlags) setEnabled(
+	ctx context.Context, out Output, enabled bool, done string,
+) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
+		w, err := api.UpdateWebhook(ctx, c.Webhook, client.WebhookUpdate{Enabled: &enabled})
+		return printWebhook(out, c.outputFlags, w, err, done)
+	})
+}
+
+type webhooksReplayCommand struct {
+	webhookFlags
+	After string    `help:"Position of the feed, such as the position of a request." placeholder:"POSITION" env:"-"`
+	Since time.Time `help:"Time, such as 2026-01-02T03:04:05Z." placeholder:"TIME" env:"-" format:"2006-01-02T15:04:05Z07:00"`
+}
+
+// Run moves the webhook.
+func (c *webhooksReplayCommand) Run(ctx context.Context, out Output) error {
+	if (c.After == "") == c.Since.IsZero() {
+		return installation.Usagef("give either --after or --since")
+	}
+	return c.withClient(ctx, out, func(api *client.Client) error {
+		if c.After != "" {
+			w, err := api.ReplayWebhook(ctx, c.Webhook, c.After)
+			return printWebhook(out, c.outputFlags, w, err, "moved")
+		}
+		w, err := api.ReplayWebhookSince(ctx, c.Webhook, c.Since)
+		return printWebhook(out, c.outputFlags, w, err, "moved")
+	})
+}
+
+type webhooksRotateCommand struct {
+	webhookFlags
+	Overlap time.Duration `help:"For how long the former secret is still used, at most 168h." default:"24h" env:"-"`
+}
+
+// Run replaces the secret.
+func (c *webhooksRotateCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
+		w, err := api.RotateWebhookSecret(ctx, c.Webhook, c.Overlap)
+		return printWebhook(out, c.outputFlags, w, err, "has a new secret")
+	})
+}
+
+type webhooksDeleteCommand struct{ webhookFlags }
+
+// Run deletes the webhook.
+func (c *webhooksDeleteCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
+		err := api.DeleteWebhook(ctx, c.Webhook)
+		return printWebhook(out, outputFlags{}, client.Webhook{ID: c.Webhook}, err, "deleted")
+	})
+}

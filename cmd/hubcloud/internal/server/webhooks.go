@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"hubcloud/cmd/hubcloud/internal/build"
+	"hubcloud/domain"
+	"hubcloud/httpapi/webhook/deliver"
+	"hubcloud/hubbridge/lease"
+	"hubcloud/streams"
+	"hubcloud/streams/feed/orgfeed"
+	"hubcloud/streams/jsapi"
+)
+
+// webhookParts is how many parts the webhooks are divided into among the replicas.
+const webhookParts = 16
+
+// startWebhooks starts the deliveries to webhooks. The replicas with the role api divide them.
+func (s *web) startWebhooks() error {
+	key, err := s.authority.DeriveKey("signing secrets of webhooks")
+	if err != nil {
+		return err
+	}
+	vault, err := deliver.NewVault(key)
+	if err != nil {
+		return err
+	}
+	s.webhooks, err = deliver.New(deliver.Config{
+		Feeds:    webhookFeeds{s.orgFeed},
+		Progress: webhookProgress{jsapi.NewBucket(s.conns.Cloud, streams.WebhooksBucket)},
+		Disable:  s.directory.DisableWebhook, Mail: s.mailWebhook,
+		Follow: s.directoryLog.FollowWebhooks, Vault: vault, Private: s.cfg.WebhookPrivate,
+		UserAgent: build.UserAgent(), Parts: webhookParts, Retention: s.cfg.EventRetention,
+		Shares: s.shares, Logger: s.logger, Metrics: s.registry,
+	})
+	if err != nil {
+		return err
+	}
+	leases, err := lease.NewKeeper(lease.Config{
+		Conn: s.conns.Cloud, Bucket: s.buckets.WebhookLeases, ReplicaID: s.replicaID,
+		Groups: webhookParts, Logger: s.logger,
+	})
+	if err != nil {
+		return err
+	}
+	s.run(stopLoops, "webhooks", s.webhooks.Follow)
+	s.run(stopLoops, "webhook deliveries", func(ctx context.Context) error {
+		return leases.Run(ctx, s.webhooks.Serve)
+	})
+	return nil
+}
+
+// mailWebhook mails the owners and admins that a webhook is disabled.
+func (s *web) mailWebhook(
+	ctx context.Context, w domain.Webhook, cause domain.WebhookDisableCause, since time.Time,
+) error {
+	org, err := s.directory.Org(ctx, w.OrgID)
+	if err != nil {
+		return err
+	}
+	return s.mailer.SendWebhookDisabled(ctx, org, w, cause, since)
+}
+
+// webhookFeeds adapts the feeds of organizations to the deliveries.
+type webhookFeeds struct{ feed *orgfeed.Feed }
+
+// Follow returns a reader of the events after a position.
+func (f webhookFeeds) Follow(
+	ctx context.Context, org string, filter domain.EventFilter, after string,
+) (deliver.Reader, error) {
+	reader, err := f.feed.Follow(ctx, org, filter, after)
+	if err != nil {
+		return nil, err // not a nil pointer in an interface
+	}
+	return reader, nil
+}
+
+// FollowSince returns a reader of the events that were stored at a time or later.
+func (f webhookFeeds) FollowSince(
+	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
+) (deliver.Reader, error) {
+	reader, err := f.feed.FollowSince(ctx, org, filter, since)
+	if err != nil {
+		return nil, err
+	}
+	return reader, nil
+}
+
+// webhookProgress is the bucket of how far webhooks have come.
+type webhookProgress struct{ bucket jsapi.Bucket }
+
+// Get returns the progress of a webhook and its revision.
+func (b webhookProgress) Get(
+	ctx context.Context, id string,
+) (p domain.WebhookProgress, revision uint64, err error) {
+	entry, err := b.bucket.GetJSON(ctx, id, &p)
+	return p, entry.Revision, jsapi.Unavailable(
+		err, "the deliveries of the webhook are not known at the moment; try again later",
+	)
+}
+
+// Put stores the progress of a webhook, on condition of its revision.
+func (b webhookProgress) Put(
+	ctx context.Context, id string, p domain.WebhookProgress, revision uint64,
+) (uint64, error) {
+	return b.bucket.CompareAndSetJSON(ctx, id, p, revision)
+}
+
+// Delete removes the progress of a webhook.
+func (b webhookProgress) Delete(ctx context.Context, id string) error {
+	entry, err := b.bucket.Get(ctx, id)
+	if err != nil || !entry.Exists() {
+		return err
+	}
+	_, err = b.bucket.CompareAndSet(ctx, id, nil, jsapi.DeleteHeader(), entry.Revision)
+	return err
+}

@@ -1,0 +1,129 @@
+package deliver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/domain"
+	"hubcloud/streams/shares"
+)
+
+const (
+	// requestTimeout bounds a request with its answer, and connectTimeout each step of a connection.
+	requestTimeout, connectTimeout = 15 * time.Second, 5 * time.Second
+	// requests is how many requests are under way at once, of all organizations.
+	requests = 128
+	// testsPerHour is how many tests of webhooks an organization may send.
+	testsPerHour = 120
+	// maxEvents is the most events of a request.
+	maxEvents = 100
+	// firstPause and maxPause bound the pause after a failure.
+	firstPause, maxPause = time.Second, 10 * time.Minute
+	// maxRetryAfter is the longest pause that a receiver can ask for.
+	maxRetryAfter = time.Hour
+	// saveEvery is how often the position of a webhook is stored while events are delivered, and
+	// saveIdle while none are.
+	saveEvery, saveIdle = time.Second, time.Minute
+	// grace is how long a request under way may take when its webhook changes or the service stops.
+	grace = time.Second
+)
+
+// Config configures a Deliverer. Fields without a default are required.
+type Config struct {
+	// Feeds reads the feeds of organizations.
+	Feeds Feeds
+	// Progress stores how far webhooks have come.
+	Progress Progress
+	// Disable disables a webhook, unless it has changed since it was read, and Mail queues the mails
+	// that tell the owners and admins. since is when the webhook began to fail.
+	Disable func(ctx context.Context, was domain.Webhook, cause domain.WebhookDisableCause) error
+	Mail    func(
+		ctx context.Context, w domain.Webhook, cause domain.WebhookDisableCause, since time.Time,
+	) error
+	// Follow calls fn with the webhooks of organizations, as they are and as they change, until ctx
+	// ends.
+	Follow func(ctx context.Context, fn func(orgID string, all domain.WebhooksState)) error
+	// Vault opens the secrets.
+	Vault Vault
+	// Private allows addresses of this machine and of private networks.
+	Private   bool
+	UserAgent string
+	// Parts is how many parts the webhooks are divided into, each of which has a lease.
+	Parts int
+	// Retention is how long events are kept.
+	Retention time.Duration
+	// DisableAfter is how long a webhook fails before it is disabled. Defaults to
+	// domain.WebhookDisableAfter.
+	DisableAfter time.Duration
+	// Shares reports the requests under way; nil reports nothing.
+	Shares *shares.Registry
+	// Now is the clock. Defaults to time.Now.
+	Now func() time.Time
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+	// Metrics registers the metrics; nil means none.
+	Metrics prometheus.Registerer
+}
+
+// Feeds reads the feeds of organizations. Errors are domain.Errors.
+type Feeds interface {
+	// Follow returns a reader of the events after a position.
+	Follow(ctx context.Context, org string, filter domain.EventFilter, after string) (Reader, error)
+	// FollowSince returns a reader of the events that were stored at a time or later, as far as they
+	// are kept.
+	FollowSince(
+		ctx context.Context, org string, filter domain.EventFilter, since time.Time,
+	) (Reader, error)
+}
+
+// Reader is what is used of an orgfeed.Reader. The cursor of an event is its position.
+type Reader interface {
+	Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error)
+	Ready() <-chan struct{}
+	Cursor() string
+	Close()
+}
+
+// Progress stores how far webhooks have come.
+type Progress interface {
+	// Get returns the progress of a webhook, with the revision that Put expects.
+	Get(ctx context.Context, id string) (p domain.WebhookProgress, revision uint64, err error)
+	// Put stores it, and returns its new revision. It fails if another process has stored one.
+	Put(
+		ctx context.Context, id string, p domain.WebhookProgress, revision uint64,
+	) (uint64, error)
+	// Delete removes it.
+	Delete(ctx context.Context, id string) error
+}
+
+// WithDefaults returns a copy with defaults in place of zero values.
+func (c Config) WithDefaults() Config {
+	c.DisableAfter = cmp.Or(c.DisableAfter, domain.WebhookDisableAfter)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Validate returns an error that names the first missing field.
+func (c Config) Validate() error {
+	switch {
+	case c.Feeds == nil:
+		return errors.New("webhooks: Feeds: must be set")
+	case c.Progress == nil:
+		return errors.New("webhooks: Progress: must be set")
+	case c.Disable == nil || c.Mail == nil || c.Follow == nil:
+		return errors.New("webhooks: Disable, Mail and Follow: must be set")
+	case c.Parts < 1:
+		return errors.New("webhooks: Parts: must be at least 1")
+	case c.Retention <= 0:
+		return errors.New("webhooks: Retention: must be positive")
+	}
+	return nil
+}

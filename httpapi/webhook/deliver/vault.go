@@ -1,0 +1,69 @@
+package deliver
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+
+	"hubcloud/httpapi/webhook"
+)
+
+// secretBytes is how many random bytes a new secret has.
+const secretBytes = 32
+
+// errSealed is why a secret cannot be used.
+var errSealed = errors.New(
+	"the signing secret cannot be read, since the service has another certificate authority: " +
+		"rotate the secret",
+)
+
+// Vault seals signing secrets. It is safe for concurrent use.
+type Vault struct{ aead cipher.AEAD }
+
+// NewVault returns a vault with a key of 32 bytes.
+func NewVault(key []byte) (Vault, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return Vault{}, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	return Vault{aead}, err
+}
+
+// Seal returns a new secret of a webhook, sealed. Only the webhook with that id can use it.
+func (v Vault) Seal(webhookID string) []byte {
+	secret := make([]byte, secretBytes)
+	rand.Read(secret) // never fails: it ends the program instead
+	return v.aead.Seal(nil, nil, secret, []byte(webhookID))
+}
+
+// Reveal returns a sealed secret in the form of Standard Webhooks.
+func (v Vault) Reveal(webhookID string, sealed []byte) (string, error) {
+	secret, err := v.aead.Open(nil, nil, sealed, []byte(webhookID))
+	if err != nil {
+		return "", errSealed
+	}
+	return "whsec_" + base64.StdEncoding.EncodeToString(secret), nil
+}
+
+// open returns the secrets that requests of a webhook are signed with.
+func (v Vault) open(webhookID string, sealed [][]byte) ([]webhook.Secret, error) {
+	var all []webhook.Secret
+	for _, one := range sealed {
+		text, err := v.Reveal(webhookID, one)
+		if err != nil {
+			if len(all) > 0 {
+				return all, nil // a former one, which has expired with its authority
+			}
+			return nil, err
+		}
+		secret, err := webhook.ParseSecret(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, secret)
+	}
+	return all, nil
+}
