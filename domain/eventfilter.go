@@ -57,6 +57,22 @@ func (f *EventFilter) HasType(typ string) bool {
 	return false
 }
 
+// CheckTypes returns an invalid_request, which names the field, for types that no event can have.
+func (f *EventFilter) CheckTypes(field string) error {
+	const most, longest = 100, 100
+	if len(f.Types) > most {
+		return Errorf(CodeInvalidRequest, "%s: must be at most %d", field, most)
+	}
+	for _, t := range f.Types {
+		if t == "" || len(t) > longest || strings.Contains(strings.TrimSuffix(t, ".*"), "*") {
+			return Errorf(
+				CodeInvalidRequest, "%s: must be event types, or the first part of types and `.*`", field,
+			)
+		}
+	}
+	return nil
+}
+
 // Key returns a text that differs for different filters.
 func (f *EventFilter) Key() string {
 	return fmt.Sprintf("%q %q %q %d/%d", f.Sites, f.Hubs, f.Types, f.Part, f.Parts)

@@ -76,10 +76,10 @@ const (
 )
 
 // Enabled reports whether events are posted.
-func (w *Webhook) Enabled() bool { return w.DisabledBy == "" }
+func (w Webhook) Enabled() bool { return w.DisabledBy == "" }
 
 // SecretsAt returns the sealed secrets that are used at a time, the newest first.
-func (w *Webhook) SecretsAt(at time.Time) [][]byte {
+func (w Webhook) SecretsAt(at time.Time) [][]byte {
 	var all [][]byte
 	for _, s := range w.Secrets {
 		if s.Until.IsZero() || at.Before(s.Until) {

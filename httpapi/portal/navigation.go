@@ -27,7 +27,7 @@ var sections = []section{
 	}},
 	{"people", "People", "people", []sectionPage{{"members", "People"}}},
 	{"developers", "Developers", "developers", []sectionPage{
-		{"keys", "API keys"}, {"readers", "Readers"}, {"../../v1/reference", "API reference"},
+		{"keys", "API keys"}, {"webhooks", "Webhooks"}, {"readers", "Readers"}, {"../../v1/reference", "API reference"},
 	}},
 	{"settings", "Settings", "settings", []sectionPage{
 		{"settings", "General"}, {"notifications", "Notifications"},

@@ -14,7 +14,11 @@ var notices = map[string]string{
 	"invitation-revoked":   "Invitation withdrawn. Its link no longer works.",
 	"key-shown": "This key has already been created. It was shown once: if you did not " +
 		"copy it, revoke it and create another.",
-	"key-revoked":          "Key revoked. Its requests are rejected and its streams have ended.",
+	"key-revoked": "Key revoked. Its requests are rejected and its streams have ended.",
+	"webhook-shown": "This webhook has already been created. Its secret was shown once: if you did " +
+		"not copy it, make a new one.",
+	"webhook-changed":      "Webhook changed.",
+	"webhook-deleted":      "Webhook deleted.",
 	"site-created":         "Site created.",
 	"site-renamed":         "Site renamed.",
 	"organization-renamed": "Organization renamed.",

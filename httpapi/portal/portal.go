@@ -43,6 +43,8 @@ type Config struct {
 	Reported Reported
 	// Readers has the readers of events that name themselves.
 	Readers Readers
+	// Webhooks delivers events.
+	Webhooks Webhooks
 	// DisconnectReason returns the broker's reason for the last disconnection of a hub that is
 	// offline, nil if unknown.
 	DisconnectReason func(hub domain.HubID) *string

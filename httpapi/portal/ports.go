@@ -107,6 +107,7 @@ type ReadModels interface {
 // Directory decides about and records changes. A method returns once ReadModels and People show the
 // change. Errors are domain.Errors whose messages may be shown.
 type Directory interface {
+	webhookDirectory
 	// CreateOrg creates an organization and its first owner. An origin with the actor kind member
 	// and no actor id gets the owner's id.
 	CreateOrg(

@@ -110,6 +110,12 @@ func (p *Portal) organizationRoutes() []Route {
 		get("/portal/{org}/keys/{key}/revoke", p.manager((*request).confirmKeyRevocation)),
 		post("/portal/{org}/keys/{key}/revoke", p.manager((*request).revokeKey)),
 
+		get("/portal/{org}/webhooks", p.member((*request).webhooks)),
+		post("/portal/{org}/webhooks", p.manager((*request).createWebhook)),
+		get("/portal/{org}/webhooks/{webhook}", p.member((*request).webhookPage)),
+		post("/portal/{org}/webhooks/{webhook}/{action}", p.manager((*request).actOnWebhook)),
+		get("/portal/{org}/webhooks/{webhook}/{action}", p.member((*request).redirectToWebhook)),
+
 		get("/portal/{org}/readers", p.member((*request).readers)),
 		get("/portal/{org}/help", p.member((*request).help)),
 

@@ -106,10 +106,14 @@ func (s *web) startAPI(ctx context.Context) (httpapi.API, error) {
 	if err := s.startFeedReaders(); err != nil {
 		return httpapi.API{}, err
 	}
+	var err error
+	if s.webhooks, err = s.newWebhooks(); err != nil {
+		return httpapi.API{}, fmt.Errorf("webhooks: %w", err)
+	}
 	if err := s.startMail(ctx); err != nil {
 		return httpapi.API{}, fmt.Errorf("mail: %w", err)
 	}
-	if err := s.startWebhooks(); err != nil {
+	if err := s.runWebhooks(); err != nil {
 		return httpapi.API{}, fmt.Errorf("webhooks: %w", err)
 	}
 	api, err := s.newAPI()

@@ -29,6 +29,7 @@ func (s *web) portalConfig() portal.Config {
 		Faults:      portalFaults{hubfaults.NewReader(s.conns)},
 		Reported:    s.store,
 		Readers:     s.feedReaders,
+		Webhooks:    s.webhooks,
 		Unsubscribe: s.alarmState,
 		Freshness:   s.freshness,
 

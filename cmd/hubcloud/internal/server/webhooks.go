@@ -16,17 +16,17 @@ import (
 // webhookParts is how many parts the webhooks are divided into among the replicas.
 const webhookParts = 16
 
-// startWebhooks starts the deliveries to webhooks. The replicas with the role api divide them.
-func (s *web) startWebhooks() error {
+// newWebhooks returns what delivers to webhooks.
+func (s *web) newWebhooks() (*deliver.Deliverer, error) {
 	key, err := s.authority.DeriveKey("signing secrets of webhooks")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	vault, err := deliver.NewVault(key)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.webhooks, err = deliver.New(deliver.Config{
+	return deliver.New(deliver.Config{
 		Feeds:    webhookFeeds{s.orgFeed},
 		Progress: webhookProgress{jsapi.NewBucket(s.conns.Cloud, streams.WebhooksBucket)},
 		Disable:  s.directory.DisableWebhook, Mail: s.mailWebhook,
@@ -34,9 +34,10 @@ func (s *web) startWebhooks() error {
 		UserAgent: build.UserAgent(), Parts: webhookParts, Retention: s.cfg.EventRetention,
 		Shares: s.shares, Logger: s.logger, Metrics: s.registry,
 	})
-	if err != nil {
-		return err
-	}
+}
+
+// runWebhooks starts the deliveries, which the replicas with the role api divide.
+func (s *web) runWebhooks() error {
 	leases, err := lease.NewKeeper(lease.Config{
 		Conn: s.conns.Cloud, Bucket: s.buckets.WebhookLeases, ReplicaID: s.replicaID,
 		Groups: webhookParts, Logger: s.logger,

@@ -9,7 +9,7 @@ import { feedSource, type FeedFilter, hubSource } from "./source.js";
 import { newIdempotencyKey, parsed, Transport } from "./transport.js";
 import type {
   AcceptedCommand, CommandBatch, Commands, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Lag,
-  Member, Reader, Site, State, Window,
+  Member, Reader, Site, State, Webhook, WebhookChange, WebhookDelivery, WebhookRequest, Window,
 } from "./types.js";
 
 /**
@@ -201,6 +201,51 @@ export class Client {
   /** The readers of events that name themselves, by name, and how far they are behind. Scope events:read. */
   readers(options: Call & { limit?: number } = {}): AsyncGenerator<Reader> {
     return this.#transport.list<Reader>("/readers", {}, options);
+  }
+
+  /** The webhooks, oldest first. Scope webhooks:read. */
+  webhooks(options: Call & { limit?: number } = {}): AsyncGenerator<Webhook> {
+    return this.#transport.list<Webhook>("/webhooks", {}, options);
+  }
+
+  /** Creates a webhook, whose `secret` only this answer has. Scope webhooks:write. */
+  createWebhook(webhook: WebhookRequest, options: SendOptions = {}): Promise<Webhook> {
+    return this.#transport.create("/webhooks", webhook, options);
+  }
+
+  webhook(webhookId: string, options: Call = {}): Promise<Webhook> {
+    return this.#transport.json({ method: "GET", path: route("webhooks", webhookId), ...options });
+  }
+
+  /** Changes a webhook; what is absent stays. `enabled: true` makes one that was disabled go on from its position. */
+  updateWebhook(webhookId: string, change: WebhookChange, options: Call = {}): Promise<Webhook> {
+    return this.#transport.json({ method: "PATCH", path: route("webhooks", webhookId), body: change, ...options });
+  }
+
+  async deleteWebhook(webhookId: string, options: Call = {}): Promise<void> {
+    await this.#transport.send({ method: "DELETE", path: route("webhooks", webhookId), removes: true, ...options });
+  }
+
+  /** The last requests to a webhook, newest first. Scope webhooks:read. */
+  async webhookDeliveries(webhookId: string, options: Call = {}): Promise<WebhookDelivery[]> {
+    const page: { data: WebhookDelivery[] } = await this.#transport.json({ method: "GET", path: route("webhooks", webhookId, "deliveries"), ...options });
+    return page.data;
+  }
+
+  /** Posts a test event, and resolves with what became of it. */
+  testWebhook(webhookId: string, options: Call = {}): Promise<WebhookDelivery> {
+    return this.#transport.json({ method: "POST", path: route("webhooks", webhookId, "test"), once: true, ...options });
+  }
+
+  /** Makes a webhook go on after a position of the feed, or with what was stored since a time. */
+  replayWebhook(webhookId: string, from: { after: string } | { since: Date }, options: Call = {}): Promise<Webhook> {
+    return this.#transport.json({ method: "POST", path: route("webhooks", webhookId, "replay"), body: from, once: true, ...options });
+  }
+
+  /** Replaces the secret of a webhook; the answer has the new one. The former one is used for a day, or for `overlap` seconds. */
+  rotateWebhookSecret(webhookId: string, options: Call & { overlap?: number } = {}): Promise<Webhook> {
+    const body = { overlap_seconds: options.overlap };
+    return this.#transport.json({ method: "POST", path: route("webhooks", webhookId, "rotate-secret"), body, once: true, signal: options.signal });
   }
 
   /**

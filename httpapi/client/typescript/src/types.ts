@@ -51,6 +51,14 @@ export interface Lag {
 }
 /** A reader of events that names itself. */
 export type Reader = Schemas["EventReader"];
+/** An address that the service posts events to. */
+export type Webhook = Schemas["Webhook"];
+/** A new webhook. */
+export type WebhookRequest = Schemas["WebhookRequest"];
+/** A change of a webhook. */
+export type WebhookChange = Schemas["WebhookChange"];
+/** A request to a webhook. */
+export type WebhookDelivery = Schemas["WebhookDelivery"];
 /** The marker of events that could not be delivered. */
 export type HubEventsSkippedEvent = Schemas["HubEventsSkippedEvent"];
 /** The first event of a hub's log that has begun anew. */
