@@ -31,10 +31,12 @@ func TestSim(t *testing.T) {
 	}
 	for seed := *firstSeed; seed < *firstSeed+int64(*seeds); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			defer func() { // a failure in the bubble ends this function
+				if t.Failed() {
+					t.Logf("repeat it with: make sim SEED=%d SEEDS=1", seed)
+				}
+			}()
 			bubble(t, seed, func(t *testing.T, trace *Trace) { run(t, seed, trace) })
-			if t.Failed() {
-				t.Logf("repeat it with: make sim SEED=%d SEEDS=1", seed)
-			}
 		})
 	}
 }
