@@ -38,8 +38,9 @@
 // # Mutants
 //
 // Each patch in mutants puts a defect back. Found by the first seed: acks-before-storage,
-// ends-not-asked, unfenced-commits, and stale-page, which the simulator found in the service (another
-// run of seed 1 missed it). Not found in four seeds: any-server-answers. The others have not run yet.
+// ends-not-asked, unfenced-commits, keys-from-followers, and stale-page, which the simulator found in
+// the service (another run of seed 1 missed it). Not found in four seeds: any-server-answers and
+// routes-unwatched. The others have not run yet.
 //
 // # Left out
 //
