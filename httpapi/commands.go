@@ -35,13 +35,13 @@ func (a *api) sendCommand(req *request, hub domain.HubID, device int64) (err err
 		return err
 	}
 	sent, err := a.Commands.Send(req.ctx, req.origin(), command)
-	req.setReplayed(sent.Replayed)
 	if domain.CodeOf(err) == domain.CodeNotFound {
 		return a.rejectEndpoint(req, command, endpointGiven, err)
 	}
 	if err != nil {
 		return err
 	}
+	req.setReplayed(sent.Replayed)
 	channel := sent.Channel
 	req.w.Header()["Command-Id"] = []string{commandID(hub, sent.ID)}
 	return req.writeJSON(

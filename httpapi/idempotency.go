@@ -60,7 +60,7 @@ func (req *request) once(
 	answer, replayed, err := req.api.Idempotency.Once(
 		req.ctx, req.key.OrgID, key, fingerprint, doJSON,
 	)
-	req.setReplayed(replayed)
+	req.setReplayed(replayed && err == nil)
 	return json.RawMessage(answer), err
 }
 

@@ -1,11 +1,13 @@
 package contract
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"hubcloud/httpapi/docpages"
 	"hubcloud/test/harness"
 	"hubcloud/test/openapi"
 )
@@ -26,6 +28,7 @@ func description(t *testing.T, c *harness.Target) {
 		}
 		for path, text := range map[string]string{
 			"/openapi.yaml": api, "/openapi-root.yaml": root,
+			"/openapi-3.2.yaml": docpages.OpenAPI32(api),
 		} {
 			got := client.Must(http.MethodGet, path, nil, http.StatusOK)
 			if string(got.Body) != text {
@@ -52,6 +55,27 @@ func description(t *testing.T, c *harness.Target) {
 		client.Rejected(
 			http.MethodGet, "/reference/nothing.js", nil, http.StatusNotFound, "not_found",
 		)
+	})
+
+	t.Run("many commands", func(t *testing.T) {
+		client := c.For(t).Tenant("Many commands")
+		const body = `{"key":"lock","value":true,"channels":[{"hub_id":"hub-0000-0000-0000","device_id":1}]}`
+		sent := client.Must(
+			http.MethodPost, "/commands", body, http.StatusAccepted, "Idempotency-Key", "many",
+		)
+		var commands struct{ ID string }
+		if err := json.Unmarshal(sent.Body, &commands); err != nil {
+			t.Fatal(err)
+		}
+		client.Rejected(
+			http.MethodPost, "/commands", strings.Replace(body, "true", "false", 1),
+			http.StatusConflict, "idempotency_conflict", "Idempotency-Key", "many",
+		)
+		client.Rejected(http.MethodPost, "/commands", large, http.StatusBadRequest, "invalid_request")
+		path := "/commands/" + commands.ID
+		client.Must(http.MethodGet, path, nil, http.StatusOK)
+		client.Rejected(http.MethodGet, path, large, http.StatusBadRequest, "invalid_request")
+		client.Rejected(http.MethodGet, "/commands/none", nil, http.StatusNotFound, "not_found")
 	})
 
 	t.Run("the state of the process", func(t *testing.T) {
