@@ -38,7 +38,7 @@ func (s *hubState) handleEvents(
 		s.shard.cfg.Faults.Report(s.hub, hubfaults.UnreadableMessages, err.Error())
 		return 1, s.repeatAck(ctx)
 	}
-	batches, count := s.collect(decoder, batch)
+	batches, count := s.collect(decoder, batch, len(message))
 	began := time.Now()
 	ctx, span := s.shard.cfg.Tracer.Start(ctx, "process hub events", trace.SpanKindConsumer)
 	if span.On() {
@@ -83,12 +83,14 @@ func (s *hubState) repeatAck(ctx context.Context) error {
 
 // collect returns first and the batches of the events messages in the inbox that directly follow
 // and can be stored together with first: they are of the hub's current log, and all events fit into
-// one append. count is the number of events.
+// one commit. size is the size of first's message, count the number of all events.
 func (s *hubState) collect(
-	decoder *codec.EventsDecoder, first codec.Batch,
+	decoder *codec.EventsDecoder, first codec.Batch, size int,
 ) (batches []codec.Batch, count int) {
 	batches, count = []codec.Batch{first}, len(first.Events)
-	for s.loaded && first.Log == s.log.ownLog && count+protocol.MaxMessageEvents <= jsapi.MaxBatch {
+	// Two messages of the largest size fit into a commit of the journal, and three do not.
+	for s.loaded && first.Log == s.log.ownLog && size <= protocol.MaxMessageBytes &&
+		count+protocol.MaxMessageEvents <= jsapi.MaxBatch {
 		message, ok := s.shard.nextEvents(s)
 		if !ok {
 			break
@@ -98,7 +100,7 @@ func (s *hubState) collect(
 			s.shard.putBack(s, message)
 			break
 		}
-		batches, count = append(batches, next), count+len(next.Events)
+		batches, count, size = append(batches, next), count+len(next.Events), size+len(message)
 	}
 	return batches, count
 }

@@ -94,6 +94,44 @@ func TestShutdownFinishes(t *testing.T) {
 	}
 }
 
+// TestLargeMessagesThatWait holds that messages that wait are stored, also when all of them together
+// are larger than a commit of the journal may be.
+func TestLargeMessagesThatWait(t *testing.T) {
+	t.Parallel()
+	r := newTestIngest(t, time.Hour)
+	h, logs := adopted(r), &faultyLogs{}
+	r.shard(h.id, withLogs(logs))
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	appending, proceed := make(chan struct{}), make(chan struct{})
+	logs.set(func() error {
+		appending <- struct{}{}
+		<-proceed
+		return nil
+	}, nil)
+	h.events("a", 1, 1)
+	<-appending
+	logs.set(nil, nil)
+	large := strings.Repeat("x", 12_000)
+	through := []uint64{1}
+	for seq := uint64(2); len(through) < 5; {
+		var events []string
+		for range 20 {
+			events = append(events, strings.Replace(event(seq), `"value":`, `"text":"`+large+`","value":`, 1))
+			seq++
+		}
+		h.sendEvents("a", events...)
+		through = append(through, seq-1)
+	}
+	streamstest.Eventually(t, "the messages wait", func() bool {
+		return r.count("inbox_bytes") > 900_000
+	})
+	close(proceed)
+	for _, number := range through {
+		h.wantAck("a", number)
+	}
+}
+
 // TestFlood holds that a hub that floods does not delay another hub, and that its own events are
 // stored in order without gaps.
 func TestFlood(t *testing.T) {
