@@ -1,7 +1,8 @@
 #!/bin/sh
 # Prints what identifies a build of this checkout, as lines NAME=VALUE for `make` and `docker build --build-arg`:
 #
-#   VERSION     the tag of the commit without its v, or 0.0.0-dev.<time of the commit>.g<commit>; "unknown" outside a git checkout
+#   VERSION     the tag of the commit without its v; without a tag <the changelog's newest>-dev.<time of the commit>.g<commit>, which sorts
+#               before the release; "unknown" outside a git checkout
 #   COMMIT      the commit, with the suffix -dirty if tracked files differ from it
 #   BUILD_DATE  the time of the commit, so that two builds of a commit are the same
 #
@@ -20,7 +21,8 @@ if hash=$(git rev-parse --verify --quiet HEAD 2>/dev/null); then
 		version=${tag#v}
 	else
 		time=$(TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M%S --format=%cd)
-		version=0.0.0-dev.$time.g$(git rev-parse --short=12 HEAD)$dirty
+		next=$(sed -n '/^## /{s/^## //p;q}' CHANGELOG.md)
+		version=$next-dev.$time.g$(git rev-parse --short=12 HEAD)$dirty
 	fi
 fi
 echo "VERSION=${VERSION:-$version}"

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestStamp checks what a build records: the tag of a checkout, a version that sorts before any
-// release for another commit, and "unknown" outside a checkout.
+// TestStamp checks what a build records: the tag of a checkout, for another commit a version that
+// sorts before the changelog's newest, and "unknown" outside a checkout.
 func TestStamp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -18,6 +18,10 @@ func TestStamp(t *testing.T) {
 	}
 	script := filepath.Join(dir, "deploy/release/stamp.sh")
 	if err := os.WriteFile(script, read(t, "release/stamp.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	changelog := []byte("# Changelog\n\n## 1.4.0\n\nNew.\n\n## 1.3.0\n")
+	if err := os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), changelog, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	run := func(program string, args ...string) string {
@@ -46,7 +50,7 @@ func TestStamp(t *testing.T) {
 	run("git", "commit", "--quiet", "-m", "first")
 	commit := strings.TrimSpace(run("git", "rev-parse", "HEAD"))
 	tail := "\nCOMMIT=" + commit + "\nBUILD_DATE=2026-03-04T03:06:07Z\n"
-	want := "VERSION=0.0.0-dev.20260304030607.g" + commit[:12] + tail
+	want := "VERSION=1.4.0-dev.20260304030607.g" + commit[:12] + tail
 	if got := run(script); got != want {
 		t.Errorf("a commit: got %q, want %q", got, want)
 	}
@@ -57,7 +61,7 @@ func TestStamp(t *testing.T) {
 	if err := os.WriteFile(script, append(read(t, "release/stamp.sh"), '\n'), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got := run(script); !strings.HasPrefix(got, "VERSION=0.0.0-dev.") ||
+	if got := run(script); !strings.HasPrefix(got, "VERSION=1.4.0-dev.") ||
 		!strings.Contains(got, commit+"-dirty\n") {
 		t.Errorf("changed files: got %q, want no release and the commit with -dirty", got)
 	}

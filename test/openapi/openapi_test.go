@@ -95,7 +95,7 @@ func TestRight(t *testing.T) {
 			"GET", hub + "/devices", 503, header(), apiError("hub_unavailable"),
 		},
 		"an accepted command": {
-			"POST", hub + "/devices/3/commands", 202, header(),
+			"POST", hub + "/devices/3/commands", 202, header("Command-Id", "c1"),
 			`{"hub_id":"hub-7k2m-q4xd-93ta","device_id":3,"channel":` + channel + `}`,
 		},
 		"events": {
