@@ -17,9 +17,9 @@ const (
 	// reconnectLimit is how long the script waits for the next connection: more than the half
 	// minute that a hub may wait, varied at random.
 	reconnectLimit = time.Minute
-	// outcomeLimit is how long the script waits for the outcome of a command, which a radio may report
-	// late.
-	outcomeLimit = 20 * time.Second
+	// outcomeLimit is how long the script waits for the outcome of a command: more than the half
+	// minute that a gateway may take for a device that it interviews.
+	outcomeLimit = 40 * time.Second
 )
 
 // script is the state of the script. The Check's mutex is held while its methods run, except while
