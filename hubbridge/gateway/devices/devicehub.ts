@@ -85,15 +85,15 @@ export class DeviceHub {
     return kept;
   }
 
-  /** Takes what a device reports. An unknown channel is passed over. */
-  async observe(device: Device, key: string, endpoint: number, value: Value): Promise<void> {
+  /** Takes what a device reports. An unknown channel is passed over. `more` are values of the radio's own that change with it. */
+  async observe(device: Device, key: string, endpoint: number, value: Value, more: Record<string, Value> = {}): Promise<void> {
     const channel = channelOf(device.channels, key, endpoint);
     if (!channel) return;
     const told = !isDeepStrictEqual(channel.value, value) || channel.status === "pending" || key === "alarm" || key === "scene"; // R-type-1
     Object.assign(channel, { value, observed_at: timestamp() });
     if (channel.desired === null || fulfils(channel, value, channel.desired)) channel.status = "synchronized";
     else if (channel.status !== "failed") channel.status = "diverged";
-    if (told) await this.save(device, [{ type: "channel.observed", device_id: device.id, data: { key, endpoint, value } }]);
+    if (told) await this.save(device, [{ type: "channel.observed", device_id: device.id, data: { key, endpoint, value } }], more);
   }
 
   /** Tells whether the radio reaches a device. */

@@ -1,8 +1,8 @@
 import { HubError, type HubOptions } from "@hubcloud/hub";
 import mqtt, { type MqttClient } from "mqtt";
 import { DeviceHub, channelOf } from "../../devices/devicehub.js";
-import type { Command, Device, Radio } from "../../devices/types.js";
-import { mappings, type Expose, type Mapping } from "./exposes.js";
+import type { Command, Device, Radio, Value } from "../../devices/types.js";
+import { channelsOf, mappings, type Expose, type Mapping } from "./exposes.js";
 
 /** A device in the list that Zigbee2MQTT publishes on bridge/devices. */
 interface ZigbeeDevice {
@@ -33,7 +33,6 @@ export class Bridge implements Radio {
   private readonly client: MqttClient;
   private readonly base: string;
   private readonly known = new Map<string, Known>(); // by address
-  private readonly raised = new Map<string, boolean>(); // alarms, by address and property
   private readonly answers = new Map<string, (answer: { status?: string; error?: string }) => void>();
   private online = false;
   private queue: Promise<void> = Promise.resolve(); // messages are handled in their order
@@ -107,7 +106,7 @@ export class Bridge implements Radio {
       const { ieee_address, friendly_name, definition } = each, maps = mappings(definition?.exposes ?? []);
       const device = await this.hub.put(ieee_address, {
         name: friendly_name, manufacturer: definition?.vendor ?? "", model: definition?.model ?? "",
-        channels: maps.map((map) => map.spec),
+        channels: channelsOf(maps),
       });
       this.known.set(ieee_address, { name: friendly_name, device, maps });
       this.ask(friendly_name, device, maps);
@@ -122,14 +121,13 @@ export class Bridge implements Radio {
     const properties = maps.filter(({ command, spec }) =>
       command && channelOf(device.channels, spec.key, spec.endpoint ?? 0)?.observed_at === null);
     if (properties.length === 0) return;
-    this.client.publish(`${this.base}/${name}/get`, JSON.stringify(Object.fromEntries(properties.map((map) => [map.property, ""]))));
+    this.client.publish(`${this.base}/${name}/get`, JSON.stringify(Object.fromEntries(properties.map((map) => [map.ask ?? map.property, ""]))));
   }
 
   private async gone(address: string): Promise<void> {
     const device = this.hub.find(address);
     this.known.delete(address);
-    for (const key of this.raised.keys()) if (key.startsWith(`${address} `)) this.raised.delete(key);
-    if (device) await this.hub.remove(device);
+    if (device) await this.hub.remove(device, { [`alarms/${address}`]: null });
   }
 
   private async happened(event: { type: string; data: Record<string, string> }): Promise<void> {
@@ -143,13 +141,17 @@ export class Bridge implements Radio {
       if (!(map.property in message) || message[map.property] === null) continue;
       const { key, endpoint = 0 } = map.spec, value = map.report(message[map.property], message);
       if (value === undefined || retained && (key === "scene" || map.property === "action")) continue;
-      if (key === "alarm" && map.property !== "action") { // a state that comes with every message
-        const name = `${device.ref} ${map.property}`, active = (value as { active: boolean }).active;
-        if ((this.raised.get(name) ?? false) === active) continue;
-        this.raised.set(name, active);
-      }
-      await this.hub.observe(device, key, endpoint, value);
+      if (key === "alarm" && map.property !== "action") await this.alarm(device, map, value as { active: boolean });
+      else await this.hub.observe(device, key, endpoint, value);
     }
+  }
+
+  /** Tells an alarm that has begun or ended: its state comes with every message. What was told is kept over restarts. */
+  private async alarm(device: Device, { property, spec }: Mapping, value: { active: boolean }): Promise<void> {
+    const name = `alarms/${device.ref}`, { [property]: told = false, ...others } = (this.hub.get(name) ?? {}) as Record<string, boolean>;
+    if (told === value.active) return;
+    const alarms = value.active ? { ...others, [property]: true } : others;
+    await this.hub.observe(device, spec.key, spec.endpoint ?? 0, value as unknown as Value, { [name]: alarms });
   }
 
   /** Asks Zigbee2MQTT for something and waits for its answer. */

@@ -21,6 +21,8 @@ export interface Expose {
 export interface Mapping {
   spec: ChannelSpec;
   property: string;
+  /** The property to ask for, if it is another than the one that is reported. */
+  ask?: string;
   /** Returns the channel's value; undefined if the report says nothing about it. */
   report: (value: unknown, message: Record<string, unknown>) => Value | undefined;
   /** Returns what to publish; undefined if the channel does not take the value. */
@@ -140,6 +142,7 @@ export function mappings(exposes: Expose[]): Mapping[] {
     const state = features.find((each) => each.name === "state"), at = list.findIndex((each) => each.spec.key === "lock");
     const known = list[at];
     if (!state || !known) return;
+    known.ask = known.property; // lock_state cannot be read
     known.property = feature.property ?? "lock_state";
     known.report = (value) => value === "locked" ? true : value === "unlocked" || value === "not_fully_locked" ? false : undefined;
   };
@@ -167,6 +170,11 @@ export function mappings(exposes: Expose[]): Mapping[] {
   for (const expose of exposes) if (expose.features) composite(expose);
   for (const expose of exposes) if (!expose.features) single(expose);
   return list;
+}
+
+/** Returns the channels of mappings. Several properties tell their alarms on one channel, where they stand side by side. */
+export function channelsOf(maps: Mapping[]): ChannelSpec[] {
+  return [...new Map(maps.map(({ spec }) => [`${spec.key} ${spec.endpoint ?? 0}`, spec])).values()];
 }
 
 function alarm(expose: Expose, [type, event]: [string, string]): Mapping {

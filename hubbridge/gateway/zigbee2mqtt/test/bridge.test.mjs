@@ -88,6 +88,8 @@ test("50 devices of 20 kinds: they come, report, obey, go away and leave", async
   const events = (type) => bridge.hub.hub.store.read(1, 10_000, 1 << 24).map(({ text }) => JSON.parse(text)).filter((each) => each.type === type);
 
   await until(() => channel("climate_sensor/36", "temperature")?.value === 21.3, "the last devices have not reported");
+  await until(() => zigbee.told.some(([name]) => name === "lock/6/get"), "the lock was not asked");
+  assert.deepEqual(zigbee.told.find(([name]) => name === "lock/6/get")[1], { state: "" }, "lock_state cannot be read");
   assert.equal(bridge.devices.length, 50);
   assert.equal(new Set(bridge.devices.map((each) => each.model)).size, 20);
 
@@ -119,4 +121,38 @@ test("50 devices of 20 kinds: they come, report, obey, go away and leave", async
   const answer = await ask("channels.command", { ...command, command_id: "c2" });
   assert.equal(answer.error.type, "hub_unavailable");
   assert.ok(bridge.devices.length === 48, "a broker that is away takes no device with it");
+});
+
+test("alarms of a device have one channel, and end also after a restart", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "bridge-")), [broker] = await startBroker(t);
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const options = { url: "http://127.0.0.1:9", serial: "", secret: "", dir: join(dir, "hub"), broker, firmware: "1", log: () => {}, clockTrusted: () => true };
+  const zigbee = await standIn(broker, 0);
+  t.after(() => zigbee.close());
+  const binary = (name) => ({ type: "binary", name, property: name, access: 1, value_on: true, value_off: false });
+  const exposes = ["gas", "battery_low", "vibration", "sos", "water_leak"].map(binary);
+  zigbee.devices.push({ ieee_address: "0x1", friendly_name: "detector", type: "EndDevice", state: {}, definition: { model: "detector", exposes } });
+  const open = async () => {
+    const bridge = await Bridge.open(options);
+    t.after(() => bridge.close());
+    await until(() => bridge.ready(), "Zigbee2MQTT is not reached");
+    await zigbee.list();
+    await until(() => bridge.known.size === 1, "the list is not taken");
+    return bridge;
+  };
+  const told = (bridge) => bridge.hub.hub.store.read(1, 10_000, 1 << 24).map(({ text }) => JSON.parse(text))
+    .filter(({ type }) => type === "channel.observed").map(({ data: { key, value } }) => key === "alarm" ? [value.event, value.active] : [key, value]);
+  const want = [["Combustible gas detected", true], ["Panic alert", true], ["leak", true]];
+
+  const first = await open();
+  assert.deepEqual(first.devices[0].channels.map(({ key, endpoint }) => `${key}/${endpoint}`), ["alarm/0", "leak/0"]);
+  for (let n = 0; n < 2; n++) await zigbee.publish("detector", { gas: true, battery_low: false, sos: true, water_leak: true });
+  await until(() => told(first).length === 3, "no alarm");
+  assert.deepEqual(told(first), want);
+  await first.close();
+
+  const second = await open();
+  for (let n = 0; n < 2; n++) await zigbee.publish("detector", { gas: false, battery_low: false, sos: true, water_leak: false });
+  await until(() => told(second).length === 5, "the end is lost");
+  assert.deepEqual(told(second), [...want, ["Combustible gas detected", false], ["leak", false]]);
 });

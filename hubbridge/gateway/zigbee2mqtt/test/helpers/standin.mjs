@@ -40,7 +40,7 @@ export const KINDS = {
   climate_sensor: [[numeric("temperature", "°C"), numeric("humidity", "%"), numeric("pressure", "hPa")], { temperature: 21.3, humidity: 45, pressure: 1010 }],
   button: [[action("single", "double", "hold"), battery], { battery: 70 }],
   four_buttons: [[action("1_single", "1_double", "2_single", "4_hold")], {}],
-  vibration: [[binary("vibration"), numeric("device_temperature", "°C")], { vibration: false }],
+  vibration: [[binary("vibration"), binary("battery_low"), binary("sos"), numeric("device_temperature", "°C")], { vibration: false }],
 };
 
 /** Starts the stand-in, and returns it with what it was told. */
@@ -73,7 +73,7 @@ export async function standIn(broker, count = 50) {
       void publish(name.replace("request", "response"), { status: "ok", data: {}, transaction: message.transaction });
     }
   });
-  await client.subscribeAsync(["zigbee2mqtt/+/+/set", "zigbee2mqtt/bridge/request/#"]);
+  await client.subscribeAsync(["zigbee2mqtt/+/+/set", "zigbee2mqtt/+/+/get", "zigbee2mqtt/bridge/request/#"]);
   await publish("bridge/state", { state: "online" }, true);
   await list();
   for (const device of devices) await report(device);
