@@ -241,8 +241,8 @@ func storeEvents(b *bench, n compareSize, r rival) load {
 	for _, publish := range publishes {
 		group.Go(func() error {
 			var latencies []float64
-			for sent := began; time.Since(began) < n.storeFor; {
-				sent = time.Now()
+			for time.Since(began) < n.storeFor {
+				sent := time.Now()
 				if err := publish(); err != nil {
 					return err
 				}
