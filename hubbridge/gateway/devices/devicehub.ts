@@ -19,6 +19,7 @@ export class DeviceHub {
   private readonly devicesById = new Map<number, Device>();
   private timer: NodeJS.Timeout | undefined; // of the window that is open
   private hub!: Hub;
+  private resuming: Promise<void> | undefined;
 
   private constructor(private readonly radio: Radio, private readonly log: (line: string) => void) {}
 
@@ -42,7 +43,7 @@ export class DeviceHub {
 
   /** Stays connected until close. Rejects if the cloud does not know the serial and secret. */
   async run(): Promise<void> {
-    await this.openAgain();
+    await this.resumed();
     return this.hub.run();
   }
 
@@ -172,6 +173,11 @@ export class DeviceHub {
     }
     await kept;
     return { status: "open", expires_in: WINDOW };
+  }
+
+  /** Resolves when a window that a restart has interrupted is open again. */
+  resumed(): Promise<void> {
+    return this.resuming ??= this.openAgain();
   }
 
   /** Opens a window again that a restart has interrupted, for the rest of its time. */

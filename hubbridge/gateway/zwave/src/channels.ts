@@ -201,6 +201,20 @@ export function mappings(node: ZWaveNode): Mapping[] {
   return list;
 }
 
+/** Returns what a node is by its class: a lock or a barrier, and whether the class says that it needs security. */
+export function guarded(node: ZWaveNode): { key: "lock" | "barrier"; secure: boolean } | undefined {
+  const { generic, specific } = node.deviceClass ?? {}, kind = specific?.key ?? 0;
+  if (generic?.key !== 0x40 || kind > 0x0a) return undefined; // Entry Control; 0x0b and above are keypads
+  return { key: kind >= 5 && kind <= 9 ? "barrier" : "lock", secure: kind >= 3 };
+}
+
+/** Returns the channels of a lock or barrier that does not tell them, because it has joined without its security. */
+export function refused(node: ZWaveNode, maps: Mapping[]): Mapping[] {
+  const key = guarded(node)?.key;
+  if (key === undefined || maps.some(({ spec }) => spec.key === key)) return [];
+  return [{ spec: { key, writable: true }, from: { commandClass: 0, property: key }, report: () => undefined }];
+}
+
 /** Reports whether a mapping's channel is one that is known, with the same unit and bounds. */
 export function describes({ key, endpoint, unit, writable, capabilities }: ChannelSpec, known: Required<ChannelSpec>): boolean {
   return key === known.key && isDeepStrictEqual(

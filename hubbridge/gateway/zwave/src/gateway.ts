@@ -8,7 +8,7 @@ import {
 } from "zwave-js";
 import { DeviceHub, channelOf } from "../../devices/devicehub.js";
 import type { ChannelSpec, Command, Device, Radio } from "../../devices/types.js";
-import { describes, mappings, sameValue, sceneOf, type Mapping } from "./channels.js";
+import { describes, guarded, mappings, refused, sameValue, sceneOf, type Mapping } from "./channels.js";
 
 const CC = CommandClasses;
 const ACCESS_CONTROL = 6, CODES_DELETED = 12, CODE_DELETED = 13, CODE_ADDED = 14; // Notification
@@ -72,6 +72,11 @@ export class Gateway implements Radio {
 
   run(): Promise<void> {
     return this.hub.run();
+  }
+
+  /** Resolves when a window that a restart has interrupted is open again. */
+  resumed(): Promise<void> {
+    return this.hub.resumed();
   }
 
   async close(): Promise<void> {
@@ -161,7 +166,7 @@ export class Gateway implements Radio {
     if (known) await this.forgotten(known); // the number of a node that was replaced
     this.watch(node);
     void this.hub.change({ joining: null, smart_start: this.smartStart.filter((entry) => entry.dsk !== dsk) as never });
-    await this.describe(node, []);
+    await this.describe(node, this.security(node).secure === false ? refused(node, []).map(({ spec }) => spec) : []);
   }
 
   private async removed(node: ZWaveNode): Promise<void> {
@@ -206,16 +211,22 @@ export class Gateway implements Radio {
 
   /** A lock or barrier must have joined with S2 or S0. */
   private security(node: ZWaveNode): { secure?: boolean } {
-    const needs = [CC["Door Lock"], CC["Barrier Operator"]].some((cc) => node.supportsCC(cc));
+    const is = guarded(node), needs = is?.secure || [CC["Door Lock"], CC["Barrier Operator"]].some((cc) => node.supportsCC(cc));
     const highest = node.getHighestSecurityClass();
     if (highest !== undefined && highest !== SecurityClass.None) return { secure: true };
     const insecure = this.insecure.has(node.id) || this.deviceOf(node)?.secure === false;
-    return needs || insecure && node.deviceClass?.generic.key === 0x40 ? { secure: false } : {};
+    return needs || insecure && is ? { secure: false } : {};
+  }
+
+  /** The channels of a node; of one that is refused also those that it does not tell without its security. */
+  private mappings(node: ZWaveNode): Mapping[] {
+    const maps = mappings(node);
+    return this.security(node).secure === false ? [...maps, ...refused(node, maps)] : maps;
   }
 
   private async interviewed(node: ZWaveNode): Promise<void> {
     const known = this.deviceOf(node), print = [node.manufacturerId, node.productType, node.productId].map(String);
-    const kept = known && this.hub.get(`print/${known.id}`), maps = mappings(node);
+    const kept = known && this.hub.get(`print/${known.id}`), maps = this.mappings(node);
     const waiting = this.waiting.get(node.id), same = kept !== undefined && isDeepStrictEqual(kept, print);
     if (waiting?.cached && known && !(same && known.channels.every((channel) => maps.some(({ spec }) => describes(spec, channel))))) {
       this.maps.set(node.id, maps.filter(({ spec }) => known.channels.some((channel) => describes(spec, channel))));

@@ -42,13 +42,21 @@ async function main(): Promise<void> {
     return;
   }
   const log = (line: string): void => console.error(`${new Date().toISOString()} ${line}`);
+  process.on("unhandledRejection", (error) => {
+    log(`${mock ? "the mock network: " : ""}${error instanceof Error ? error.stack : String(error)}`);
+    if (!mock) process.exit(1);
+  });
   const network = mock ? new MockNetwork(log) : undefined;
   const gateway = await Gateway.open(
     { url, serial, secret, dir, firmware: "1.0.0", log }, network?.start ?? serialDriver(port!),
   );
   log("the radio is ready");
   const lines = createInterface({ input: process.stdin });
-  lines.on("line", (line) => void type(gateway, network, line).then(log, (error: Error) => log(error.message)));
+  let before = gateway.resumed(); // a button that is pressed needs its removal window
+  lines.on("line", (line) => {
+    const done = before.then(() => type(gateway, network, line)).then(log, (error: Error) => log(error.message));
+    if (mock) before = done; // with a stick the code of a lock that sleeps holds up no other
+  });
   const stop = (): void => {
     lines.close();
     process.stdin.unref?.();

@@ -102,7 +102,7 @@ export class MockNetwork {
   private readonly radio = new MockRadio({ ...lock, setup: (node) => this.prepare(node) });
   private keyPair!: Awaited<ReturnType<typeof generateECDHKeyPair>>;
 
-  /** Called with what a person needs to know of the lock. */
+  /** Called with what a person needs to know. */
   constructor(private readonly told: (line: string) => void) {}
 
   readonly start: StartDriver = async (options) => {
@@ -116,10 +116,7 @@ export class MockNetwork {
       mockPort, serial, homeId: 0x7e570001, ownNodeId: 1, securityKeys: options.securityKeys as Keys,
       capabilities: { ...capabilities, supportedFunctionTypes: [...supportedFunctionTypes, FunctionType.RemoveFailedNode] },
     });
-    const { expectHostACK, expectNodeACK } = MockController.prototype; // on a busy machine an answer may take longer than they wait
-    controller.expectHostACK = (_, message) => expectHostACK.call(controller, PATIENCE, message);
-    controller.expectNodeACK = (node, timeout, message) =>
-      expectNodeACK.call(controller, node, this.radio.unplugged.has(node.id) ? timeout : PATIENCE, message);
+    this.makePatient(controller);
     controller.defineBehavior(...createDefaultMockControllerBehaviors());
     controller.defineBehavior(this.radio);
     this.controller = controller;
@@ -133,6 +130,25 @@ export class MockNetwork {
     }, 1000).unref();
     return driver;
   };
+
+  /** On a busy machine an answer may take longer than Z-Wave JS's mock waits, which ends the process then. */
+  private makePatient(controller: MockController): void {
+    const { expectHostACK, expectNodeFrame, expectNodeCC, sendToNode } = MockController.prototype;
+    const late = <T>(answer: Promise<T>): Promise<T> => { // it may fail before the mock looks at it
+      answer.catch(() => {});
+      return answer;
+    };
+    controller.expectHostACK = (_, message) => expectHostACK.call(controller, PATIENCE, message);
+    controller.expectNodeFrame = ((node, predicate, options) => {
+      const timeout = this.radio.unplugged.has(node.id) ? options?.timeout : PATIENCE;
+      return late(expectNodeFrame.call(controller, node, predicate, { ...options, ...timeout !== undefined && { timeout } }));
+    }) as MockController["expectNodeFrame"];
+    controller.expectNodeCC = ((...call) => late(expectNodeCC.apply(controller, call))) as MockController["expectNodeCC"];
+    controller.sendToNode = (...call) => late(sendToNode.apply(controller, call));
+    const inner = controller as unknown as { serialOnData: (data: unknown) => Promise<void> }, { serialOnData } = inner;
+    inner.serialOnData = (data) => serialOnData.call(controller, data)
+      .catch((error: Error) => this.told(`the mock network does not answer: ${error.message}`)); // the driver tries again
+  }
 
   private async addNode(options: Options): Promise<void> {
     const node = await MockNode.create({ ...options, controller: this.controller });

@@ -3,12 +3,15 @@ import { FunctionType, Message, MessageType } from "@zwave-js/serial";
 import {
   AddNodeStatus, AddNodeToNetworkRequest, AddNodeToNetworkRequestStatusReport, AddNodeType, ApplicationUpdateTypes, RemoveFailedNodeRequest,
   RemoveFailedNodeStatus, RemoveNodeFromNetworkRequest, RemoveNodeFromNetworkRequestStatusReport, RemoveNodeStatus, RemoveNodeType,
-  SendDataBridgeRequest, SendDataBridgeRequestTransmitReport, SendDataBridgeResponse,
+  RequestNodeInfoRequest, SendDataBridgeRequest, SendDataBridgeRequestTransmitReport, SendDataBridgeResponse,
 } from "@zwave-js/serial/serialapi";
 import { Bytes } from "@zwave-js/shared";
 import type { MockController, MockControllerBehavior, MockNode, MockNodeOptions } from "@zwave-js/testing";
 
 type Options = Omit<MockNodeOptions, "controller"> & { setup: (node: MockNode) => void };
+
+const SENDING = "communicationState"; // of the mock controller: 0 is idle
+const BUSY = 15_000; // ms
 
 /**
  * MockRadio is what a stick does and Z-Wave JS's mock controller does not: devices join whenever a
@@ -23,6 +26,7 @@ export class MockRadio implements MockControllerBehavior {
   constructor(private readonly device: Options) {}
 
   async onHostMessage(controller: MockController, message: Message): Promise<boolean> {
+    if (message instanceof SendDataBridgeRequest || message instanceof RequestNodeInfoRequest) await this.idle(controller);
     if (message instanceof AddNodeToNetworkRequest) return this.add(controller, message);
     if (message instanceof RemoveNodeFromNetworkRequest) {
       this.removing = message.removeNodeType === RemoveNodeType.Stop ? undefined : message.callbackId;
@@ -37,6 +41,12 @@ export class MockRadio implements MockControllerBehavior {
       return true;
     }
     return message instanceof SendDataBridgeRequest && this.unanswered(controller, message);
+  }
+
+  /** Waits until what was sent before has been answered: the mock controller rejects what comes sooner. In the end it is given up. */
+  private async idle({ state }: MockController): Promise<void> {
+    for (const end = Date.now() + BUSY; (state.get(SENDING) ?? 0) !== 0 && Date.now() < end;) await new Promise((done) => setTimeout(done, 10));
+    state.set(SENDING, 0);
   }
 
   /** Answers for a device that has left, or that has no keys for what it is sent. */

@@ -123,6 +123,10 @@ test("a gateway that is killed loses and doubles nothing", async (t) => {
   let lock = await third.event("device.added", ({ data }) => /Lock/.test(data.name));
   for (let tries = 0; !lock.data.secure; tries++) {
     assert.ok(tries < 5, `the lock does not join securely: ${JSON.stringify(lock)}`);
+    if (lock.device_id) {
+      const refused = await third.request("channels.command", { command_id: `r${tries}`, device_id: lock.device_id, key: "lock", endpoint: 0, value: true });
+      assert.equal(refused.error?.type, "command_refused", JSON.stringify(refused));
+    }
     assert.equal((await third.request("removal.open")).result.status, "open");
     if (lock.device_id) await third.network("button");
     const { seq } = lock.device_id ? await third.event("device.forgotten", ({ device_id }) => device_id === lock.device_id) : lock;

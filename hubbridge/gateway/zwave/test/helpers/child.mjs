@@ -2,7 +2,10 @@
 import { Gateway } from "../../dist/zwave/src/gateway.js";
 import { MockNetwork } from "../../dist/zwave/src/mock.js";
 
-const network = new MockNetwork((line) => process.send({ pin: /PIN (\d{5})/.exec(line)[1], qr: /90\d{50,}/.exec(line)[0] }));
+const network = new MockNetwork((line) => {
+  const [, pin] = /PIN (\d{5})/.exec(line) ?? [], [qr] = /90\d{50,}/.exec(line) ?? [];
+  if (pin) process.send({ pin, qr });
+});
 const gateway = await Gateway.open({
   url: "http://127.0.0.1:9", serial: "", secret: "", dir: process.argv[2], firmware: "1", log: () => {}, clockTrusted: () => true, capacity: 100,
 }, network.start);
