@@ -41,7 +41,7 @@ func (s *Service) CLI(args ...string) []map[string]any {
 	out, stderr, code := runProgram(s.t, s.program(), nil, s.commandLine(args))
 	if code != 0 {
 		s.t.Fatalf(
-			"hubcloud %s: got exit code %d, want 0: %s", strings.Join(args, " "), code, stderr,
+			"hubcloud %s: got exit code %d, want 0: %s%s", strings.Join(args, " "), code, out, stderr,
 		)
 	}
 	var objects []map[string]any
