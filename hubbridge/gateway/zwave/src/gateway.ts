@@ -218,10 +218,10 @@ export class Gateway implements Radio {
     return needs || insecure && is ? { secure: false } : {};
   }
 
-  /** The channels of a node; of one that is refused also those that it does not tell without its security. */
+  /** The channels of a node; of one that is refused also those that it does not tell without its security. A cache may have lost what is known to be secure. */
   private mappings(node: ZWaveNode): Mapping[] {
-    const maps = mappings(node);
-    return this.security(node).secure === false ? [...maps, ...refused(node, maps)] : maps;
+    const maps = mappings(node), lost = this.waiting.get(node.id)?.cached && this.deviceOf(node)?.secure === true;
+    return !lost && this.security(node).secure === false ? [...maps, ...refused(node, maps)] : maps;
   }
 
   private async interviewed(node: ZWaveNode): Promise<void> {
