@@ -362,8 +362,10 @@ export class Gateway implements Radio {
   }
 
   async drive(command: Command): Promise<void> {
-    const waiting = this.waiting.get(this.nodeOf(command.device)?.id ?? 0);
-    if (waiting && !this.mapOf(command)) await new Promise<void>((go) => {
+    const interviewee = this.nodeOf(command.device), at = this.mapOf(command)?.to;
+    const waiting = this.waiting.get(interviewee?.id ?? 0);
+    const known = at && interviewee?.getEndpoint(at.endpoint ?? 0)?.supportsCC(at.commandClass); // a new interview forgets it at first
+    if (waiting && !known) await new Promise<void>((go) => {
       waiting.commands.push(go);
       setTimeout(go, INTERVIEW).unref();
     });
