@@ -159,6 +159,8 @@ export class MockNetwork {
 
   private prepare(node: MockNode): void {
     node.defineBehavior(this.behaviour);
+    const { expectControllerACK } = MockNode.prototype; // patient as the controller is
+    node.expectControllerACK = (_, message) => expectControllerACK.call(node, PATIENCE, message);
     if (node.id === LOCK) node.ecdhKeyPair = this.keyPair; // so that its PIN is known before it joins
   }
 
