@@ -14,7 +14,7 @@ import (
 )
 
 // startTimeout bounds a start. A first start creates a database.
-const startTimeout = 90 * time.Second
+const startTimeout = 4 * time.Minute
 
 // Start runs `hubcloud serve` with the additional arguments, on a data directory of its own, which
 // has an installation without organizations, and free ports, and waits until it is ready. Directory
