@@ -30,6 +30,7 @@ func TestPastStatesAreShared(t *testing.T) {
 		logs := slowLogs{asked: make(chan domain.HubID, 100)}
 		h := NewHistory(logs, time.Hour, orgOf, nil, nil)
 		ask := func(key string, hub domain.HubID) {
+			// These wait until the test ends, with an error that tells nothing.
 			go func() { _, _ = h.StateAt(t.Context(), key, hub, time.Now()) }()
 			synctest.Wait()
 		}

@@ -206,7 +206,7 @@ var importRules = []importRule{
 	},
 	{
 		packages: "httpapi/webhook/deliver",
-		allowed:  []string{"domain", "httpapi/webhook", "streams/shares"},
+		allowed:  []string{"domain", "httpapi/webhook", "streams", "streams/shares"},
 		reason:   "it knows feeds, leases and the directory by what it calls of them only",
 	},
 

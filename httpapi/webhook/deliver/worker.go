@@ -9,6 +9,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/webhook"
+	"hubcloud/streams"
 	"hubcloud/streams/shares"
 )
 
@@ -59,19 +60,7 @@ func (d *Deliverer) run(ctx context.Context, w domain.Webhook, held func() bool)
 		if time.Since(begun) > time.Minute {
 			pause = firstPause
 		}
-		sleep(ctx, pause)
-	}
-}
-
-// sleep waits, and reports whether ctx has not ended.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+		streams.Sleep(ctx, pause)
 	}
 }
 
@@ -184,7 +173,7 @@ func (k *worker) deliver(
 		if err := k.save(ctx); err != nil {
 			return err
 		}
-		if !sleep(ctx, pause) {
+		if !streams.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
 	}

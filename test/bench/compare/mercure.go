@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Mercure runs the Mercure library as a server without Caddy, with its history in a Bolt database.
+// Command mercure runs the Mercure library as a server without Caddy, with its history in a Bolt database.
 // install.sh builds it within a clone of Mercure.
 package main
 
