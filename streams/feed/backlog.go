@@ -134,7 +134,7 @@ func (l *Logs) LastFormer(ctx context.Context, org string, hub domain.HubID) (in
 func (b *Backlog) lastFormer(ctx context.Context, org string) (int64, error) {
 	for to := b.log.epoch.After; to > 0; {
 		from := to - min(to-1, blockSize-1)
-		records, err := b.logs.records(ctx, b.log.hub, from, to)
+		records, err := b.logs.allRecords(ctx, b.log.hub, from, to)
 		var gone *goneError
 		if errors.As(err, &gone) || errors.Is(err, ErrEpochEnded) {
 			return 0, nil

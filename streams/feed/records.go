@@ -71,6 +71,21 @@ func (l *Logs) records(
 	}
 }
 
+// allRecords reads a log's records from the sequence from up to to, with as many answers as it
+// takes. It is otherwise as records.
+func (l *Logs) allRecords(
+	ctx context.Context, hub domain.HubID, from, to uint64,
+) (all []stored, err error) {
+	for next := from; next <= to; next = all[len(all)-1].seq + 1 {
+		records, err := l.records(ctx, hub, next, to)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, records...)
+	}
+	return all, nil
+}
+
 // streamed reads records from the hub's stream, as many as one answer has without a gap. It gives a
 // silent stream up soon, unless only the stream can have the records.
 func (l *Logs) streamed(
