@@ -6,21 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/textproto"
-	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"golang.org/x/time/rate"
-	"google.golang.org/grpc"
 
 	"hubcloud/streams/telemetry"
 )
@@ -96,40 +91,15 @@ func tracesWanted() bool {
 // newTraceExporter returns an exporter whose requests have a User-Agent, unless the environment
 // sets another one.
 func newTraceExporter(ctx context.Context, userAgent string) (*otlptrace.Exporter, error) {
-	var client otlptrace.Client
-	protocol := firstVariable("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-	switch protocol {
-	case "", "http/protobuf":
-		client = otlptracehttp.NewClient(
-			otlptracehttp.WithHeaders(withUserAgent(userAgent)),
-		)
-	case "grpc":
-		client = otlptracegrpc.NewClient(
-			otlptracegrpc.WithDialOption(grpc.WithUserAgent(userAgent)),
-		)
-	default:
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: %w, got %q", errProtocol, protocol)
+	client, err := newOTLPClient(userAgent)
+	if err != nil {
+		return nil, err
 	}
 	exporter, err := otlptrace.New(ctx, client)
 	if err != nil {
 		return nil, fmt.Errorf("OpenTelemetry: %w", err)
 	}
 	return exporter, nil
-}
-
-// withUserAgent returns the headers of the environment with a User-Agent. The option for headers
-// replaces those that the SDK has read. The SDK has already logged entries that it cannot parse.
-func withUserAgent(userAgent string) map[string]string {
-	headers := map[string]string{"User-Agent": userAgent}
-	all := firstVariable("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
-	for entry := range strings.SplitSeq(all, ",") {
-		name, value, ok := strings.Cut(entry, "=")
-		value, err := url.PathUnescape(strings.TrimSpace(value))
-		if name = strings.TrimSpace(name); ok && err == nil && name != "" {
-			headers[textproto.CanonicalMIMEHeaderKey(name)] = value
-		}
-	}
-	return headers
 }
 
 // firstVariable returns the value of the first of the named variables that is set and not empty.
