@@ -50,7 +50,7 @@ func TestCompare(t *testing.T) {
 	)
 	rivals := startRivals(b, n)
 	c := &comparison{size: n, rivals: rivals}
-	c.measure(b, "memory of an idle reader, KB", 1, compareMemory)
+	c.measure(b, "memory of an idle reader, KB", n.rounds, compareMemory)
 	c.measureFanOut(b)
 	c.measure(b, fmt.Sprintf("resume of %d readers, ms", n.resuming), n.rounds, c.resume)
 	c.measureStored(b)
