@@ -15,11 +15,11 @@
 // # Position
 //
 // Deliveries of different hubs overtake each other. The saved position is the newest one of the
-// feed before which every event was delivered or skipped; see undelivered.
+// feed before which every event was delivered or skipped.
 //
 // # Goroutines
 //
-// Forwarder.Run owns all goroutines: one reads the feed, one saves positions, one logs the
-// progress, and one for each hub with undelivered events posts them. Run waits for them. When ctx
-// ends, requests under way have some seconds to finish, and the last position is saved after them.
+// Forwarder.Run owns all goroutines: one reads the feed, one saves positions, and one for each hub
+// with undelivered events posts them. Run waits for them. When ctx ends, requests under way have
+// some seconds to finish, and the last position is saved after them.
 package webhook

@@ -1,25 +1,91 @@
 package webhook
 
 import (
+	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-)
 
-// maxBytes is the most bytes of undelivered events in memory. A single event that is longer is read
-// while no other waits.
-const maxBytes = 64 << 20
+	"hubcloud/streams"
+)
 
 const (
-	// maxBatch is the most events of a request.
-	maxBatch = 100
-	// maxBatchBytes is the most bytes of events in a request of several.
-	maxBatchBytes = 1 << 20
+	// maxBytes is the most bytes of undelivered events in memory. A single event that is longer is
+	// read while no other waits. eventOverhead is about how many bytes an event takes besides its
+	// body.
+	maxBytes, eventOverhead = 64 << 20, 256
+	// maxBatch and maxBatchBytes are the most events, and bytes of events, of a request of several.
+	maxBatch, maxBatchBytes = 100, 1 << 20
+	// saveEvery is the shortest time between two saved positions.
+	saveEvery = time.Second
+	// firstPause and maxPause bound the pause before an event is posted again.
+	firstPause, maxPause = 500 * time.Millisecond, time.Minute
 )
+
+// Event is an event of a feed.
+type Event struct {
+	HubID, Cursor, Type string
+	// Position is the feed's position after the event; "" if the feed has none there.
+	Position string
+	// Body is the event as it is posted.
+	Body []byte
+}
+
+// id returns what only this event has.
+func (e *Event) id() string { return e.HubID + "/" + e.Cursor }
+
+// Feed yields the events after a position. onPosition is called with positions that are not an
+// event's. The first error ends the feed.
+type Feed func(
+	ctx context.Context, after string, onPosition func(position string),
+) iter.Seq2[Event, error]
+
+// ForwarderConfig configures a Forwarder. Receiver, Feed and Logger are required.
+type ForwarderConfig struct {
+	// Receiver is where the events are posted to. Its Transport defaults to one that keeps as many
+	// connections as requests may be under way, and its Grace to 5 seconds.
+	Receiver Config
+	// Feed is where events come from.
+	Feed Feed
+	// Position is where to begin; "" is the oldest stored event.
+	Position string
+	// Batch posts up to 100 events of a hub in one request.
+	Batch bool
+	// Skip has cursors of events that are not posted.
+	Skip []string
+	// Save stores the position before which every event was delivered. It is called when the
+	// position has changed, at most once in saveEvery, and at the end. A nil Save stores nothing.
+	Save func(position string) error
+	// Logger receives failed deliveries and pauses.
+	Logger *slog.Logger
+
+	// maxRequests is the most requests under way for all hubs. Defaults to 64.
+	maxRequests int
+	// maxEvents is the most undelivered events in memory. Defaults to 10,000.
+	maxEvents int
+}
+
+// withDefaults returns a copy with defaults in place of zero values.
+func (c ForwarderConfig) withDefaults() ForwarderConfig {
+	c.maxRequests = cmp.Or(c.maxRequests, 64)
+	c.maxEvents = cmp.Or(c.maxEvents, 10_000)
+	if c.Receiver.Transport == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = c.maxRequests, c.maxRequests
+		c.Receiver.Transport = transport
+	}
+	c.Receiver.Grace = cmp.Or(c.Receiver.Grace, 5*time.Second)
+	return c
+}
 
 // Forwarder posts the events of a feed to a receiver.
 type Forwarder struct {
@@ -27,26 +93,21 @@ type Forwarder struct {
 	receiver *Receiver
 	// slots limit the requests under way.
 	slots chan struct{}
-	skip  map[string]bool
+	// room is signalled when events were delivered.
+	room chan struct{}
 
-	mu          sync.Mutex
-	undelivered undelivered
-	// hubs are those with undelivered events.
-	hubs  map[string]*hub
-	stats stats
+	mu sync.Mutex
+	// waiting has the undelivered events, as *Event, in the order of the feed. The Position of each
+	// is the feed's after it and the delivered ones that follow it. bytes is their size.
+	waiting list.List
+	bytes   int
+	// hubs has the undelivered events by hub. A hub in it has a goroutine that posts them.
+	hubs map[string][]*list.Element
+	// position is the feed's before all undelivered events. delivered and skipped count.
+	position           string
+	delivered, skipped int
 	// saved is the last saved position. One goroutine at a time saves.
 	saved string
-	// room is signalled when an event was delivered.
-	room chan struct{}
-}
-
-// hub is the undelivered events of a hub, in order. One goroutine posts them.
-type hub struct {
-	id     string
-	events []*entry
-	// failures counts the failed attempts for the first event.
-	failures int
-	last     error
 }
 
 // NewForwarder returns a forwarder. Its Run must be called once. The error is about the receiver's
@@ -57,15 +118,10 @@ func NewForwarder(cfg ForwarderConfig) (*Forwarder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Forwarder{
+	return &Forwarder{
 		cfg: cfg, receiver: receiver, slots: make(chan struct{}, cfg.maxRequests),
-		skip: map[string]bool{}, undelivered: undelivered{position: cfg.Position},
-		hubs: map[string]*hub{}, room: make(chan struct{}, 1),
-	}
-	for _, cursor := range cfg.Skip {
-		f.skip[cursor] = true
-	}
-	return f, nil
+		room: make(chan struct{}, 1), hubs: map[string][]*list.Element{}, position: cfg.Position,
+	}, nil
 }
 
 // Run forwards until ctx ends, which is no error, the receiver answers 410 (ErrGone), the
@@ -76,198 +132,30 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		return err
 	}
 	g, running := errgroup.WithContext(ctx)
-	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stop := context.AfterFunc(running, func() { time.AfterFunc(grace, cancel) })
-	defer stop()
-	g.Go(func() error { return f.read(running, sending, g) })
-	g.Go(func() error { return f.saveRegularly(running) })
-	g.Go(func() error { return f.reportRegularly(running) })
+	g.Go(func() error { return f.read(running, g) })
+	g.Go(func() error {
+		for streams.Sleep(running, saveEvery) {
+			if err := f.save(); err != nil {
+				return err
+			}
+		}
+		return running.Err()
+	})
 	err := g.Wait()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = nil
 	}
-	f.reportEnd()
+	f.cfg.Logger.Info(
+		"forwarding ended", "delivered", f.delivered, "skipped", f.skipped,
+		"undelivered", f.waiting.Len(),
+	)
 	return errors.Join(err, f.save())
-}
-
-// read hands the events of the feed to their hubs. It returns ctx's error or the feed's.
-func (f *Forwarder) read(ctx, sending context.Context, g *errgroup.Group) error {
-	start := func(h *hub) { g.Go(func() error { return f.deliver(ctx, sending, h) }) }
-	for event, err := range f.cfg.Feed(ctx, f.cfg.Position, f.advance) {
-		if err != nil {
-			return err
-		}
-		if err := f.waitForRoom(ctx); err != nil {
-			return err
-		}
-		f.accept(event, start)
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return errors.New("the feed ended")
-}
-
-// advance records a position of the feed that is not an event's.
-func (f *Forwarder) advance(position string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.undelivered.advance(position)
-}
-
-// accept queues an event, or skips it. start is called with a hub that had no events.
-func (f *Forwarder) accept(event Event, start func(*hub)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	identity := event.HubID + "/" + event.Cursor
-	if f.skip[event.Cursor] || f.skip[identity] {
-		f.undelivered.advance(event.Position)
-		f.stats.skipped++
-		f.cfg.Logger.Warn(
-			"event skipped", "hub_id", event.HubID, "cursor", event.Cursor, "type", event.Type,
-		)
-		return
-	}
-	e := &entry{
-		identity: identity, hub: event.HubID, cursor: event.Cursor, body: event.Body,
-		position: event.Position,
-	}
-	f.undelivered.add(e)
-	h, busy := f.hubs[e.hub]
-	if !busy {
-		h = &hub{id: e.hub}
-		f.hubs[e.hub] = h
-	}
-	h.events = append(h.events, e)
-	if !busy {
-		start(h)
-	}
-}
-
-// waitForRoom waits while as much is undelivered as memory is allowed to hold.
-func (f *Forwarder) waitForRoom(ctx context.Context) error {
-	paused := false
-	for {
-		f.mu.Lock()
-		full := f.undelivered.count >= f.cfg.maxEvents ||
-			f.undelivered.count > 0 && f.undelivered.bytes >= maxBytes
-		if full && !paused {
-			f.reportPause()
-		}
-		f.mu.Unlock()
-		if !full {
-			if paused {
-				f.cfg.Logger.Info("feed resumed")
-			}
-			return nil
-		}
-		paused = true
-		select {
-		case <-f.room:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// deliver posts the events of a hub in order until there are none. ctx ends waits and sending ends
-// requests under way.
-func (f *Forwarder) deliver(ctx, sending context.Context, h *hub) error {
-	for {
-		events := f.next(h)
-		if len(events) == 0 {
-			return nil
-		}
-		if err := f.deliverOne(ctx, sending, h, events); err != nil {
-			return err
-		}
-		f.delivered(h, len(events))
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-}
-
-// next returns the hub's events for the next request. If there are none, the hub is idle: the next
-// event starts it again.
-func (f *Forwarder) next(h *hub) []*entry {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(h.events) == 0 {
-		delete(f.hubs, h.id)
-		return nil
-	}
-	n, size := 1, len(h.events[0].body)
-	for f.cfg.Batch && n < min(maxBatch, len(h.events)) {
-		if size += len(h.events[n].body); size > maxBatchBytes {
-			break
-		}
-		n++
-	}
-	return h.events[:n:n]
-}
-
-// delivered removes the first n events of a hub.
-func (f *Forwarder) delivered(h *hub, n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i, e := range h.events[:n] {
-		f.undelivered.done(e)
-		h.events[i] = nil
-	}
-	h.events = h.events[n:]
-	h.failures, h.last = 0, nil
-	f.stats.delivered += n
-	select {
-	case f.room <- struct{}{}:
-	default:
-	}
-}
-
-// message returns the message for events of one hub.
-func (f *Forwarder) message(events []*entry) Message {
-	all := make([]Message, len(events))
-	for i, e := range events {
-		all[i] = Message{ID: e.identity, Body: e.body}
-	}
-	if !f.cfg.Batch {
-		return all[0]
-	}
-	return Batch(events[0].hub, all)
-}
-
-// deliverOne posts events in one request, again and again, until the receiver has taken them.
-func (f *Forwarder) deliverOne(
-	ctx, sending context.Context, h *hub, events []*entry,
-) error {
-	m := f.message(events)
-	for {
-		select {
-		case f.slots <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		_, err := f.receiver.Post(sending, m)
-		<-f.slots
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, ErrGone):
-			return fmt.Errorf("hub %s, cursor %s: %w", h.id, events[0].cursor, ErrGone)
-		case sending.Err() != nil:
-			return ctx.Err()
-		}
-		if !sleep(ctx, f.failed(h, events, err)) {
-			return ctx.Err()
-		}
-	}
 }
 
 // save saves the position, if there is one.
 func (f *Forwarder) save() error {
 	f.mu.Lock()
-	position := f.undelivered.position
+	position := f.position
 	f.mu.Unlock()
 	if f.cfg.Save == nil || position == "" || position == f.saved {
 		return nil
@@ -279,11 +167,183 @@ func (f *Forwarder) save() error {
 	return nil
 }
 
-func (f *Forwarder) saveRegularly(ctx context.Context) error {
-	for sleep(ctx, saveEvery) {
-		if err := f.save(); err != nil {
+// read hands the events of the feed to the goroutines of their hubs. It returns ctx's error or the
+// feed's.
+func (f *Forwarder) read(ctx context.Context, g *errgroup.Group) error {
+	for event, err := range f.cfg.Feed(ctx, f.cfg.Position, f.advance) {
+		if err != nil {
+			return err
+		}
+		if err := f.waitForRoom(ctx); err != nil {
+			return err
+		}
+		if f.accept(&event) {
+			g.Go(func() error { return f.deliver(ctx, event.HubID) })
+		}
+	}
+	return cmp.Or(ctx.Err(), errors.New("the feed ended"))
+}
+
+// advance records that the feed is at a position, after all events that were accepted.
+func (f *Forwarder) advance(position string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reach(f.waiting.Back(), position)
+}
+
+// reach records a position of the feed that is reached once an undelivered event and all before it
+// are delivered; nil if none is. The caller holds mu.
+func (f *Forwarder) reach(after *list.Element, position string) {
+	switch {
+	case position == "":
+	case after == nil:
+		f.position = position
+	default:
+		after.Value.(*Event).Position = position
+	}
+}
+
+// accept queues an event, or skips it. It reports whether the hub needs a goroutine.
+func (f *Forwarder) accept(event *Event) (idle bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.Contains(f.cfg.Skip, event.Cursor) || slices.Contains(f.cfg.Skip, event.id()) {
+		f.reach(f.waiting.Back(), event.Position)
+		f.skipped++
+		f.cfg.Logger.Warn(
+			"event skipped", "hub_id", event.HubID, "cursor", event.Cursor, "type", event.Type,
+		)
+		return false
+	}
+	queue, busy := f.hubs[event.HubID]
+	f.hubs[event.HubID] = append(queue, f.waiting.PushBack(event))
+	f.bytes += len(event.Body) + eventOverhead
+	return !busy
+}
+
+// waitForRoom waits while as much is undelivered as memory is allowed to hold.
+func (f *Forwarder) waitForRoom(ctx context.Context) error {
+	for paused := false; ; paused = true {
+		f.mu.Lock()
+		count, bytes, oldest := f.waiting.Len(), f.bytes, f.waiting.Front()
+		f.mu.Unlock()
+		if count == 0 || count < f.cfg.maxEvents && bytes < maxBytes {
+			if paused {
+				f.cfg.Logger.Info("feed resumed")
+			}
+			return nil
+		}
+		if event := oldest.Value.(*Event); !paused {
+			f.cfg.Logger.Warn(
+				"feed paused: the receiver is too far behind", "undelivered", count,
+				"bytes", bytes, "oldest_hub_id", event.HubID, "oldest_cursor", event.Cursor,
+			)
+		}
+		select {
+		case <-f.room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// deliver posts the events of a hub in order until there are none.
+func (f *Forwarder) deliver(ctx context.Context, hub string) error {
+	for events := f.next(hub); len(events) > 0; events = f.next(hub) {
+		if err := f.post(ctx, events); err != nil {
+			return err
+		}
+		f.done(hub, events)
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
-	return ctx.Err()
+	return nil
+}
+
+// next returns the hub's events for the next request. If there are none, the hub is idle: the next
+// event needs a goroutine again.
+func (f *Forwarder) next(hub string) []*list.Element {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	queue := f.hubs[hub]
+	if len(queue) == 0 {
+		delete(f.hubs, hub)
+		return nil
+	}
+	n, size := 1, len(queue[0].Value.(*Event).Body)
+	for f.cfg.Batch && n < min(maxBatch, len(queue)) {
+		if size += len(queue[n].Value.(*Event).Body); size > maxBatchBytes {
+			break
+		}
+		n++
+	}
+	return queue[:n:n]
+}
+
+// done removes the first events of a hub, which were delivered.
+func (f *Forwarder) done(hub string, events []*list.Element) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range events {
+		before := e.Prev()
+		event := f.waiting.Remove(e).(*Event)
+		f.bytes -= len(event.Body) + eventOverhead
+		f.reach(before, event.Position)
+	}
+	f.hubs[hub] = slices.Delete(f.hubs[hub], 0, len(events))
+	f.delivered += len(events)
+	select {
+	case f.room <- struct{}{}:
+	default:
+	}
+}
+
+// post posts events of a hub in one request, again and again, until the receiver has taken them.
+// Failures are logged after 1, 2, 4, 8, … attempts.
+func (f *Forwarder) post(ctx context.Context, events []*list.Element) error {
+	first, m := events[0].Value.(*Event), f.message(events)
+	var failing time.Time
+	for attempt := 1; ; attempt++ {
+		select {
+		case f.slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		_, err := f.receiver.Post(ctx, m)
+		<-f.slots
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrGone):
+			return fmt.Errorf("hub %s, cursor %s: %w", first.HubID, first.Cursor, ErrGone)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case attempt == 1:
+			failing = time.Now()
+		}
+		pause := Pause(time.Since(failing), firstPause, maxPause, maxRetryAfter, err)
+		if attempt&(attempt-1) == 0 {
+			f.cfg.Logger.Warn(
+				"event not delivered", "hub_id", first.HubID, "cursor", first.Cursor,
+				"events", len(events), "attempt", attempt, "error", err, "wait", pause,
+			)
+		}
+		if !streams.Sleep(ctx, pause) {
+			return ctx.Err()
+		}
+	}
+}
+
+// message returns the message for events of one hub.
+func (f *Forwarder) message(events []*list.Element) Message {
+	all := make([]Message, len(events))
+	for i, e := range events {
+		event := e.Value.(*Event)
+		all[i] = Message{ID: event.id(), Body: event.Body}
+	}
+	if !f.cfg.Batch {
+		return all[0]
+	}
+	return Batch(events[0].Value.(*Event).HubID, all)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -60,19 +61,21 @@ type Receiver struct {
 	secrets   []Secret
 	userAgent string
 	timeout   time.Duration
+	grace     time.Duration
 	client    *http.Client
 }
 
-// Config configures a Receiver. All fields but Secrets are required.
+// Config configures a Receiver. All fields but Secrets and Grace are required.
 type Config struct {
 	// URL is the address that events are posted to.
 	URL string
 	// Secrets sign each request, all of them. Without secrets, requests are not signed.
 	Secrets   []Secret
 	UserAgent string
-	// Timeout bounds a request, including its answer.
-	Timeout   time.Duration
-	Transport http.RoundTripper
+	// Timeout bounds a request, including its answer, and Grace what is left of it once the context
+	// of Post has ended.
+	Timeout, Grace time.Duration
+	Transport      http.RoundTripper
 }
 
 // NewReceiver returns a Receiver. The error says what is wrong with the URL.
@@ -82,7 +85,7 @@ func NewReceiver(cfg Config) (*Receiver, error) {
 	}
 	return &Receiver{
 		url: cfg.URL, secrets: cfg.Secrets, userAgent: cfg.UserAgent, timeout: cfg.Timeout,
-		client: &http.Client{
+		grace: cfg.Grace, client: &http.Client{
 			Transport: cfg.Transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse
@@ -134,11 +137,16 @@ func Batch(hub string, events []Message) Message {
 // the receiver has taken the message, and a *Rejection, which may be ErrGone, if it has answered
 // otherwise.
 func (r *Receiver) Post(ctx context.Context, m Message) (status int, err error) {
-	ctx, cancel := context.WithTimeoutCause(
-		ctx, r.timeout, fmt.Errorf("the receiver did not answer within %s", r.timeout),
+	posting, cancel := context.WithTimeoutCause(
+		context.WithoutCancel(ctx), r.timeout,
+		fmt.Errorf("the receiver did not answer within %s", r.timeout),
 	)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(m.Body))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(r.grace, cancel) })
+	defer stop()
+	request, err := http.NewRequestWithContext(
+		posting, http.MethodPost, r.url, bytes.NewReader(m.Body),
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -152,7 +160,7 @@ func (r *Receiver) Post(ctx context.Context, m Message) (status int, err error) 
 	}
 	response, err := r.client.Do(request)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+		if cause := context.Cause(posting); cause != nil {
 			return 0, cause
 		}
 		return 0, err
@@ -169,6 +177,18 @@ func (r *Receiver) Post(ctx context.Context, m Message) (status int, err error) 
 		location:   response.Header.Get("Location"),
 		RetryAfter: retryAfter(response, now),
 	}
+}
+
+// Pause returns how long to wait before a message is posted again: as long as it has failed, so that
+// the pauses double, from first to most, or, up to longest, as long as the receiver asked for. It is
+// random over its upper fifth.
+func Pause(failing, first, most, longest time.Duration, err error) time.Duration {
+	pause := min(max(failing, first), most)
+	pause -= rand.N(pause/5 + 1)
+	if rejection, ok := errors.AsType[*Rejection](err); ok {
+		pause = max(pause, min(rejection.RetryAfter, longest))
+	}
+	return pause
 }
 
 // retryAfter returns the wait that the answers 429 and 503 ask for in seconds or with a date, and

@@ -35,6 +35,12 @@ func ParseSecret(text string) (Secret, error) {
 	return Secret{key}, nil
 }
 
+// UnmarshalText decodes a secret, as ParseSecret does.
+func (s *Secret) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseSecret(string(text))
+	return err
+}
+
 // String returns a placeholder, so that a secret appears in no log.
 func (Secret) String() string { return secretPrefix + "…" }
 

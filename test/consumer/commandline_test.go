@@ -105,7 +105,7 @@ func commandLine(t *testing.T, target *harness.Target) {
 		{[]string{"events", hub.ID()}, "channel.desired"},
 		{[]string{"events", "--all", "--site", tenant.Site}, hub.ID() + "  channel.desired"},
 		{
-			[]string{"send", hub.ID(), "4", "switch", "true", "--endpoint", "2", "--wait"},
+			[]string{"send", hub.ID(), "kitchen", "switch#2", "true", "--wait"},
 			"switch#2: true requested, synchronized, value true",
 		},
 		{[]string{"send", hub.ID(), "1", "lock", "true"}, "lock: true requested, pending"},
@@ -136,7 +136,7 @@ func commandLine(t *testing.T, target *harness.Target) {
 		{[]string{"events"}, 2, "--all"},
 		{[]string{"events", hub.ID(), "--type", "channel.*"}, 2, "need --all"},
 		{[]string{"events", "--all", "--after", "yesterday"}, 2, "after"},
-		{[]string{"events", "--all", "--hub", "x"}, 2, "--hub"},
+		{[]string{"events", "--all", "--hub", "x"}, 2, "none has this id or name"},
 		{[]string{"events", "--all", "--part", "0/2"}, 2, "--part"},
 		{[]string{"hubs", "--key", "hc_dev_unknown"}, 1, "unauthenticated"},
 	} {

@@ -190,7 +190,7 @@ func TestCompletion(t *testing.T) {
 		"bash": {"-c", `source <(hubcloud completion bash)
 COMP_WORDS=(hubcloud key cr) COMP_CWORD=2; _hubcloud; echo "${COMPREPLY[@]}"`},
 		"zsh": {"-f", "-c", `autoload -U compinit; compinit -u; source <(hubcloud completion zsh)
-compadd() { shift; echo "$@" }; words=(hubcloud key cr) CURRENT=3; _hubcloud`},
+compadd() { shift 4; echo "$@" }; words=(hubcloud key cr) CURRENT=3; _hubcloud`},
 		"fish": {"--no-config", "-c", `hubcloud completion fish | source
 complete -C 'hubcloud key cr'`},
 	} {

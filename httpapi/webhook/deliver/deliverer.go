@@ -113,7 +113,7 @@ func (d *Deliverer) post(
 		var receiver *webhook.Receiver
 		if receiver, err = webhook.NewReceiver(webhook.Config{
 			URL: w.URL, Secrets: secrets, UserAgent: d.cfg.UserAgent, Timeout: requestTimeout,
-			Transport: d.transport,
+			Grace: grace, Transport: d.transport,
 		}); err == nil {
 			delivery.Status, err = receiver.Post(ctx, m)
 		}

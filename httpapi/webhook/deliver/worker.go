@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"hubcloud/domain"
@@ -147,12 +146,8 @@ func (k *worker) deliver(
 		bodies, position = append(bodies, e.Envelope), e.Cursor
 	}
 	m := newMessage(k.webhook, position, bodies)
-	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
-	defer stop()
 	for attempt := 1; ; attempt++ {
-		delivery, err := k.attempt(ctx, sending, m, len(bodies), attempt)
+		delivery, err := k.attempt(ctx, m, len(bodies), attempt)
 		switch {
 		case err == nil:
 			k.delivered(delivery, position)
@@ -160,7 +155,7 @@ func (k *worker) deliver(
 				return k.save(ctx)
 			}
 			return nil
-		case delivery.At.IsZero(), sending.Err() != nil:
+		case delivery.At.IsZero(), ctx.Err() != nil:
 			return err
 		}
 		pause := k.failed(delivery, err)
@@ -182,7 +177,7 @@ func (k *worker) deliver(
 // attempt posts a message once it is the webhook's turn. The delivery has no time if nothing was
 // posted.
 func (k *worker) attempt(
-	ctx, sending context.Context, m webhook.Message, events, attempt int,
+	ctx context.Context, m webhook.Message, events, attempt int,
 ) (domain.WebhookDelivery, error) {
 	release, err := k.pool.Wait(ctx, shares.Spender{Org: k.webhook.OrgID, ID: k.webhook.ID})
 	if err != nil {
@@ -192,7 +187,7 @@ func (k *worker) attempt(
 	if !k.held() {
 		return domain.WebhookDelivery{}, errLost
 	}
-	return k.post(sending, k.webhook, m, events, attempt)
+	return k.post(ctx, k.webhook, m, events, attempt)
 }
 
 // delivered records a request that the receiver has taken.
@@ -214,12 +209,9 @@ func (k *worker) failed(delivery domain.WebhookDelivery, err error) (pause time.
 		k.logger.Warn("webhook fails", "status", delivery.Status, "error", delivery.Error)
 	}
 	now := k.cfg.Now()
-	pause = min(max(now.Sub(k.progress.FailingSince), firstPause), maxPause)
-	pause -= time.Duration(rand.Int64N(int64(pause/5) + 1))
-	var rejection *webhook.Rejection
-	if errors.As(err, &rejection) {
-		pause = max(pause, min(rejection.RetryAfter, maxRetryAfter))
-	}
+	pause = webhook.Pause(
+		now.Sub(k.progress.FailingSince), firstPause, maxPause, maxRetryAfter, err,
+	)
 	k.progress.NextAttempt = now.Add(pause).UTC()
 	return pause
 }

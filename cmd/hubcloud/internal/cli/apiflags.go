@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -71,14 +73,14 @@ func withVersion(base string) string {
 }
 
 // open returns a client for the API at base.
-func (c *apiFlags) open(base, key string, out Output) (*client.Client, error) {
+func (c *apiFlags) open(base, key string, logger *slog.Logger) (*client.Client, error) {
 	retry := client.Retry{MaxElapsed: c.Retry, Except: []client.ErrorType{client.ErrHubOffline}}
 	if c.Retry == 0 {
 		retry.MaxElapsed = -1
 	}
 	api, err := client.New(client.Config{
 		BaseURL: base, APIKey: key, UserAgent: build.UserAgent(), Retry: retry,
-		Logger: textLogger(out, slog.LevelWarn),
+		Logger: logger,
 	})
 	if err != nil {
 		return nil, installation.AsUsage(err)
@@ -138,34 +140,64 @@ func (c *apiFlags) profileOrService() (base, key string, err error) {
 	return base, state.Key, err
 }
 
-// withClient runs a command with a client. An invalid request, or one for something that does not
-// exist, is a usage error.
+// withClient runs a short command with a client: retries are not logged.
 func (c *apiFlags) withClient(
-	ctx context.Context, out Output, command func(api *client.Client) error,
+	ctx context.Context, command func(api *client.Client) error,
+) error {
+	return c.withLogger(ctx, slog.New(slog.DiscardHandler), command)
+}
+
+// withLogger runs a command with a client that logs what it repeats. An invalid request, or one for
+// something that does not exist, is a usage error.
+func (c *apiFlags) withLogger(
+	ctx context.Context, logger *slog.Logger, command func(api *client.Client) error,
 ) error {
 	base, key, err := c.baseAndKey()
 	if err != nil {
 		return err
 	}
-	api, err := c.open(base, key, out)
+	api, err := c.open(base, key, logger)
 	if err != nil {
 		return err
 	}
 	defer api.Close()
 	err = command(api)
-	failed, ok := errors.AsType[*net.OpError](err)
-	if ok && failed.Op == "dial" && ctx.Err() == nil {
-		return fmt.Errorf(
-			"nothing answers at %s: start a service with `hubcloud dev`, or name another with "+
-				"--url: %w",
-			base, failed.Err,
-		)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return errors.New("interrupted")
 	}
 	if errors.Is(err, client.ErrInvalidRequest) || errors.Is(err, client.ErrNotFound) {
 		return installation.AsUsage(err)
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return errors.New("interrupted")
+	return unanswered(base, err)
+}
+
+// unanswered returns an error in few words if it is about a connection: an address where nothing
+// answers is the most common of all errors.
+func unanswered(base string, err error) error {
+	failed, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err
 	}
-	return err
+	reason := failed.Err
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		reason = dial.Err
+		if call, ok := errors.AsType[*os.SyscallError](err); ok {
+			reason = call.Err
+		}
+	}
+	return fmt.Errorf(
+		"nothing answers at %s (%w): start a service with `hubcloud dev`, or name another with --url",
+		base, reason,
+	)
+}
+
+// listAll lists what a call of the API yields.
+func listAll[T any](
+	ctx context.Context, out Output, flags *apiFlags,
+	call func(*client.Client, context.Context) iter.Seq2[T, error],
+	header []string, cells func(T) []string,
+) error {
+	return flags.withClient(ctx, func(api *client.Client) error {
+		return list(out.Out, flags.outputFlags, call(api, ctx), header, cells)
+	})
 }

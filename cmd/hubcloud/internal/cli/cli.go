@@ -39,7 +39,7 @@ type cli struct {
 	//lint:ignore SA5008 kong takes the tag `set` more than once
 	Dev        devCommand        `cmd:"" set:"environment=dev" set:"loglevel=warn" set:"webhookprivate=true" help:"Run the service with a demo organization, an API key and three virtual hubs."`
 	Org        orgCommand        `cmd:"" help:"Organizations."`
-	Key        keyCommand        `cmd:"" help:"API keys."`
+	Key        keyCommand        `cmd:"" aliases:"keys" help:"API keys."`
 	Inventory  inventoryCommand  `cmd:"" help:"Hubs that may enrol."`
 	Virtualhub virtualhubCommand `cmd:"" help:"Simulate hubs, for trials and load tests."`
 	Hub        hubCommand        `cmd:"" help:"Tools for people who make hubs."`

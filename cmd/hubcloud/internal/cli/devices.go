@@ -11,8 +11,8 @@ import (
 // devicesCommand lists the devices of a hub, or shows one.
 type devicesCommand struct {
 	apiFlags
-	Hub    string `arg:"" help:"Id of the hub."`
-	Device *int64 `arg:"" optional:"" help:"Id of one device, to show its channels."`
+	Hub    string `arg:"" help:"Id or name of the hub." complete:"hub"`
+	Device string `arg:"" optional:"" help:"Id or name of one device, to show its channels." complete:"device"`
 }
 
 // Help returns the long help text.
@@ -20,22 +20,33 @@ func (*devicesCommand) Help() string {
 	return `Lists the devices of a hub. With a device, it lists the device's channels: their values, the values last requested, and the status of the
 request. The hub must be online. The key needs the scope hubs:read.
 
+Wherever a command takes the id of a hub, a device or a site, it takes its name too, in any case, if no other has the same name.
+
   hubcloud devices hub-demo-0000-0001
   hubcloud devices hub-demo-0000-0001 1
+  hubcloud devices lobby "front door"
   hubcloud devices hub-demo-0000-0001 1 --json | jq '.channels[] | select(.key == "lock").value'`
 }
 
 // Run prints the devices, or the device.
 func (c *devicesCommand) Run(ctx context.Context, out Output) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
-		if c.Device != nil {
-			device, err := api.Device(ctx, c.Hub, *c.Device)
+	return c.withClient(ctx, func(api *client.Client) error {
+		if c.Device != "" {
+			hub, id, err := deviceID(ctx, api, c.Hub, c.Device)
+			if err != nil {
+				return err
+			}
+			device, err := api.Device(ctx, hub, id)
 			if err != nil {
 				return err
 			}
 			return c.showDevice(out, device)
 		}
-		devices, err := api.Devices(ctx, c.Hub)
+		hub, err := hubID(ctx, api, c.Hub)
+		if err != nil {
+			return err
+		}
+		devices, err := api.Devices(ctx, hub)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // eventsCommand prints the events of a hub, or of all hubs.
 type eventsCommand struct {
 	apiFlags
-	HubID  string `arg:"" optional:"" name:"hub" help:"Id of the hub."`
+	HubID  string `arg:"" optional:"" name:"hub" help:"Id or name of the hub." complete:"hub"`
 	All    bool   `help:"Print the events of all hubs of the organization: its feed." env:"-"`
 	Follow bool   `help:"Continue with new events until Ctrl-C, also after lost connections and restarts of the service." short:"f"`
 	After  string `help:"Begin after this cursor, with --all after this position of the feed. Defaults to the oldest event." placeholder:"CURSOR"`
@@ -84,8 +85,16 @@ func (c *eventsCommand) Validate() error {
 
 // Run prints the events. With --follow, an interrupt ends it without an error.
 func (c *eventsCommand) Run(ctx context.Context, out Output) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
-		for event, err := range c.events(ctx, api) {
+	logger := slog.New(slog.DiscardHandler)
+	if c.Follow {
+		logger = textLogger(out, slog.LevelWarn)
+	}
+	return c.withLogger(ctx, logger, func(api *client.Client) error {
+		events, err := c.events(ctx, api)
+		if err != nil {
+			return err
+		}
+		for event, err := range events {
 			switch {
 			case client.IsGap(err):
 				fmt.Fprintln(out.Err, "hubcloud: gap:", err)
@@ -107,17 +116,19 @@ func (c *eventsCommand) Run(ctx context.Context, out Output) error {
 // events returns the events of the hub, each with its cursor as position, or of the feed.
 func (c *eventsCommand) events(
 	ctx context.Context, api *client.Client,
-) iter.Seq2[client.FeedEvent, error] {
+) (iter.Seq2[client.FeedEvent, error], error) {
 	if c.All {
-		return api.Feed(ctx, c.filter(), c.After, c.options()...)
+		filter, err := c.filter(ctx, api)
+		return api.Feed(ctx, filter, c.After, c.options()...), err
 	}
+	hub, err := hubID(ctx, api, c.HubID)
 	return func(yield func(client.FeedEvent, error) bool) {
-		for event, err := range api.Events(ctx, c.HubID, c.After, c.options()...) {
+		for event, err := range api.Events(ctx, hub, c.After, c.options()...) {
 			if !yield(client.FeedEvent{Event: event}, err) {
 				return
 			}
 		}
-	}
+	}, err
 }
 
 // since returns the time that --since stands for; zero for none.

@@ -1,18 +1,18 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"hubcloud/domain"
 	"hubcloud/httpapi/client"
 )
 
 // feedFlags select events of the organization's feed.
 type feedFlags struct {
-	Site []string `help:"Only the hubs at this site; may be repeated." placeholder:"SITE_ID" group:"Selection of events:"`
-	Hub  []string `help:"Only this hub; may be repeated." placeholder:"HUB_ID" group:"Selection of events:"`
+	Site []string `help:"Only the hubs at this site; may be repeated." placeholder:"SITE" complete:"site" group:"Selection of events:"`
+	Hub  []string `help:"Only this hub; may be repeated." placeholder:"HUB" complete:"hub" group:"Selection of events:"`
 	Type []string `help:"Only this type of event, such as channel.observed, or with this prefix, such as device.*; may be repeated." placeholder:"TYPE" group:"Selection of events:"`
 	Part string   `help:"Only the I-th of N parts of the hubs, such as 2/8. The parts 1/8 to 8/8 together have each hub once." placeholder:"I/N" group:"Selection of events:"`
 }
@@ -24,11 +24,6 @@ func (f *feedFlags) given() bool {
 
 // Validate checks the flags. The flag parser calls it.
 func (f *feedFlags) Validate() error {
-	for _, id := range f.Hub {
-		if _, ok := domain.ParseHubID(id); !ok {
-			return fmt.Errorf("--hub %q: a hub id is like hub-7k2m-q4xd-93ta", id)
-		}
-	}
 	if _, _, ok := f.part(); !ok {
 		return fmt.Errorf("--part %q: must be I/N with I from 1 to N, such as 2/8", f.Part)
 	}
@@ -50,9 +45,14 @@ func (f *feedFlags) part() (part, parts int, ok bool) {
 }
 
 // filter returns the selection. The flags must be valid.
-func (f *feedFlags) filter() client.FeedFilter {
-	part, parts, _ := f.part()
-	return client.FeedFilter{
-		SiteIDs: f.Site, HubIDs: f.Hub, Types: f.Type, Part: part, Parts: parts,
+func (f *feedFlags) filter(
+	ctx context.Context, api *client.Client,
+) (filter client.FeedFilter, err error) {
+	filter.Types = f.Type
+	filter.Part, filter.Parts, _ = f.part()
+	if filter.SiteIDs, err = idsOf(ctx, api, f.Site, siteID); err != nil {
+		return filter, err
 	}
+	filter.HubIDs, err = idsOf(ctx, api, f.Hub, hubID)
+	return filter, err
 }

@@ -17,14 +17,14 @@ import (
 // forwardCommand posts the events of all hubs to a local service.
 type forwardCommand struct {
 	apiFlags
-	To         string        `help:"Address to post the events to, such as http://127.0.0.1:9000/events." placeholder:"URL" required:""`
-	Checkpoint string        `help:"File for the position in the feed. When it exists, forwarding continues from there." placeholder:"FILE" type:"path"`
-	Oldest     bool          `help:"Without a checkpoint, begin with the oldest stored event instead of the next new one."`
-	Secret     []string      `help:"Secret for signatures, whsec_ and 24 to 64 bytes in base64. Better set HUBCLOUD_WEBHOOK_SECRET: other users of this machine can see flags. May be repeated to change it: each request has a signature for each secret." placeholder:"SECRET" env:"HUBCLOUD_WEBHOOK_SECRET"`
-	Batch      bool          `help:"Post up to 100 events of a hub in one request, as {\"data\":[…]}."`
-	Skip       []string      `help:"Step over the event with this cursor, and log it; may be repeated. For an event that the receiver can never take." placeholder:"CURSOR" env:"-"`
-	Reader     string        `help:"Name of this reader, 1 to 64 characters: \"hubcloud readers\" and the portal show how far it has read." placeholder:"NAME" default:"hubcloud-forward"`
-	Timeout    time.Duration `help:"How long the receiver may take for an answer." default:"30s"`
+	To         string           `help:"Address to post the events to, such as http://127.0.0.1:9000/events." placeholder:"URL" required:""`
+	Checkpoint string           `help:"File for the position in the feed. When it exists, forwarding continues from there." placeholder:"FILE" type:"path"`
+	Oldest     bool             `help:"Without a checkpoint, begin with the oldest stored event instead of the next new one."`
+	Secret     []webhook.Secret `help:"Secret for signatures, whsec_ and 24 to 64 bytes in base64. Better set HUBCLOUD_WEBHOOK_SECRET: other users of this machine can see flags. May be repeated to change it: each request has a signature for each secret." placeholder:"SECRET" env:"HUBCLOUD_WEBHOOK_SECRET"`
+	Batch      bool             `help:"Post up to 100 events of a hub in one request, as {\"data\":[…]}."`
+	Skip       []string         `help:"Step over the event with this cursor, and log it; may be repeated. For an event that the receiver can never take." placeholder:"CURSOR" env:"-"`
+	Reader     string           `help:"Name of this reader, 1 to 64 characters: \"hubcloud readers\" and the portal show how far it has read." placeholder:"NAME" default:"hubcloud-forward"`
+	Timeout    time.Duration    `help:"How long the receiver may take for an answer." default:"30s"`
 	feedFlags
 }
 
@@ -62,9 +62,6 @@ func (c *forwardCommand) Validate() error {
 	if c.Timeout <= 0 {
 		return fmt.Errorf("--timeout %s: must be above 0", c.Timeout)
 	}
-	if _, err := c.secrets(); err != nil {
-		return err
-	}
 	if err := c.feedFlags.Validate(); err != nil {
 		return err
 	}
@@ -74,37 +71,39 @@ func (c *forwardCommand) Validate() error {
 	return c.apiFlags.Validate()
 }
 
-// secrets parses --secret. The error has no secret in it.
-func (c *forwardCommand) secrets() ([]webhook.Secret, error) {
-	var all []webhook.Secret
-	for _, text := range c.Secret {
-		secret, err := webhook.ParseSecret(text)
-		if err != nil {
-			return nil, fmt.Errorf("--secret: %w", err)
-		}
-		all = append(all, secret)
-	}
-	return all, nil
-}
-
 // Run forwards events until it is interrupted.
 func (c *forwardCommand) Run(ctx context.Context, out Output) (err error) {
-	from := &checkpoint{}
+	cfg := webhook.ForwarderConfig{
+		Receiver: webhook.Config{
+			URL: c.To, Secrets: c.Secret, UserAgent: build.UserAgent(), Timeout: c.Timeout,
+		},
+		Batch: c.Batch, Skip: c.Skip,
+		Logger: logFlags{LogLevel: slog.LevelInfo.String(), LogFormat: c.format()}.logger(out),
+	}
 	if c.Checkpoint != "" {
+		var from *checkpoint
 		if from, err = openCheckpoint(c.Checkpoint, c.Part); err != nil {
 			return installation.Usagef("--checkpoint %w", err)
 		}
 		defer func() { err = errors.Join(err, from.close()) }()
+		cfg.Position, cfg.Save = from.position, from.save
 	}
-	err = c.withClient(ctx, out, func(api *client.Client) error {
-		position := from.position
-		if position == "" && !c.Oldest {
-			var err error
-			if position, err = api.FeedPosition(ctx); err != nil {
+	err = c.withLogger(ctx, cfg.Logger, func(api *client.Client) error {
+		filter, err := c.filter(ctx, api)
+		if err != nil {
+			return err
+		}
+		if cfg.Position == "" && !c.Oldest {
+			if cfg.Position, err = api.FeedPosition(ctx); err != nil {
 				return err
 			}
 		}
-		return c.forward(ctx, out, api, position, from)
+		cfg.Feed = c.feed(api, filter, cfg.Logger)
+		f, err := webhook.NewForwarder(cfg)
+		if err != nil {
+			return installation.AsUsage(err)
+		}
+		return f.Run(ctx)
 	})
 	if errors.Is(err, client.ErrResync) {
 		return fmt.Errorf(
@@ -116,38 +115,16 @@ func (c *forwardCommand) Run(ctx context.Context, out Output) (err error) {
 	return err
 }
 
-func (c *forwardCommand) forward(
-	ctx context.Context, out Output, api *client.Client, position string, from *checkpoint,
-) error {
-	secrets, err := c.secrets()
-	if err != nil {
-		return err
-	}
-	logger := logFlags{LogLevel: slog.LevelInfo.String(), LogFormat: c.format()}.logger(out)
-	cfg := webhook.ForwarderConfig{
-		Receiver: webhook.Config{
-			URL: c.To, Secrets: secrets, UserAgent: build.UserAgent(), Timeout: c.Timeout,
-		},
-		Feed: c.feed(api, logger), Position: position, Batch: c.Batch, Skip: c.Skip, Logger: logger,
-	}
-	if c.Checkpoint != "" {
-		cfg.Save = from.save
-	}
-	f, err := webhook.NewForwarder(cfg)
-	if err != nil {
-		return installation.AsUsage(err)
-	}
-	return f.Run(ctx)
-}
-
 // feed returns the feed of the API's events. Gaps are logged.
-func (c *forwardCommand) feed(api *client.Client, logger *slog.Logger) webhook.Feed {
+func (c *forwardCommand) feed(
+	api *client.Client, filter client.FeedFilter, logger *slog.Logger,
+) webhook.Feed {
 	return func(
 		ctx context.Context, after string, onPosition func(string),
 	) iter.Seq2[webhook.Event, error] {
 		return func(yield func(webhook.Event, error) bool) {
 			for event, err := range api.Feed(
-				ctx, c.filter(), after, client.OnPosition(onPosition), client.AsReader(c.Reader),
+				ctx, filter, after, client.OnPosition(onPosition), client.AsReader(c.Reader),
 			) {
 				if client.IsGap(err) {
 					logger.Warn("events missing", "hub_id", event.HubID, "error", err)

@@ -9,7 +9,7 @@ import (
 // hubsCommand lists the organization's hubs.
 type hubsCommand struct {
 	apiFlags
-	Site string `help:"Only the hubs at this site." placeholder:"SITE_ID"`
+	Site string `help:"Only the hubs at this site." placeholder:"SITE" complete:"site"`
 }
 
 // Help returns the long help text.
@@ -22,9 +22,13 @@ func (*hubsCommand) Help() string {
 
 // Run lists the hubs.
 func (c *hubsCommand) Run(ctx context.Context, out Output) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
+	return c.withClient(ctx, func(api *client.Client) error {
+		site, err := siteID(ctx, api, c.Site)
+		if err != nil {
+			return err
+		}
 		header := []string{"HUB", "NAME", "STATUS", "SINCE", "SITE"}
-		return list(out.Out, c.outputFlags, api.Hubs(ctx, c.Site), header, func(hub client.ListedHub) []string {
+		return list(out.Out, c.outputFlags, api.Hubs(ctx, site), header, func(hub client.ListedHub) []string {
 			return []string{
 				hub.ID, orEmpty(hub.Name), string(hub.Connection.Status),
 				shortTime(hub.Connection.Since), hub.SiteID,

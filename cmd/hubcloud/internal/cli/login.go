@@ -62,7 +62,7 @@ func (c *loginCommand) Run(ctx context.Context, out Output) error {
 		)
 	}
 	flags := apiFlags{URL: c.URL, Key: text}
-	err = flags.withClient(ctx, out, func(api *client.Client) error {
+	err = flags.withClient(ctx, func(api *client.Client) error {
 		_, err := api.HubsPage(ctx, "", client.PageQuery{Limit: 1})
 		if errors.Is(err, client.ErrInsufficientScope) {
 			return nil // the key is valid

@@ -30,20 +30,18 @@ lost its place.
 
 // Run prints the readers.
 func (c *readersCommand) Run(ctx context.Context, out Output) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
-		header := []string{
-			"READER", "READS", "STATE", "EVENTS BEHIND", "BEHIND", "EXPIRES IN", "LAST SEEN",
+	header := []string{
+		"READER", "READS", "STATE", "EVENTS BEHIND", "BEHIND", "EXPIRES IN", "LAST SEEN",
+	}
+	return listAll(ctx, out, &c.apiFlags, (*client.Client).Readers, header, func(r client.Reader) []string {
+		behind := "?"
+		if r.EventsBehind != nil {
+			behind = strconv.FormatInt(*r.EventsBehind, 10)
 		}
-		return list(out.Out, c.outputFlags, api.Readers(ctx), header, func(r client.Reader) []string {
-			behind := "?"
-			if r.EventsBehind != nil {
-				behind = strconv.FormatInt(*r.EventsBehind, 10)
-			}
-			return []string{
-				r.Name, whatIsRead(r), string(r.State), behind, seconds(r.SecondsBehind),
-				seconds(r.ExpiresIn), shortTime(r.LastSeenAt),
-			}
-		})
+		return []string{
+			r.Name, whatIsRead(r), string(r.State), behind, seconds(r.SecondsBehind),
+			seconds(r.ExpiresIn), shortTime(r.LastSeenAt),
+		}
 	})
 }
 

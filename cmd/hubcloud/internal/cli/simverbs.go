@@ -121,14 +121,14 @@ func (c *simBattery) complete(a *virtualhub.Action) {
 // simReportCommand reports or commands a value of a channel.
 type simReportCommand struct {
 	simHub
-	Device   string `arg:"" help:"Id or name of the device."`
-	Channel  string `arg:"" name:"key" help:"Key of the channel, such as lock or temperature."`
-	Value    string `arg:"" help:"Value, as JSON. A name needs no quotes."`
-	Endpoint int    `help:"Endpoint of the channel, when the device has several channels with the key." default:"0" env:"-"`
+	Device  string      `arg:"" help:"Id or name of the device."`
+	Channel channelName `arg:"" name:"channel" help:"Key of the channel, such as lock or temperature; with its endpoint, if the device has several, such as switch#1."`
+	Value   string      `arg:"" help:"Value, as JSON. A name needs no quotes."`
 }
 
 func (c *simReportCommand) complete(a *virtualhub.Action) {
-	a.Device, a.Channel, a.Endpoint, a.Value = c.Device, c.Channel, c.Endpoint, valueOf(c.Value)
+	a.Device, a.Channel, a.Endpoint = c.Device, c.Channel.Key, c.Channel.Endpoint
+	a.Value = valueOf(c.Value)
 }
 
 // simRenameCommand renames a device.

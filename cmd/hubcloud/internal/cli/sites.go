@@ -22,11 +22,9 @@ func (*sitesCommand) Help() string {
 
 // Run lists the sites.
 func (c *sitesCommand) Run(ctx context.Context, out Output) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
-		header := []string{"SITE", "NAME", "HUBS", "CREATED"}
-		return list(out.Out, c.outputFlags, api.Sites(ctx), header, func(s client.Site) []string {
-			return []string{s.ID, s.Name, strconv.Itoa(s.HubCount), shortTime(s.CreatedAt)}
-		})
+	header := []string{"SITE", "NAME", "HUBS", "CREATED"}
+	return listAll(ctx, out, &c.apiFlags, (*client.Client).Sites, header, func(s client.Site) []string {
+		return []string{s.ID, s.Name, strconv.Itoa(s.HubCount), shortTime(s.CreatedAt)}
 	})
 }
 
@@ -44,10 +42,8 @@ func (*membersCommand) Help() string {
 
 // Run lists the members.
 func (c *membersCommand) Run(ctx context.Context, out Output) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
-		header := []string{"MEMBER", "EMAIL", "ROLE", "JOINED"}
-		return list(out.Out, c.outputFlags, api.Members(ctx), header, func(m client.Member) []string {
-			return []string{m.ID, m.Email, string(m.Role), shortTime(m.JoinedAt)}
-		})
+	header := []string{"MEMBER", "EMAIL", "ROLE", "JOINED"}
+	return listAll(ctx, out, &c.apiFlags, (*client.Client).Members, header, func(m client.Member) []string {
+		return []string{m.ID, m.Email, string(m.Role), shortTime(m.JoinedAt)}
 	})
 }

@@ -9,11 +9,12 @@ import (
 // stateCommand lists what channels last reported.
 type stateCommand struct {
 	apiFlags
-	Channel string `arg:"" optional:"" name:"key" help:"Only channels with this key, such as lock."`
-	Site    string `help:"Only at this site." placeholder:"SITE_ID"`
-	Hub     string `help:"Only of this hub." placeholder:"HUB_ID"`
-	Value   *bool  `help:"Only channels whose value is true, or false." placeholder:"true|false"`
-	Status  string `help:"Only channels with this status: unknown, synchronized, pending, diverged or failed." placeholder:"STATUS"`
+	Channel channelName `arg:"" optional:"" name:"channel" help:"Only channels with this key, such as lock, or with this key and endpoint, such as switch#1."`
+
+	Site   string `help:"Only at this site." placeholder:"SITE" complete:"site"`
+	Hub    string `help:"Only of this hub." placeholder:"HUB" complete:"hub"`
+	Value  *bool  `help:"Only channels whose value is true, or false." placeholder:"true|false"`
+	Status string `help:"Only channels with this status: unknown, synchronized, pending, diverged or failed." placeholder:"STATUS"`
 }
 
 // Help returns the long help text.
@@ -29,15 +30,33 @@ Which doors are unlocked? Which commands had another outcome?
 
 // Run lists the states.
 func (c *stateCommand) Run(ctx context.Context, out Output) error {
-	filter := client.StateFilter{
-		SiteID: c.Site, HubID: c.Hub, Key: c.Channel, Value: c.Value,
-		Status: client.ChannelStatus(c.Status),
-	}
-	return c.withClient(ctx, out, func(api *client.Client) error {
+	return c.withClient(ctx, func(api *client.Client) error {
+		site, err := siteID(ctx, api, c.Site)
+		if err != nil {
+			return err
+		}
+		hub, err := hubID(ctx, api, c.Hub)
+		if err != nil {
+			return err
+		}
+		states := api.States(ctx, client.StateFilter{
+			SiteID: site, HubID: hub, Key: c.Channel.Key, Value: c.Value,
+			Status: client.ChannelStatus(c.Status),
+		})
+		chosen := func(yield func(client.State, error) bool) {
+			for s, err := range states {
+				if err == nil && !c.Channel.matches(s.Channel.ChannelHead) {
+					continue
+				}
+				if !yield(s, err) {
+					return
+				}
+			}
+		}
 		header := []string{
 			"HUB", "CONNECTION", "DEVICE", "ROOM", "CHANNEL", "VALUE", "UNIT", "STATUS", "OBSERVED",
 		}
-		return list(out.Out, c.outputFlags, api.States(ctx, filter), header, rowOfState)
+		return list(out.Out, c.outputFlags, chosen, header, rowOfState)
 	})
 }
 

@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi/client"
 )
 
@@ -39,78 +39,79 @@ type webhookFlags struct {
 	Webhook string `arg:"" help:"Id of the webhook."`
 }
 
+// change runs a request that changes a webhook, and prints what has become of it, and its secret if
+// there is one to show.
+func (c *apiFlags) change(
+	ctx context.Context, out Output, done string,
+	request func(api *client.Client) (client.Webhook, error),
+) error {
+	return c.withClient(ctx, func(api *client.Client) error {
+		w, err := request(api)
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprintf("Webhook %s %s.\n", w.ID, done)
+		if w.Secret != "" {
+			text += fmt.Sprintf("Secret (shown only now): %s\n", w.Secret)
+		}
+		return c.show(out.Out, w, "%s", text)
+	})
+}
+
 type webhooksListCommand struct{ apiFlags }
 
 // Run lists the webhooks.
 func (c *webhooksListCommand) Run(ctx context.Context, out Output) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
-		header := []string{"ID", "NAME", "STATUS", "URL"}
-		return list(
-			out.Out, c.outputFlags, api.Webhooks(ctx), header, func(w client.Webhook) []string {
-				status := w.Status
-				if w.DisabledBy != nil {
-					status += " (" + *w.DisabledBy + ")"
-				}
-				return []string{w.ID, w.Name, status, w.URL}
-			},
-		)
+	header := []string{"ID", "NAME", "STATUS", "URL"}
+	return listAll(ctx, out, &c.apiFlags, (*client.Client).Webhooks, header, func(w client.Webhook) []string {
+		status := w.Status
+		if w.DisabledBy != nil {
+			status += " (" + *w.DisabledBy + ")"
+		}
+		return []string{w.ID, w.Name, status, w.URL}
 	})
 }
 
 type webhooksCreateCommand struct {
 	apiFlags
-	URL  string   `arg:"" help:"Address to post the events to."`
-	Name string   `help:"What people call the webhook."`
-	Type []string `help:"Only events of this type, or of all that begin with what is before \".*\"; may be repeated." placeholder:"TYPE" env:"-"`
-	Hub  []string `help:"Only events of this hub; may be repeated." placeholder:"HUB" env:"-"`
-	Site []string `help:"Only events of hubs at this site; may be repeated." placeholder:"SITE" env:"-"`
+	URL  string             `arg:"" help:"Address to post the events to."`
+	Name string             `help:"What people call the webhook."`
+	Type []client.EventType `help:"Only events of this type, or of all that begin with what is before \".*\"; may be repeated." placeholder:"TYPE" env:"-"`
+	Hub  []string           `help:"Only events of this hub; may be repeated." placeholder:"HUB" env:"-" complete:"hub"`
+	Site []string           `help:"Only events of hubs at this site; may be repeated." placeholder:"SITE" env:"-" complete:"site"`
 }
 
 // Run creates a webhook and prints its secret, which is not shown again.
 func (c *webhooksCreateCommand) Run(ctx context.Context, out Output) error {
-	filter := client.WebhookFilter{SiteIDs: c.Site, HubIDs: c.Hub}
-	for _, t := range c.Type {
-		filter.Types = append(filter.Types, client.EventType(t))
-	}
-	return c.withClient(ctx, out, func(api *client.Client) error {
-		w, err := api.CreateWebhook(ctx, c.Name, c.URL, filter)
-		return printWebhook(out, c.outputFlags, w, err, "created")
+	filter := client.WebhookFilter{Types: c.Type}
+	return c.change(ctx, out, "created", func(api *client.Client) (_ client.Webhook, err error) {
+		if filter.SiteIDs, err = idsOf(ctx, api, c.Site, siteID); err != nil {
+			return client.Webhook{}, err
+		}
+		if filter.HubIDs, err = idsOf(ctx, api, c.Hub, hubID); err != nil {
+			return client.Webhook{}, err
+		}
+		return api.CreateWebhook(ctx, c.Name, c.URL, filter)
 	})
-}
-
-// printWebhook prints what has become of a webhook, and its secret if there is one to show.
-func printWebhook(out Output, flags outputFlags, w client.Webhook, err error, done string) error {
-	switch {
-	case err != nil:
-		return err
-	case flags.JSON:
-		return printJSON(out.Out, w)
-	}
-	fmt.Fprintf(out.Out, "Webhook %s %s.\n", w.ID, done)
-	if w.Secret != "" {
-		fmt.Fprintf(out.Out, "Secret (shown only now): %s\n", w.Secret)
-	}
-	return nil
 }
 
 type webhooksTestCommand struct{ webhookFlags }
 
 // Run posts a test. It fails if the receiver does not take the test.
 func (c *webhooksTestCommand) Run(ctx context.Context, out Output) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
+	return c.withClient(ctx, func(api *client.Client) error {
 		d, err := api.TestWebhook(ctx, c.Webhook)
 		if err != nil {
 			return err
 		}
-		if c.JSON {
-			err = printJSON(out.Out, d)
-		} else if d.Delivered {
-			fmt.Fprintf(out.Out, "Delivered: %s in %d ms.\n", answerOf(d), d.DurationMS)
-		}
 		if !d.Delivered {
-			return fmt.Errorf("not delivered: %s", answerOf(d))
+			err = fmt.Errorf("not delivered: %s", answerOf(d))
+			if !c.JSON {
+				return err
+			}
 		}
-		return err
+		text := fmt.Sprintf("Delivered: %s in %d ms.\n", answerOf(d), d.DurationMS)
+		return errors.Join(c.show(out.Out, d, "%s", text), err)
 	})
 }
 
@@ -130,27 +131,20 @@ type webhooksDeliveriesCommand struct{ webhookFlags }
 
 // Run lists the last requests.
 func (c *webhooksDeliveriesCommand) Run(ctx context.Context, out Output) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
+	return c.withClient(ctx, func(api *client.Client) error {
 		all, err := api.WebhookDeliveries(ctx, c.Webhook)
 		if err != nil {
 			return err
 		}
 		header := []string{"AT", "EVENTS", "ATTEMPT", "MS", "ANSWER"}
-		each := func(yield func(client.WebhookDelivery, error) bool) {
-			for _, d := range all {
-				if !yield(d, nil) {
-					return
-				}
+		return list(out.Out, c.outputFlags, each(all), header, func(
+			d client.WebhookDelivery,
+		) []string {
+			return []string{
+				shortTime(d.At), strconv.Itoa(d.Events), strconv.Itoa(d.Attempt),
+				strconv.FormatInt(d.DurationMS, 10), answerOf(d),
 			}
-		}
-		return list(
-			out.Out, c.outputFlags, each, header, func(d client.WebhookDelivery) []string {
-				return []string{
-					shortTime(d.At), strconv.Itoa(d.Events), strconv.Itoa(d.Attempt),
-					strconv.FormatInt(d.DurationMS, 10), answerOf(d),
-				}
-			},
-		)
+		})
 	})
 }
 
@@ -169,33 +163,25 @@ func (c *webhooksDisableCommand) Run(ctx context.Context, out Output) error {
 	return c.setEnabled(ctx, out, false, "disabled")
 }
 
-func (c *webhookFlags) setEnabled(
-	ctx context.Context, out Output, enabled bool, done string,
-) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
-		w, err := api.UpdateWebhook(ctx, c.Webhook, client.WebhookUpdate{Enabled: &enabled})
-		return printWebhook(out, c.outputFlags, w, err, done)
+func (c *webhookFlags) setEnabled(ctx context.Context, out Output, on bool, done string) error {
+	return c.change(ctx, out, done, func(api *client.Client) (client.Webhook, error) {
+		return api.UpdateWebhook(ctx, c.Webhook, client.WebhookUpdate{Enabled: &on})
 	})
 }
 
 type webhooksReplayCommand struct {
 	webhookFlags
-	After string    `help:"Position of the feed, such as the position of a request." placeholder:"POSITION" env:"-"`
-	Since time.Time `help:"Time, such as 2026-01-02T03:04:05Z." placeholder:"TIME" env:"-" format:"2006-01-02T15:04:05Z07:00"`
+	After string    `help:"Position of the feed, such as the position of a request." placeholder:"POSITION" env:"-" xor:"from" required:""`
+	Since time.Time `help:"Time, such as 2026-01-02T03:04:05Z." placeholder:"TIME" env:"-" xor:"from" required:"" format:"2006-01-02T15:04:05Z07:00"`
 }
 
 // Run moves the webhook.
 func (c *webhooksReplayCommand) Run(ctx context.Context, out Output) error {
-	if (c.After == "") == c.Since.IsZero() {
-		return installation.Usagef("give either --after or --since")
-	}
-	return c.withClient(ctx, out, func(api *client.Client) error {
+	return c.change(ctx, out, "moved", func(api *client.Client) (client.Webhook, error) {
 		if c.After != "" {
-			w, err := api.ReplayWebhook(ctx, c.Webhook, c.After)
-			return printWebhook(out, c.outputFlags, w, err, "moved")
+			return api.ReplayWebhook(ctx, c.Webhook, c.After)
 		}
-		w, err := api.ReplayWebhookSince(ctx, c.Webhook, c.Since)
-		return printWebhook(out, c.outputFlags, w, err, "moved")
+		return api.ReplayWebhookSince(ctx, c.Webhook, c.Since)
 	})
 }
 
@@ -206,9 +192,8 @@ type webhooksRotateCommand struct {
 
 // Run replaces the secret.
 func (c *webhooksRotateCommand) Run(ctx context.Context, out Output) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
-		w, err := api.RotateWebhookSecret(ctx, c.Webhook, c.Overlap)
-		return printWebhook(out, c.outputFlags, w, err, "has a new secret")
+	return c.change(ctx, out, "got a secret", func(api *client.Client) (client.Webhook, error) {
+		return api.RotateWebhookSecret(ctx, c.Webhook, c.Overlap)
 	})
 }
 
@@ -216,8 +201,10 @@ type webhooksDeleteCommand struct{ webhookFlags }
 
 // Run deletes the webhook.
 func (c *webhooksDeleteCommand) Run(ctx context.Context, out Output) error {
-	return c.withClient(ctx, out, func(api *client.Client) error {
-		err := api.DeleteWebhook(ctx, c.Webhook)
-		return printWebhook(out, outputFlags{}, client.Webhook{ID: c.Webhook}, err, "deleted")
+	return c.withClient(ctx, func(api *client.Client) error {
+		if err := api.DeleteWebhook(ctx, c.Webhook); err != nil {
+			return err
+		}
+		return c.print(out.Out, field{"deleted", c.Webhook})
 	})
 }
