@@ -30,7 +30,6 @@ var factDecoders = map[eventForm]func(json.RawMessage) (Fact, error){
 	{TypeInvitationAccepted, 1}:    decodeFact[MemberInvitationAccepted],
 	{TypeConditionSeen, 1}:         decodeFact[ConditionSeen],
 	{TypeMemberNamed, 1}:           decodeFact[MemberNamed],
-	{TypeMemberLimited, 1}:         decodeFact[MemberLimited],
 	{TypeMailPreferencesSet, 1}:    decodeFact[MailPreferencesSet],
 	{TypeAccountCreated, 1}:        decodeFact[AccountCreated],
 	{TypeSiteCreated, 1}:           decodeFact[SiteCreated],

@@ -39,8 +39,7 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 				Since: time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC),
 			},
 		},
-		"org.member_named.v1":   domain.MemberNamed{OrgID: orgA, MemberID: ann, Name: "Ann Smith"},
-		"org.member_limited.v1": domain.MemberLimited{OrgID: orgA, MemberID: ann, ViewOnly: true},
+		"org.member_named.v1": domain.MemberNamed{OrgID: orgA, MemberID: ann, Name: "Ann Smith"},
 		"org.mail_preferences_set.v1": domain.MailPreferencesSet{
 			OrgID: orgA, MemberID: ann,
 			Severities: []domain.Severity{domain.SeverityAlarm, domain.SeverityWarning},

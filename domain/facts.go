@@ -14,7 +14,6 @@ const (
 	TypeInvitationAccepted = "org.invitation_accepted"
 	TypeConditionSeen      = "org.condition_seen"
 	TypeMemberNamed        = "org.member_named"
-	TypeMemberLimited      = "org.member_limited"
 	TypeMailPreferencesSet = "org.mail_preferences_set"
 
 	TypeAccountCreated = "account.created"
@@ -64,13 +63,16 @@ type MemberAdded struct {
 	// Email is the address as entered; compare with NormalizeEmail.
 	Email string `json:"email"`
 	Role  Role   `json:"role"`
+	// ViewOnly is whether the member, of RoleMember, may only look.
+	ViewOnly bool `json:"view_only,omitempty"`
 }
 
-// MemberRoleChanged changes a member's role (aggregate org).
+// MemberRoleChanged changes a member's role, or whether the member may only look (aggregate org).
 type MemberRoleChanged struct {
 	OrgID    string `json:"org_id"`
 	MemberID string `json:"member_id"`
 	Role     Role   `json:"role"`
+	ViewOnly bool   `json:"view_only,omitempty"`
 }
 
 // MemberRemoved ends a person's membership (aggregate org). A person who joins again gets another
@@ -119,14 +121,6 @@ type MemberNamed struct {
 	MemberID string `json:"member_id"`
 	// Name is empty for a member who is shown by the address.
 	Name string `json:"name"`
-}
-
-// MemberLimited sets whether a member of RoleMember may only look (aggregate org). Another role
-// ends that.
-type MemberLimited struct {
-	OrgID    string `json:"org_id"`
-	MemberID string `json:"member_id"`
-	ViewOnly bool   `json:"view_only"`
 }
 
 // ConditionSeen records that a member has seen a condition that needs attention, or several at once
@@ -375,7 +369,6 @@ func (MemberInvitationRevoked) EventType() string  { return TypeInvitationRevoke
 func (MemberInvitationAccepted) EventType() string { return TypeInvitationAccepted }
 func (ConditionSeen) EventType() string            { return TypeConditionSeen }
 func (MemberNamed) EventType() string              { return TypeMemberNamed }
-func (MemberLimited) EventType() string            { return TypeMemberLimited }
 func (MailPreferencesSet) EventType() string       { return TypeMailPreferencesSet }
 func (AccountCreated) EventType() string           { return TypeAccountCreated }
 func (SiteCreated) EventType() string              { return TypeSiteCreated }

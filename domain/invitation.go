@@ -51,9 +51,11 @@ type Acceptance struct {
 	OrgID    string
 	OrgName  string
 	MemberID string
-	// Email and Role are the member's.
-	Email string
-	Role  Role
+	// Email and Access are the member's.
+	Email  string
+	Access Access
+	// ExpiresAt is when the invitation's link ends.
+	ExpiresAt time.Time
 	// Already is whether the invitation had been accepted before, so that nothing was changed.
 	Already bool
 }
@@ -61,6 +63,7 @@ type Acceptance struct {
 // InvitationMail is the content of a mail with an invitation's link.
 type InvitationMail struct {
 	Invitation Invitation
+	Access     Access
 	OrgID      string
 	OrgName    string
 	// InvitedBy is the address of the member who invites; "" for an API key or an operator.
@@ -73,10 +76,8 @@ type InvitationMail struct {
 type Invite struct {
 	InvitationID string
 	Email        string
-	Role         Role
-	// ViewOnly invites a person, of RoleMember, who may only look.
-	ViewOnly  bool
-	TokenHash [32]byte
+	Access       Access
+	TokenHash    [32]byte
 	// TTL is how long the link works.
 	TTL time.Duration
 	// MaxPending is how many invitations of the organization may be pending, MaxPerHour how many it
@@ -119,13 +120,11 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	if !s.Exists() {
 		return nil, ErrOrgNotFound()
 	}
-	if err := CheckInvitedRole(c.Role); err != nil {
+	if err := CheckInvited(c.Access); err != nil {
 		return nil, err
 	}
-	if err := checkViewOnly(c.Role, c.ViewOnly); err != nil {
-		return nil, err
-	}
-	if err := s.mayManage(o.Actor, c.Role); err != nil {
+	role, viewOnly := c.Access.Role()
+	if err := s.mayManage(o.Actor, role); err != nil {
 		return nil, err
 	}
 	address := NormalizeEmail(c.Email)
@@ -133,8 +132,8 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 		return nil, Errorf(CodeInvalidRequest, "email: is already the address of a member")
 	}
 	invited := MemberInvited{
-		OrgID: s.ID, InvitationID: c.InvitationID, Email: c.Email, Role: c.Role,
-		TokenHash: c.TokenHash[:], ViewOnly: c.ViewOnly,
+		OrgID: s.ID, InvitationID: c.InvitationID, Email: c.Email, Role: role,
+		TokenHash: c.TokenHash[:], ViewOnly: viewOnly,
 		ExpiresAt: wholeMicroseconds(o.At.Add(c.TTL)),
 	}
 	pending := 0
@@ -176,15 +175,16 @@ func (s OrgState) untilInvitation(at time.Time, limit int) time.Duration {
 	return s.InvitedAt[len(s.InvitedAt)-limit].Add(time.Hour).Sub(at)
 }
 
-// CheckInvitedRole returns nil for RoleAdmin and RoleMember, forbidden for RoleOwner, and
-// invalid_request for an unknown role.
-func CheckInvitedRole(role Role) error {
-	if role == RoleOwner {
+// CheckInvited returns nil for an access that a person can be invited with, forbidden for
+// AccessOwner, and invalid_request for an unknown one.
+func CheckInvited(access Access) error {
+	if access == AccessOwner {
 		return Errorf(
 			CodeForbidden, "role: must be %s or %s; an owner cannot be invited", RoleAdmin,
 			RoleMember,
 		)
 	}
+	role, _ := access.Role()
 	_, err := ParseRole("role", string(role))
 	return err
 }
@@ -209,7 +209,7 @@ func DecideAcceptInvitation(
 	s OrgState, o Origin, token InvitationToken, memberID string,
 ) ([]Event, Acceptance, error) {
 	if m, ok := s.member(func(m OrgMember) bool { return m.Accepted.matches(token) }); ok {
-		return nil, s.acceptance(m, true), nil
+		return nil, s.acceptance(m, m.Accepted, true), nil
 	}
 	i, ok := s.Invitation(token.InvitationID)
 	switch {
@@ -218,27 +218,19 @@ func DecideAcceptInvitation(
 	case i.expired(o.At):
 		return nil, Acceptance{}, ErrInvitationExpired
 	}
-	m := OrgMember{ID: memberID, Email: i.Email, Role: i.Role}
-	events := []Event{
-		Record(o, MemberAdded{OrgID: s.ID, MemberID: m.ID, Email: m.Email, Role: m.Role}),
+	m := OrgMember{ID: memberID, Email: i.Email, Role: i.Role, ViewOnly: i.ViewOnly}
+	return []Event{
+		Record(o, MemberAdded{
+			OrgID: s.ID, MemberID: m.ID, Email: m.Email, Role: m.Role, ViewOnly: m.ViewOnly,
+		}),
 		Record(o, MemberInvitationAccepted{OrgID: s.ID, InvitationID: i.ID, MemberID: m.ID}),
-	}
-	if i.ViewOnly {
-		events = append(
-			events, Record(o, MemberLimited{OrgID: s.ID, MemberID: m.ID, ViewOnly: true}),
-		)
-	}
-	return events, s.acceptance(m, false), nil
+	}, s.acceptance(m, i, false), nil
 }
 
-func (s OrgState) acceptance(m OrgMember, already bool) Acceptance {
+func (s OrgState) acceptance(m OrgMember, i OrgInvitation, already bool) Acceptance {
 	return Acceptance{
-		OrgID:    s.ID,
-		OrgName:  s.Name,
-		MemberID: m.ID,
-		Email:    m.Email,
-		Role:     m.Role,
-		Already:  already,
+		OrgID: s.ID, OrgName: s.Name, MemberID: m.ID, Email: m.Email, Access: m.Access(),
+		ExpiresAt: i.ExpiresAt, Already: already,
 	}
 }
 

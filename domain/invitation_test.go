@@ -34,7 +34,7 @@ func invite(n int, email string, role domain.Role) domain.Invite {
 	return domain.Invite{
 		InvitationID: invitationID(n),
 		Email:        email,
-		Role:         role,
+		Access:       domain.Access(role),
 		TokenHash:    link(n).SecretHash(),
 		TTL:          ttl,
 		MaxPerHour:   1 << 20,
@@ -221,11 +221,8 @@ func TestAcceptInvitation(t *testing.T) {
 	}
 	checkDecision(t, events, err, []domain.Fact{memberAdded, done}, "")
 	want := domain.Acceptance{
-		OrgID:    orgA,
-		OrgName:  "Acme",
-		MemberID: nemo,
-		Email:    "Ann@example.org",
-		Role:     domain.RoleAdmin,
+		OrgID: orgA, OrgName: "Acme", MemberID: nemo, Email: "Ann@example.org",
+		Access: domain.AccessAdmin, ExpiresAt: origin.At.Add(ttl),
 	}
 	if acceptance != want {
 		t.Errorf("got acceptance %+v, want %+v", acceptance, want)
@@ -264,7 +261,7 @@ func TestAcceptInvitation(t *testing.T) {
 		memberAdded, done,
 		domain.MemberRoleChanged{OrgID: orgA, MemberID: nemo, Role: domain.RoleMember},
 	)
-	want.Already, want.Role = true, domain.RoleMember
+	want.Already, want.Access = true, domain.AccessMember
 	events, acceptance, err = domain.DecideAcceptInvitation(
 		accepted, later(origin, 2*ttl), link(1), maxi,
 	)

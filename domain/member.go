@@ -46,6 +46,13 @@ func (s OrgState) member(is func(OrgMember) bool) (OrgMember, bool) {
 // forbidden for an actor that may not change the role and for a change of the last owner, and
 // not_found for an unknown member.
 func DecideChangeRole(s OrgState, o Origin, memberID string, role Role) ([]Event, error) {
+	member, _ := s.Member(memberID)
+	return DecideChangeAccess(s, o, memberID, AccessOf(role, role == member.Role && member.ViewOnly))
+}
+
+// DecideChangeAccess is DecideChangeRole that also decides whether the member may only look.
+func DecideChangeAccess(s OrgState, o Origin, memberID string, access Access) ([]Event, error) {
+	role, viewOnly := access.Role()
 	if _, err := ParseRole("role", string(role)); err != nil {
 		return nil, err
 	}
@@ -53,13 +60,15 @@ func DecideChangeRole(s OrgState, o Origin, memberID string, role Role) ([]Event
 		return nil, err
 	}
 	member, err := s.managed(o.Actor, memberID)
-	if err != nil || member.Role == role {
+	if err != nil || member.Access() == access {
 		return nil, err
 	}
 	if s.isLastOwner(member) {
 		return nil, errLastOwner()
 	}
-	return []Event{Record(o, MemberRoleChanged{OrgID: s.ID, MemberID: member.ID, Role: role})}, nil
+	return []Event{Record(o, MemberRoleChanged{
+		OrgID: s.ID, MemberID: member.ID, Role: role, ViewOnly: viewOnly,
+	})}, nil
 }
 
 // DecideRemoveMember ends a membership. Members may end their own. It returns forbidden for an

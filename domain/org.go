@@ -69,8 +69,6 @@ func OrgOf(fact Fact) (id string, ok bool) {
 		return f.OrgID, true
 	case MemberNamed:
 		return f.OrgID, true
-	case MemberLimited:
-		return f.OrgID, true
 	case MailPreferencesSet:
 		return f.OrgID, true
 	default:
@@ -122,16 +120,14 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 	case MemberAdded:
 		s.Members = append(slices.Clip(s.Members), OrgMember{
 			ID: f.MemberID, Email: f.Email, Address: NormalizeEmail(f.Email), Role: f.Role,
-			JoinedAt: e.At,
+			ViewOnly: f.ViewOnly, JoinedAt: e.At,
 		})
 	case MemberRoleChanged:
 		s = s.withMember(f.MemberID, func(m *OrgMember) {
-			m.Role, m.ViewOnly = f.Role, m.ViewOnly && f.Role == RoleMember
+			m.Role, m.ViewOnly = f.Role, f.ViewOnly
 		})
 	case MemberNamed:
 		s = s.withMember(f.MemberID, func(m *OrgMember) { m.Name = f.Name })
-	case MemberLimited:
-		s = s.withMember(f.MemberID, func(m *OrgMember) { m.ViewOnly = f.ViewOnly })
 	case MemberRemoved:
 		s.Members = slices.DeleteFunc(
 			slices.Clone(s.Members), func(m OrgMember) bool { return m.ID == f.MemberID },

@@ -61,13 +61,14 @@ func TestCleanEmail(t *testing.T) {
 		" ann+hubs@example.org ": "ann+hubs@example.org",
 		"o'neil@example.co.uk":   "o'neil@example.co.uk",
 		"jose\u0301@example.org": "jos\u00e9@example.org",
+		"Ann <ann@example.org>":  "ann@example.org", `"Smith, Ann" <ann@example.org> `: "ann@example.org",
 	} {
 		if got, err := domain.CleanEmail("owner_email", given); err != nil || got != want {
 			t.Errorf("CleanEmail(%q): got %q, %v, want %q", given, got, err, want)
 		}
 	}
 	for _, bad := range []string{
-		"", "ann", "ann@", "@example.org", "Ann <ann@example.org>", "<ann@example.org>",
+		"", "ann", "ann@", "@example.org", "<ann@a>, <ann@b>", "Ann <>", "Ann <ann@example.org",
 		"a@example.org, b@example.org",
 		"ann@example.org\r\nBcc: x@example.org", "a b@example.org",
 		strings.Repeat("a", 250) + "@example.org", "\xff@example.org",

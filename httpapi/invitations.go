@@ -7,19 +7,20 @@ import (
 	"hubcloud/domain"
 )
 
-// invitationBody is the contract's Invitation.
+// invitationBody is the contract's Invitation, with what the person may do after accepting.
 type invitationBody struct {
 	ID        string                  `json:"id"`
 	Email     string                  `json:"email"`
 	Role      domain.Role             `json:"role"`
+	Access    domain.Access           `json:"access"`
 	Status    domain.InvitationStatus `json:"status"`
 	CreatedAt string                  `json:"created_at"`
 	ExpiresAt string                  `json:"expires_at"`
 }
 
-func newInvitationBody(i domain.Invitation) invitationBody {
+func newInvitationBody(i domain.Invitation, access domain.Access) invitationBody {
 	return invitationBody{
-		ID: i.ID, Email: i.Email, Role: i.Role, Status: i.Status,
+		ID: i.ID, Email: i.Email, Role: i.Role, Access: access, Status: i.Status,
 		CreatedAt: domain.FormatTime(i.CreatedAt), ExpiresAt: domain.FormatTime(i.ExpiresAt),
 	}
 }
@@ -30,7 +31,14 @@ func (a *api) listInvitations(req *request) error {
 		return err
 	}
 	page, err := a.ReadModels.Invitations(req.ctx, req.key.OrgID, limit, after, req.start)
-	return req.answer(http.StatusOK, listOf(page, newInvitationBody), err)
+	if err != nil {
+		return err
+	}
+	org, err := a.Directory.Org(req.ctx, req.key.OrgID)
+	return req.answer(http.StatusOK, listOf(page, func(i domain.Invitation) invitationBody {
+		known, _ := org.Invitation(i.ID)
+		return newInvitationBody(i, domain.AccessOf(i.Role, known.ViewOnly))
+	}), err)
 }
 
 func (a *api) createInvitation(req *request) error {
@@ -38,18 +46,18 @@ func (a *api) createInvitation(req *request) error {
 	if err != nil {
 		return err
 	}
-	body := req.readFields("email", "role")
-	email, role := body.text("email"), domain.RoleMember
-	if body.has("role") {
-		role = read(body, "role", body.role)
+	body := req.readFields("email", "role", "access")
+	email, access := body.text("email"), domain.AccessMember
+	if body.has("role") || body.has("access") {
+		access = body.access()
 	}
 	if body.err != nil {
 		return body.err
 	}
 	input := struct {
-		Email string
-		Role  domain.Role
-	}{email, role}
+		Email  string
+		Access domain.Access
+	}{email, access}
 	return req.answerOnce(
 		http.StatusCreated,
 		key,
@@ -57,8 +65,8 @@ func (a *api) createInvitation(req *request) error {
 		func(ctx context.Context, _ string) (any, error) {
 			// If the answer is lost and this runs again, the second invitation replaces the first;
 			// no answer has shown the first link.
-			invitation, err := a.Directory.Invite(ctx, req.origin(), req.key.OrgID, email, role)
-			return newInvitationBody(invitation), err
+			invitation, err := a.Directory.Invite(ctx, req.origin(), req.key.OrgID, email, access)
+			return newInvitationBody(invitation, access), err
 		},
 	)
 }

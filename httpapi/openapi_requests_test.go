@@ -31,8 +31,8 @@ var requestBodies = map[string]string{
 	"Command":        `{"key":"lock","value":true,"endpoint":0}`,
 	"CommandBatch": `{"key":"lock","value":true,"channels":[{"hub_id":"` + string(hubOne) +
 		`","device_id":2}],"select":{"site_id":"` + siteOne + `"}}`,
-	"RoleChange":        `{"role":"member"}`,
-	"InvitationRequest": `{"email":"grace@example.com","role":"admin"}`,
+	"RoleChange":        `{"role":"member","access":"viewer"}`,
+	"InvitationRequest": `{"email":"grace@example.com","role":"admin","access":"admin"}`,
 	"WebhookRequest": `{"url":"http://127.0.0.1:1/","name":"Mine","filter":{"hub_id":["` +
 		string(hubOne) + `"],"site_id":["` + siteOne + `"],"type":["hub.*"]}}`,
 	"WebhookChange":      `{"url":"http://127.0.0.1:1/","name":"Mine","filter":{},"enabled":true}`,

@@ -23,7 +23,7 @@ func (welcoming) AcceptInvitation(
 	return domain.Acceptance{
 		OrgName: "Acme",
 		Email:   "ann@example.org",
-		Role:    domain.RoleMember,
+		Access:  domain.AccessMember,
 	}, nil
 }
 

@@ -106,13 +106,19 @@ type Directory interface {
 	// the same address. It returns invalid_request for a malformed address or a member's, and
 	// forbidden for the role owner.
 	Invite(
-		ctx context.Context, o domain.Origin, org, email string, role domain.Role,
+		ctx context.Context, o domain.Origin, org, email string, access domain.Access,
 	) (domain.Invitation, error)
 	// RevokeInvitation revokes a pending invitation.
 	RevokeInvitation(ctx context.Context, o domain.Origin, org, invitation string) error
+	// Org returns an organization with every event that was acknowledged before the call.
+	Org(ctx context.Context, org string) (domain.OrgState, error)
 	// ChangeRole changes a member's role. It returns forbidden for an owner and for the role owner.
 	ChangeRole(
 		ctx context.Context, o domain.Origin, org, member string, role domain.Role,
+	) (domain.Member, error)
+	// ChangeAccess is ChangeRole that also decides whether the member may only look.
+	ChangeAccess(
+		ctx context.Context, o domain.Origin, org, member string, access domain.Access,
 	) (domain.Member, error)
 	// RemoveMember removes a member. It returns forbidden for an owner.
 	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error

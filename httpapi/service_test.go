@@ -88,7 +88,7 @@ func startReal(t testing.TB, change func(*Config)) *service {
 	admin := own.NewMember(t, "bo+1@example.org", domain.RoleAdmin)
 	hub, foreignHub := own.NewHub(t), other.NewHub(t)
 	invitation, err := b.Directory.Invite(
-		t.Context(), installationtest.Operator, own.ID, "cy@example.org", domain.RoleAdmin,
+		t.Context(), installationtest.Operator, own.ID, "cy@example.org", domain.AccessAdmin,
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -18,9 +18,11 @@ const (
 
 // Member is a person who belongs to the organization.
 type Member struct {
-	ID       string    `json:"id"`
-	Email    string    `json:"email"`
-	Role     Role      `json:"role"`
+	ID    string `json:"id"`
+	Email string `json:"email"`
+	Role  Role   `json:"role"`
+	// Access is the role, or "viewer" for a member who may only look.
+	Access   string    `json:"access"`
 	JoinedAt time.Time `json:"joined_at"`
 }
 
@@ -29,6 +31,8 @@ type Invitation struct {
 	ID    string `json:"id"`
 	Email string `json:"email"`
 	Role  Role   `json:"role"`
+	// Access is the role, or "viewer" for a member who may only look.
+	Access string `json:"access"`
 	// Status is pending, accepted, revoked or expired.
 	Status    string    `json:"status"`
 	CreatedAt time.Time `json:"created_at"`

@@ -67,9 +67,9 @@ const (
 		`"delivered":false,"status":500,"duration_ms":7,"error":"no"}`
 	labelJSON  = `{"id":3,"name":"Dial","room":null}`
 	windowJSON = `{"status":"open","expires_in":120}`
-	memberJSON = `{"id":"m1","email":"a@b.test","role":"owner",` +
+	memberJSON = `{"id":"m1","email":"a@b.test","role":"owner","access":"owner",` +
 		`"joined_at":"2026-01-02T03:04:05.000006Z"}`
-	invitationJSON = `{"id":"i1","email":"a@b.test","role":"member","status":"pending",` +
+	invitationJSON = `{"id":"i1","email":"a@b.test","role":"member","access":"member","status":"pending",` +
 		`"created_at":"2026-01-02T03:04:05.000006Z","expires_at":"2026-01-09T03:04:05.000006Z"}`
 )
 

@@ -74,9 +74,9 @@ func invitation(orgName string) domain.InvitationMail {
 	return domain.InvitationMail{
 		Invitation: domain.Invitation{
 			ID: "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca", Email: "ann@example.org",
-			Role: domain.RoleAdmin, ExpiresAt: now.Add(7 * 24 * time.Hour),
+			ExpiresAt: now.Add(7 * 24 * time.Hour),
 		},
-		OrgName: orgName, Token: token,
+		Access: domain.AccessAdmin, OrgName: orgName, Token: token,
 	}
 }
 
@@ -215,7 +215,12 @@ func TestInvitation(t *testing.T) {
 		t.Error("the link is broken over lines in the file")
 	}
 	asMember := invitation("Acme")
-	asMember.Invitation.Role = domain.RoleMember
+	asMember.Access = domain.AccessMember
+	asViewer := asMember
+	asViewer.Access = domain.AccessViewer
+	if got := readMail(t, composed(t, asViewer)); !strings.Contains(got.text, "as a viewer, who sees") {
+		t.Errorf("got %s, want an invitation as a viewer", got.text)
+	}
 	if got := readMail(t, composed(t, asMember)); !strings.Contains(got.text, "as a member") ||
 		!strings.Contains(got.html, "as a member") {
 		t.Errorf("got %s, want an invitation as a member", got.text)

@@ -24,15 +24,18 @@ type invitationView struct {
 
 func renderInvitation(inv queuedInvitation) (content, error) {
 	view := invitationView{
-		Org: domain.PlainLine(inv.OrgName), Role: roleWords(inv.Role), To: domain.PlainLine(inv.To), Link: inv.Link,
+		Org: domain.PlainLine(inv.OrgName), Role: accessWords(inv.Access), To: domain.PlainLine(inv.To), Link: inv.Link,
 		Expires: formatExpiry(inv.ExpiresAt), By: domain.PlainLine(inv.InvitedBy),
 	}
 	return render(inv.To, "Invitation to "+view.Org, invitationText, invitationHTML, view)
 }
 
-func roleWords(role domain.Role) string {
-	if role == domain.RoleAdmin {
+func accessWords(access domain.Access) string {
+	switch access {
+	case domain.AccessAdmin:
 		return "an admin"
+	case domain.AccessViewer:
+		return "a viewer, who sees everything and changes nothing"
 	}
 	return "a member"
 }

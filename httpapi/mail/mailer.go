@@ -98,8 +98,8 @@ type queuedInvitation struct {
 	To      string `json:"to"`
 	OrgName string `json:"org_name"`
 	// InvitedBy is the address of the member who invites; "" if none did.
-	InvitedBy string      `json:"invited_by,omitempty"`
-	Role      domain.Role `json:"role"`
+	InvitedBy string        `json:"invited_by,omitempty"`
+	Access    domain.Access `json:"access"`
 	// Link accepts the invitation. It is a secret.
 	Link      string    `json:"link"`
 	ExpiresAt time.Time `json:"expires_at"`
@@ -132,7 +132,7 @@ func (m *Mailer) HasSpace(ctx context.Context, orgID, recipient string) error {
 func (m *Mailer) SendInvitation(ctx context.Context, mail domain.InvitationMail) error {
 	inv := queuedInvitation{
 		ID: mail.Invitation.ID, OrgID: mail.OrgID, To: mail.Invitation.Email, OrgName: mail.OrgName,
-		Role: mail.Invitation.Role, Link: m.cfg.PublicURL + "/portal/invitations/" + mail.Token,
+		Access: mail.Access, Link: m.cfg.PublicURL + "/portal/invitations/" + mail.Token,
 		ExpiresAt: mail.Invitation.ExpiresAt, InvitedBy: mail.InvitedBy,
 	}
 	return m.put(ctx, queued{Invitation: &inv}, Envelope{

@@ -2,25 +2,6 @@ package portal
 
 import "hubcloud/domain"
 
-// viewer is how forms call the access of a member who may only look. Otherwise they name the role.
-const viewer = "viewer"
-
-// accessOf returns the role, and whether the member may only look, that a form names.
-func accessOf(field string) (role domain.Role, viewOnly bool) {
-	if field == viewer {
-		return domain.RoleMember, true
-	}
-	return domain.Role(field), false
-}
-
-// accessName returns how forms call an access, as accessOf reads it.
-func accessName(role domain.Role, viewOnly bool) string {
-	if viewOnly {
-		return viewer
-	}
-	return string(role)
-}
-
 // viewOnly reports whether the member may only look. The directory decides on every request, so
 // that a change applies at once.
 func (req *request) viewOnly() (bool, error) {

@@ -137,8 +137,6 @@ var activityTexts = map[string]string{
 	"org.member_role_changed":  "{who} changed the role of {what} to {detail}",
 	"org.member_named":         "{who} chose the name {detail}",
 	"org.member_named plain":   "{who} removed the own name",
-	"org.member_limited":       "{who} let {what} only look",
-	"org.member_limited plain": "{who} let {what} operate devices again",
 	"org.member_removed":       "{who} removed {what}",
 	"org.member_removed own":   "{who} left",
 	"org.invited":              "{who} invited {what} as {detail}",

@@ -174,21 +174,21 @@ func (w *backend) LastUsed(_ context.Context, keys []string) (map[string]time.Ti
 }
 
 func (w *backend) Invite(
-	ctx context.Context, o domain.Origin, org, email string, role domain.Role,
+	ctx context.Context, o domain.Origin, org, email string, access domain.Access,
 ) (domain.Invitation, error) {
 	if w.err != nil {
 		return domain.Invitation{}, w.err
 	}
-	return w.Directory.Invite(ctx, o, org, email, role)
+	return w.Directory.Invite(ctx, o, org, email, access)
 }
 
 func (w *backend) ChangeAccess(
-	ctx context.Context, o domain.Origin, org, member string, role domain.Role, viewOnly bool,
+	ctx context.Context, o domain.Origin, org, member string, access domain.Access,
 ) (domain.Member, error) {
 	if w.err != nil {
 		return domain.Member{}, w.err
 	}
-	return w.Directory.ChangeAccess(ctx, o, org, member, role, viewOnly)
+	return w.Directory.ChangeAccess(ctx, o, org, member, access)
 }
 
 func (w *backend) RemoveMember(ctx context.Context, o domain.Origin, org, member string) error {

@@ -35,8 +35,8 @@
 // Membership and role are looked up in memory on every request, so changes apply at once; streams
 // of a removed member end. An organization answers non-members as if it did not exist. Every member
 // sees everything, operates devices and may leave. Owners and admins change things. A viewer is a
-// member who may only look: the directory keeps that (org.member_limited), and every action asks
-// it. To the API a viewer is a member, since keys and not people call it. A role for some sites
+// member who may only look (domain.Access), and every action asks the directory whether a member is
+// one. A role for some sites
 // only does not exist: every member may read every page, feed and activity of the organization. The
 // directory decides about changes to members: only owners appoint and change owners, and the last
 // owner cannot leave.

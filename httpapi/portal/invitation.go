@@ -21,8 +21,8 @@ type invitationView struct {
 	// OrgID is the organization if the browser is signed in with that address; otherwise "".
 	OrgID string
 	// Next is the address of the organization's page, for signing in.
-	Next string
-	Role string
+	Next   string
+	Access domain.Access
 }
 
 // acceptInvitation accepts the invitation whose link was opened.
@@ -93,7 +93,7 @@ func newInvitationView(accepted domain.Acceptance, err error) (status int, view 
 		Title:   "You have joined",
 		OrgName: accepted.OrgName,
 		Account: accepted.Email,
-		Role:    string(accepted.Role),
+		Access:  accepted.Access,
 	}
 	if accepted.OrgID != "" {
 		view.Next = "/portal/" + accepted.OrgID

@@ -395,7 +395,7 @@ func TestActivityTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	invited, err := directory.Invite(ctx, by, w.mill.ID, "ben@example.org", domain.RoleMember)
+	invited, err := directory.Invite(ctx, by, w.mill.ID, "ben@example.org", domain.AccessMember)
 	must(nil, err)
 	must(nil, directory.RevokeInvitation(ctx, by, w.mill.ID, invited.ID))
 	lobby, hall, attic := "Lobby", "Hall", "Attic"

@@ -22,10 +22,10 @@ type membersView struct {
 	Invited struct{ Email, Role, Problem string }
 }
 
-// invitationRow is a pending invitation. Access is its role, or viewer.
+// invitationRow is a pending invitation.
 type invitationRow struct {
 	domain.Invitation
-	Access string
+	Access domain.Access
 }
 
 // memberRow is a member.
@@ -35,11 +35,10 @@ type memberRow struct {
 	Self bool
 	// Name is what the member chose to be called; "" for the address.
 	Name string
-	// Access is the member's role, or viewer.
-	Access string
-	// Roles are the roles that the person who is signed in may give the member, with viewer; nil
-	// for none.
-	Roles []string
+	// Access is what the member may do.
+	Access domain.Access
+	// Roles are what the person who is signed in may let the member do; nil for none.
+	Roles []domain.Access
 }
 
 // members shows the people of the organization.
@@ -83,7 +82,7 @@ func (req *request) showMembers(status int, view membersView) error {
 	for _, i := range invitations {
 		known, _ := org.Invitation(i.ID)
 		view.Invitations = append(
-			view.Invitations, invitationRow{i, accessName(i.Role, known.ViewOnly)},
+			view.Invitations, invitationRow{i, domain.AccessOf(i.Role, known.ViewOnly)},
 		)
 	}
 	view.Layout = req.layout("People", "people")
@@ -95,23 +94,24 @@ func (req *request) memberRow(org domain.OrgState, m domain.Member) memberRow {
 	known, _ := org.Member(m.ID)
 	return memberRow{
 		Member: m, Self: m.ID == req.member.MemberID, Name: known.Name,
-		Access: accessName(m.Role, known.ViewOnly), Roles: req.rolesFor(m),
+		Access: domain.AccessOf(m.Role, known.ViewOnly), Roles: req.rolesFor(m),
 	}
 }
 
 // Removable reports whether the person who is signed in may end the membership.
 func (m memberRow) Removable() bool { return m.Self || len(m.Roles) > 0 }
 
-// rolesFor returns the roles that the person who is signed in may give a member. It only decides
-// what the page offers; the directory decides what is allowed.
-func (req *request) rolesFor(m domain.Member) []string {
+// rolesFor returns what the person who is signed in may let a member do. It only decides what the
+// page offers; the directory decides what is allowed.
+func (req *request) rolesFor(m domain.Member) []domain.Access {
+	all := []domain.Access{
+		domain.AccessOwner, domain.AccessAdmin, domain.AccessMember, domain.AccessViewer,
+	}
 	switch {
 	case req.member.Role == domain.RoleOwner:
-		return []string{
-			string(domain.RoleOwner), string(domain.RoleAdmin), string(domain.RoleMember), viewer,
-		}
+		return all
 	case req.member.Role == domain.RoleAdmin && m.Role != domain.RoleOwner:
-		return []string{string(domain.RoleAdmin), string(domain.RoleMember), viewer}
+		return all[1:]
 	}
 	return nil
 }
@@ -120,9 +120,8 @@ func (req *request) rolesFor(m domain.Member) []string {
 func (req *request) changeRole() error {
 	var view membersView
 	view.Role.Member = req.http.PathValue("member")
-	role, viewOnly := accessOf(req.formValue("role"))
 	_, err := req.Directory.ChangeAccess(
-		req.ctx, req.origin(), req.org, view.Role.Member, role, viewOnly,
+		req.ctx, req.origin(), req.org, view.Role.Member, domain.Access(req.formValue("role")),
 	)
 	again := func(_ int, problem string) error {
 		view.Role.Problem = problem
@@ -178,14 +177,10 @@ func (req *request) removeMember() error {
 func (req *request) invite() error {
 	var view membersView
 	view.Invited.Email, view.Invited.Role = req.formValue("email"), req.formValue("role")
-	role, viewOnly := accessOf(view.Invited.Role)
-	var err error
-	if viewOnly {
-		_, err = req.Directory.InviteViewer(req.ctx, req.origin(), req.org, view.Invited.Email)
-	} else {
-		_, err = req.Directory.Invite(req.ctx, req.origin(), req.org, view.Invited.Email, role)
-	}
-	return req.finishForm(err, "members", "invited", func(_ int, problem string) error {
+	invited, err := req.Directory.Invite(
+		req.ctx, req.origin(), req.org, view.Invited.Email, domain.Access(view.Invited.Role),
+	)
+	return req.finishForm(err, "members", "invited "+invited.ID, func(_ int, problem string) error {
 		view.Invited.Problem = problem
 		return req.showMembers(http.StatusBadRequest, view)
 	})

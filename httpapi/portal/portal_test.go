@@ -44,7 +44,7 @@ func accepted(orgName string) *invitations {
 		acceptance: domain.Acceptance{
 			OrgName: orgName,
 			Email:   "ann@example.org",
-			Role:    domain.RoleAdmin,
+			Access:  domain.AccessAdmin,
 		},
 	}
 }
@@ -119,7 +119,7 @@ func TestInvitationPage(t *testing.T) {
 			[]string{"You have joined", "<bdi>Acme</bdi>", "ann@example.org", "admin"},
 		},
 		"already": {
-			already, 200, []string{"You are a member of", "<bdi>Acme</bdi>", "already accepted"},
+			already, 200, []string{"You already belong to", "<bdi>Acme</bdi>", "already accepted"},
 		},
 		"expired": {
 			&invitations{err: domain.ErrInvitationExpired}, 410,

@@ -133,14 +133,12 @@ type Directory interface {
 	EnsureAccount(ctx context.Context, o domain.Origin, email string) (domain.AccountState, error)
 
 	Invite(
-		ctx context.Context, o domain.Origin, org, email string, role domain.Role,
+		ctx context.Context, o domain.Origin, org, email string, access domain.Access,
 	) (domain.Invitation, error)
-	// InviteViewer invites a person who becomes a member who may only look.
-	InviteViewer(ctx context.Context, o domain.Origin, org, email string) (domain.Invitation, error)
 	RevokeInvitation(ctx context.Context, o domain.Origin, org, invitation string) error
-	// ChangeAccess changes a member's role, and whether the member, of RoleMember, may only look.
+	// ChangeAccess changes what a member may do.
 	ChangeAccess(
-		ctx context.Context, o domain.Origin, org, member string, role domain.Role, viewOnly bool,
+		ctx context.Context, o domain.Origin, org, member string, access domain.Access,
 	) (domain.Member, error)
 	// NameMember sets the name that pages show for the actor; "" removes it.
 	NameMember(ctx context.Context, o domain.Origin, org, name string) error

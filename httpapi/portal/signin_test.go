@@ -307,7 +307,7 @@ func TestPagesShowWhoIsSignedIn(t *testing.T) {
 				OrgID:   w.quay.ID,
 				OrgName: "Quay",
 				Email:   w.toReal.Replace("Max@example.org"),
-				Role:    domain.RoleMember,
+				Access:  domain.AccessMember,
 			},
 		}
 		c.Invitations = asked

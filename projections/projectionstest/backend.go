@@ -89,7 +89,7 @@ func (o *Organization) NewHub(t testing.TB) domain.HubID {
 // NewMember makes a person a member, by an invitation.
 func (o *Organization) NewMember(t testing.TB, email string, role domain.Role) domain.Member {
 	t.Helper()
-	invitation, err := o.Directory.Invite(t.Context(), installationtest.Operator, o.ID, email, role)
+	invitation, err := o.Directory.Invite(t.Context(), installationtest.Operator, o.ID, email, domain.Access(role))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,21 +29,19 @@ func (c *Changes) recordActivity(r directory.Recorded) {
 		row.OrgID, row.SubjectID, row.Detail = f.OrgID, string(f.HubID), f.Condition
 	case domain.MemberNamed:
 		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.MemberID, f.Name
-	case domain.MemberLimited:
-		row.OrgID, row.SubjectID = f.OrgID, f.MemberID
-		if f.ViewOnly {
-			row.Detail = "view_only"
-		}
 	case domain.MailPreferencesSet:
 		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.MemberID, joinSeverities(f.Severities)
 	case domain.MemberAdded:
-		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.MemberID, string(f.Role)
+		row.OrgID, row.SubjectID = f.OrgID, f.MemberID
+		row.Detail = string(domain.AccessOf(f.Role, f.ViewOnly))
 	case domain.MemberRoleChanged:
-		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.MemberID, string(f.Role)
+		row.OrgID, row.SubjectID = f.OrgID, f.MemberID
+		row.Detail = string(domain.AccessOf(f.Role, f.ViewOnly))
 	case domain.MemberRemoved:
 		row.OrgID, row.SubjectID = f.OrgID, f.MemberID
 	case domain.MemberInvited:
-		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.Email, string(f.Role)
+		row.OrgID, row.SubjectID = f.OrgID, f.Email
+		row.Detail = string(domain.AccessOf(f.Role, f.ViewOnly))
 	case domain.MemberInvitationRevoked:
 		row.OrgID, row.SubjectID = f.OrgID, f.InvitationID
 	case domain.SiteCreated:

@@ -126,14 +126,14 @@ func TestReadsFollowWritesOfPeopleAndLabels(t *testing.T) {
 	shows([]string{owner}, []string{})
 	for range 10 {
 		first, err := service.Invite(
-			t.Context(), origin, orgID, "ann@example.org", domain.RoleMember,
+			t.Context(), origin, orgID, "ann@example.org", domain.AccessMember,
 		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		shows([]string{owner}, []string{first.ID})
 		second, err := service.Invite(
-			t.Context(), origin, orgID, "ANN@example.org", domain.RoleAdmin,
+			t.Context(), origin, orgID, "ANN@example.org", domain.AccessAdmin,
 		)
 		if err != nil {
 			t.Fatal(err)

@@ -165,7 +165,7 @@ func TestMembersAreBounded(t *testing.T) {
 	var tokens []string
 	for i := range 6 {
 		inv, err := s.Invite(
-			t.Context(), aKey, org, fmt.Sprintf("p%d@example.org", i), domain.RoleMember,
+			t.Context(), aKey, org, fmt.Sprintf("p%d@example.org", i), domain.AccessMember,
 		)
 		if err != nil {
 			t.Fatal(err)

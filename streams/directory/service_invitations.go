@@ -15,25 +15,12 @@ import (
 // member's address, rate_limited for an invitation over Quotas, and not_found for an unknown
 // organization. It uses ServiceConfig.Mailer.
 func (s *Service) Invite(
-	ctx context.Context, o domain.Origin, orgID, email string, role domain.Role,
-) (domain.Invitation, error) {
-	return s.invite(ctx, o, orgID, email, role, false)
-}
-
-// InviteViewer is Invite for a person who becomes a member who may only look.
-func (s *Service) InviteViewer(
-	ctx context.Context, o domain.Origin, orgID, email string,
-) (domain.Invitation, error) {
-	return s.invite(ctx, o, orgID, email, domain.RoleMember, true)
-}
-
-func (s *Service) invite(
-	ctx context.Context, o domain.Origin, orgID, email string, role domain.Role, viewOnly bool,
+	ctx context.Context, o domain.Origin, orgID, email string, access domain.Access,
 ) (domain.Invitation, error) {
 	if s.cfg.Mailer == nil {
 		return domain.Invitation{}, errors.New("directory: Invite needs ServiceConfig.Mailer")
 	}
-	if err := domain.CheckInvitedRole(role); err != nil {
+	if err := domain.CheckInvited(access); err != nil {
 		return domain.Invitation{}, err
 	}
 	email, err := domain.CleanEmail("email", email)
@@ -44,8 +31,8 @@ func (s *Service) invite(
 	token := domain.InvitationToken{OrgID: orgID, InvitationID: s.newID(o)}
 	rand.Read(token.Secret[:]) // never fails: it ends the program instead
 	invite := domain.Invite{
-		InvitationID: token.InvitationID, Email: email, Role: role, TokenHash: token.SecretHash(),
-		ViewOnly:   viewOnly,
+		InvitationID: token.InvitationID, Email: email, Access: access,
+		TokenHash:  token.SecretHash(),
 		TTL:        s.cfg.InvitationTTL,
 		MaxPending: s.cfg.Quotas.PendingInvitations, MaxPerHour: s.cfg.Quotas.InvitationsPerHour,
 	}
@@ -71,7 +58,7 @@ func (s *Service) invite(
 	invitation := stored.View(o.At)
 	inviter, _ := org.Member(o.Actor.ID) // zero for an actor who is no member
 	return invitation, s.cfg.Mailer.SendInvitation(ctx, domain.InvitationMail{
-		Invitation: invitation, OrgID: orgID, OrgName: org.Name, InvitedBy: inviter.Email,
+		Invitation: invitation, Access: access, OrgID: orgID, OrgName: org.Name, InvitedBy: inviter.Email,
 		Token: token.Reveal(),
 	})
 }

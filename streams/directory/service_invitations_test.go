@@ -17,7 +17,7 @@ func TestInviteAndAccept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	w.waited()
-	inv, err := w.Invite(t.Context(), origin, w.orgA, "  Ann@Example.org ", domain.RoleAdmin)
+	inv, err := w.Invite(t.Context(), origin, w.orgA, "  Ann@Example.org ", domain.AccessAdmin)
 	want := domain.Invitation{
 		ID: inv.ID, Email: "Ann@Example.org", Role: domain.RoleAdmin,
 		Status:    domain.InvitationPending,
@@ -43,7 +43,7 @@ func TestInviteAndAccept(t *testing.T) {
 	)
 	if err != nil || !domain.IsUUID(accepted.MemberID) || accepted != (domain.Acceptance{
 		OrgID: w.orgA, OrgName: "A", MemberID: accepted.MemberID, Email: "Ann@Example.org",
-		Role: domain.RoleAdmin,
+		Access: domain.AccessAdmin, ExpiresAt: inv.ExpiresAt,
 	}) {
 		t.Fatalf("got %+v, %v", accepted, err)
 	}
@@ -63,7 +63,7 @@ func TestInviteAndAccept(t *testing.T) {
 		t.Errorf("accept again: waited for %v, want one sequence", readable)
 	}
 	wantCode(t, w.RevokeInvitation(t.Context(), origin, w.orgA, inv.ID), domain.CodeNotFound)
-	_, err = w.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
+	_, err = w.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.AccessMember)
 	wantCode(t, err, domain.CodeInvalidRequest)
 
 	// After the removal the old link does not work. Invited again, the person becomes another
@@ -164,7 +164,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 	replicas := []*directory.Service{replica(), replica()}
 	as := domain.Origin{Actor: byKey.Actor}
 	invite := func(n int, email string) error {
-		_, err := replicas[n%2].Invite(t.Context(), as, w.orgA, email, domain.RoleMember)
+		_, err := replicas[n%2].Invite(t.Context(), as, w.orgA, email, domain.AccessMember)
 		return err
 	}
 	limited := func(err error, after time.Duration) {
@@ -196,7 +196,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 	now = now.Add(10 * time.Minute)
 	limited(invite(1, "one-more@example.org"), 50*time.Minute)
 	if _, err := replicas[0].Invite(
-		t.Context(), as, w.orgB, "one-more@example.org", domain.RoleMember,
+		t.Context(), as, w.orgB, "one-more@example.org", domain.AccessMember,
 	); err != nil {
 		t.Errorf("an invitation of another organization: %v", err)
 	}

@@ -21,17 +21,16 @@ func (s *Service) ChangeRole(
 	})
 }
 
-// ChangeAccess is ChangeRole that also sets whether the member may only look, which needs
-// RoleMember.
+// ChangeAccess is ChangeRole that also decides whether the member may only look.
 func (s *Service) ChangeAccess(
-	ctx context.Context, o domain.Origin, orgID, memberID string, role domain.Role, viewOnly bool,
+	ctx context.Context, o domain.Origin, orgID, memberID string, access domain.Access,
 ) (domain.Member, error) {
 	if !domain.IsUUID(orgID) {
 		return domain.Member{}, domain.ErrMemberNotFound()
 	}
 	o = s.stamp(o)
 	return s.changeMember(ctx, o, orgID, memberID, func(org domain.OrgState) ([]domain.Event, error) {
-		return domain.DecideChangeAccess(org, o, memberID, role, viewOnly)
+		return domain.DecideChangeAccess(org, o, memberID, access)
 	})
 }
 

@@ -58,7 +58,7 @@ func (w *world) accounts(t *testing.T, email string) (count int, by domain.Actor
 // invite invites a person into the first organization and returns the invitation and its token.
 func (w *world) invite(t *testing.T, email string, role domain.Role) (domain.Invitation, string) {
 	t.Helper()
-	inv, err := w.Invite(t.Context(), origin, w.orgA, email, role)
+	inv, err := w.Invite(t.Context(), origin, w.orgA, email, domain.Access(role))
 	if err != nil {
 		t.Fatal(err)
 	}

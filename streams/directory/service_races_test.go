@@ -106,7 +106,7 @@ func TestInvitationEndsWhileItIsAccepted(t *testing.T) {
 				return both[1].RevokeInvitation(t.Context(), origin, w.orgA, inv.ID)
 			}
 			_, err := both[1].Invite(
-				t.Context(), origin, w.orgA, strings.ToUpper(email), domain.RoleAdmin,
+				t.Context(), origin, w.orgA, strings.ToUpper(email), domain.AccessAdmin,
 			)
 			return err
 		})
@@ -153,7 +153,7 @@ func TestAddressIsInvitedTwiceAtOnce(t *testing.T) {
 		var tokens [2]string
 		invite := func(i int, email string) func() error {
 			return func() error {
-				inv, err := both[i].Invite(t.Context(), origin, w.orgA, email, domain.RoleMember)
+				inv, err := both[i].Invite(t.Context(), origin, w.orgA, email, domain.AccessMember)
 				tokens[i] = w.mailbox.Mail(inv.ID).Token
 				return err
 			}

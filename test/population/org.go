@@ -216,7 +216,7 @@ func (o *org) invite() error {
 	operator := domain.Actor{Kind: domain.ActorOperator}
 	events, err := domain.DecideInvite(o.state, o.origin(operator), domain.Invite{
 		MaxPending: 1 << 20, MaxPerHour: 1 << 20,
-		InvitationID: token.InvitationID, Email: email, Role: domain.RoleMember,
+		InvitationID: token.InvitationID, Email: email, Access: domain.AccessMember,
 		TokenHash: token.SecretHash(), TTL: domain.DefaultInvitationTTL,
 	})
 	if err := record(o.writer, subject, &o.state, domain.EvolveOrg, events, err); err != nil {

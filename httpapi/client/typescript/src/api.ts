@@ -2603,6 +2603,7 @@ export interface components {
          *       "id": "019b7d2e-5a90-7c3b-8e21-0d4f6b7a9c15",
          *       "email": "ada@example.com",
          *       "role": "owner",
+         *       "access": "owner",
          *       "joined_at": "2026-01-01T09:30:00.000000Z"
          *     }
          */
@@ -2610,10 +2611,17 @@ export interface components {
             id: string;
             email: string;
             role: components["schemas"]["Role"];
+            access: components["schemas"]["Access"];
             joined_at: components["schemas"]["Timestamp"];
         };
         /** @enum {string} */
         Role: "owner" | "admin" | "member";
+        /**
+         * @description What the person may do in the portal: the role, or `viewer` for a member who sees everything
+         *     and changes nothing.
+         * @enum {string}
+         */
+        Access: "owner" | "admin" | "member" | "viewer";
         /**
          * @example {
          *       "data": [
@@ -2621,6 +2629,7 @@ export interface components {
          *           "id": "019b7d2e-5a90-7c3b-8e21-0d4f6b7a9c15",
          *           "email": "ada@example.com",
          *           "role": "owner",
+         *           "access": "owner",
          *           "joined_at": "2026-01-01T09:30:00.000000Z"
          *         }
          *       ],
@@ -2632,20 +2641,29 @@ export interface components {
             has_more: components["schemas"]["HasMore"];
         };
         /**
+         * @description The new role. With `access` in its place, also whether a member may only look; a viewer who
+         *     gets the role `member` stays a viewer.
          * @example {
          *       "role": "admin"
          *     }
          */
         RoleChange: {
-            role: components["schemas"]["GivenRole"];
+            role?: components["schemas"]["GivenRole"];
+            access?: components["schemas"]["GivenAccess"];
         };
         /** @enum {string} */
         GivenRole: "admin" | "member";
+        /**
+         * @description As `role`, or `viewer` for a member who sees everything in the portal and changes nothing.
+         * @enum {string}
+         */
+        GivenAccess: "admin" | "member" | "viewer";
         /**
          * @example {
          *       "id": "019b7d2f-0b6e-7f42-a1c8-3e5d7f9b0a26",
          *       "email": "grace@example.com",
          *       "role": "member",
+         *       "access": "member",
          *       "status": "pending",
          *       "created_at": "2026-01-02T03:04:05.123456Z",
          *       "expires_at": "2026-01-09T03:04:05.123456Z"
@@ -2655,6 +2673,7 @@ export interface components {
             id: string;
             email: string;
             role: components["schemas"]["GivenRole"];
+            access: components["schemas"]["GivenAccess"];
             /** @enum {string} */
             status: "pending" | "accepted" | "revoked" | "expired";
             created_at: components["schemas"]["Timestamp"];
@@ -2667,6 +2686,7 @@ export interface components {
          *           "id": "019b7d2f-0b6e-7f42-a1c8-3e5d7f9b0a26",
          *           "email": "grace@example.com",
          *           "role": "member",
+         *           "access": "member",
          *           "status": "pending",
          *           "created_at": "2026-01-02T03:04:05.123456Z",
          *           "expires_at": "2026-01-09T03:04:05.123456Z"
@@ -2693,6 +2713,8 @@ export interface components {
             email: string;
             /** @description member if left out. */
             role?: components["schemas"]["GivenRole"];
+            /** @description Takes the place of `role`, which may be left out. */
+            access?: components["schemas"]["GivenAccess"];
         };
     };
     responses: {

@@ -31,31 +31,3 @@ func DecideNameMember(s OrgState, o Origin, name string) ([]Event, error) {
 	}
 	return []Event{Record(o, MemberNamed{OrgID: s.ID, MemberID: member.ID, Name: name})}, nil
 }
-
-// DecideChangeAccess is DecideChangeRole that also sets whether the member may only look, which
-// only a member of RoleMember can.
-func DecideChangeAccess(
-	s OrgState, o Origin, memberID string, role Role, viewOnly bool,
-) ([]Event, error) {
-	if err := checkViewOnly(role, viewOnly); err != nil {
-		return nil, err
-	}
-	events, err := DecideChangeRole(s, o, memberID, role)
-	if err != nil {
-		return nil, err
-	}
-	member, _ := s.Member(memberID)
-	if limited := member.ViewOnly && role == RoleMember; limited != viewOnly {
-		events = append(
-			events, Record(o, MemberLimited{OrgID: s.ID, MemberID: memberID, ViewOnly: viewOnly}),
-		)
-	}
-	return events, nil
-}
-
-func checkViewOnly(role Role, viewOnly bool) error {
-	if viewOnly && role != RoleMember {
-		return Errorf(CodeInvalidRequest, "role: must be %s for people who may only look", RoleMember)
-	}
-	return nil
-}
