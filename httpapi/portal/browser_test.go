@@ -26,7 +26,7 @@ type browser struct {
 func (w *backend) open(t *testing.T, change func(*portal.Config)) *browser {
 	empty := &hubBackend{} // a hub without devices and events
 	cfg := portal.Config{
-		Devices: empty, Events: empty, Feed: idleFeed{},
+		Devices: empty, Events: empty, Feed: idleFeed{&hubBackend{}},
 		People: w.Access, Hubs: w.Access, SignIn: w.Store, ReadModels: w.Backend.Store, Directory: w,
 		KeyUse: w, Mails: w, History: w, Faults: empty, Reported: empty,
 		PublicURL: public, Environment: domain.EnvironmentDev, Retention: w.retention, Now: w.clock,

@@ -3,6 +3,7 @@ package portal
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"hubcloud/domain"
@@ -11,69 +12,105 @@ import (
 // commandDelay is at most how long after its command a hub reports the command.
 const commandDelay = 15 * time.Second
 
-// commanders are the senders of a hub's commands.
+// reportDelay is at most how long after a command its lock or barrier reports the new state.
+const reportDelay = 30 * time.Second
+
+// commanders knows who caused events: the senders of the newest commands of hubs, of each hub at
+// most limit. It reads the commands of a hub when it is asked about the hub's first event.
 type commanders struct {
-	sent   []domain.CommandRecord
+	req    *request
+	limit  int
+	sent   map[domain.HubID][]domain.CommandRecord
 	actors map[domain.Actor]string
 }
 
-// commanders returns the senders of the newest commands of a hub, of at most limit.
-func (req *request) commanders(limit int) (c commanders, err error) {
-	if c.sent, err = req.readCommands(req.ctx, []domain.Hub{{ID: req.hub}}, limit); err != nil {
-		return c, err
+func (req *request) commanders(limit int) *commanders {
+	return &commanders{
+		req: req, limit: limit,
+		sent: map[domain.HubID][]domain.CommandRecord{}, actors: map[domain.Actor]string{},
 	}
-	c.actors, err = req.actorNames(req.ctx, c.sent)
-	return c, err
 }
 
-// of returns who sent the command that an entry reports; "" for another entry, and if it is not
-// known: a command from within the building has no sender.
-func (c commanders) of(entry logEntry) string {
-	if !isCommand(entry) {
-		return ""
-	}
-	command, ok := commandOf(entry, c.sent)
-	if !ok {
-		return ""
-	}
-	return actorText(command.Actor, c.actors[command.Actor])
-}
-
-func isCommand(entry logEntry) bool { return entry.Type == "channel.desired" }
-
-// nameCommanders adds to the entries of commands who sent them, as far as it is known.
-func (req *request) nameCommanders(entries []logEntry) error {
-	if !slices.ContainsFunc(entries, isCommand) {
+// name sets the By of an entry: who sent a command, who locked or opened something, and with which
+// code; "" if nobody did, or it is not known.
+func (c *commanders) name(entry *logEntry) error {
+	var channel channelEvent
+	if entry.DeviceID == nil || !strings.HasPrefix(entry.Type, "channel.") ||
+		json.Unmarshal(entry.Data, &channel) != nil {
 		return nil
 	}
-	commanders, err := req.commanders(maxCommands)
-	if err != nil {
-		return err
+	delay, otherwise := commandDelay, byBuilding
+	switch {
+	case channel.Key == "alarm" && entry.Type == "channel.observed":
+		entry.By = alarmBy(channel.Value)
+		return nil
+	case entry.Type == "channel.observed" && (channel.Key == "lock" || channel.Key == "barrier"):
+		delay, otherwise = reportDelay, byDevice
+	case entry.Type != "channel.desired":
+		return nil
 	}
-	for i, entry := range entries {
-		if who := commanders.of(entry); who != "" {
-			entries[i].Text = entry.Text + ", by " + who
+	sent, read := c.sent[entry.HubID]
+	if !read {
+		var err error
+		hub := []domain.Hub{{ID: entry.HubID}}
+		if sent, err = c.req.readCommands(c.req.ctx, hub, c.limit); err != nil {
+			return err
+		}
+		if err = c.req.actorNames(c.req.ctx, sent, c.actors); err != nil {
+			return err
+		}
+		c.sent[entry.HubID] = sent
+	}
+	entry.By = otherwise
+	if command, ok := commandOf(*entry, channel, sent, delay); ok {
+		entry.By = actorText(command.Actor, c.actors[command.Actor])
+	}
+	return nil
+}
+
+// nameAll is name for entries.
+func (c *commanders) nameAll(entries []logEntry) error {
+	for i := range entries {
+		if err := c.name(&entries[i]); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// commandOf returns the command that an event reports: the newest of its channel and value that was
-// sent shortly before.
-func commandOf(entry logEntry, sent []domain.CommandRecord) (domain.CommandRecord, bool) {
-	var channel struct {
-		Key      string
-		Endpoint int64
-		Value    json.RawMessage
+// Who caused an event that no command of a person or a key caused.
+const (
+	byDevice   = "at the device"
+	byBuilding = "in the building" // a rule of the hub, or a program in its network
+)
+
+// alarmBy returns who caused what an alarm channel reports: a code, or somebody at the device.
+func alarmBy(value json.RawMessage) string {
+	var alarm struct {
+		Event string
+		User  *float64
 	}
-	if entry.DeviceID == nil || json.Unmarshal(entry.Data, &channel) != nil {
-		return domain.CommandRecord{}, false
+	switch err := json.Unmarshal(value, &alarm); {
+	case err != nil:
+		return ""
+	case alarm.User != nil:
+		return "code " + formatNumber(*alarm.User)
+	case strings.HasPrefix(alarm.Event, "manual_"), strings.HasPrefix(alarm.Event, "keypad_"):
+		return byDevice
 	}
+	return ""
+}
+
+// commandOf returns the command that an event reports, or reports the outcome of: the newest of its
+// channel and value that was sent at most delay before.
+func commandOf(
+	entry logEntry, channel channelEvent, sent []domain.CommandRecord, delay time.Duration,
+) (domain.CommandRecord, bool) {
 	i := slices.IndexFunc(sent, func(c domain.CommandRecord) bool {
-		// The hub's clock may be some seconds behind the cloud's.
+		after := entry.Time.Sub(c.At) // the hub's clock may be some seconds behind the cloud's
 		return c.DeviceID == *entry.DeviceID && c.Key == channel.Key &&
 			c.Endpoint == channel.Endpoint && string(c.Value) == string(channel.Value) &&
-			entry.Time.Sub(c.At).Abs() <= commandDelay
+			after >= -commandDelay && after <= delay
 	})
 	if i < 0 {
 		return domain.CommandRecord{}, false

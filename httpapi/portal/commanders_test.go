@@ -23,19 +23,39 @@ func TestCommandOf(t *testing.T) {
 		command("other", 2, "false", 0), command("it", 1, "false", -2*time.Second),
 	}
 	device := int64(1)
-	entry := logEntry{logEvent: logEvent{
-		Type: "channel.desired", DeviceID: &device, Time: at,
-		Data: json.RawMessage(`{"key":"lock","endpoint":0,"value":false}`),
-	}}
-	if got, ok := commandOf(entry, sent); !ok || got.ID != "it" {
-		t.Errorf("commandOf: got %q, %t, want it", got.ID, ok)
+	entry := logEntry{logEvent: logEvent{DeviceID: &device, Time: at}}
+	lock := channelEvent{Key: "lock", Value: json.RawMessage("false")}
+	for after, want := range map[time.Duration]string{0: "it", -time.Minute: "", 20 * time.Second: ""} {
+		entry.Time = at.Add(after)
+		if got, ok := commandOf(entry, lock, sent, commandDelay); got.ID != want || ok != (want != "") {
+			t.Errorf("commandOf %s later: got %q, %t, want %q", after, got.ID, ok, want)
+		}
 	}
-	entry.Time = at.Add(-time.Minute)
-	if got, ok := commandOf(entry, sent); ok {
-		t.Errorf("commandOf a minute before: got %q, want none", got.ID)
+	if got, ok := commandOf(entry, lock, sent, reportDelay); !ok || got.ID != "it" {
+		t.Errorf("commandOf a report: got %q, %t, want it", got.ID, ok)
 	}
-	entry.DeviceID = nil
-	if got, ok := commandOf(entry, sent); ok {
-		t.Errorf("commandOf no device: got %q, want none", got.ID)
+}
+
+// What no command caused was done at the device, with a code if the device tells it, or in the building.
+func TestByWhom(t *testing.T) {
+	t.Parallel()
+	by := (&request{}).commanders(1)
+	by.sent[""] = nil // no commands
+	device := int64(1)
+	for _, test := range []struct{ typ, data, want string }{
+		{"channel.desired", `{"key":"switch","value":true}`, byBuilding},
+		{"channel.observed", `{"key":"lock","value":true}`, byDevice},
+		{"channel.observed", `{"key":"temperature","value":1}`, ""},
+		{"channel.observed", `{"key":"alarm","value":{"event":"keypad_unlock","user":3}}`, "code 3"},
+		{"channel.observed", `{"key":"alarm","value":{"event":"manual_lock"}}`, byDevice},
+		{"channel.observed", `{"key":"alarm","value":{"event":"smoke"}}`, ""},
+		{"channel.observed", `{`, ""}, {"device.added", `{"name":"x"}`, ""},
+	} {
+		entry := logEntry{logEvent: logEvent{
+			Type: test.typ, DeviceID: &device, Data: json.RawMessage(test.data),
+		}}
+		if err := by.name(&entry); err != nil || entry.By != test.want {
+			t.Errorf("%s %s: got %q, %v, want %q", test.typ, test.data, entry.By, err, test.want)
+		}
 	}
 }

@@ -60,8 +60,8 @@ func (req *request) commandLog() error {
 	if err != nil {
 		return err
 	}
-	actors, err := req.actorNames(req.ctx, done)
-	if err != nil {
+	actors := map[domain.Actor]string{}
+	if err := req.actorNames(req.ctx, done, actors); err != nil {
 		return err
 	}
 	names := map[domain.HubID]string{}
@@ -141,16 +141,18 @@ func (req *request) readCommands(
 	return all[:min(len(all), limit)], nil
 }
 
-// actorNames returns the names of the members and keys that sent the commands, as far as they still
+// actorNames adds the names of the members and keys that sent the commands, as far as they still
 // exist.
 func (req *request) actorNames(
-	ctx context.Context, done []domain.CommandRecord,
-) (map[domain.Actor]string, error) {
+	ctx context.Context, done []domain.CommandRecord, names map[domain.Actor]string,
+) error {
+	if len(done) == 0 {
+		return nil
+	}
 	org, err := req.Directory.Org(ctx, req.org)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	names := map[domain.Actor]string{}
 	for _, command := range done {
 		actor := command.Actor
 		if _, known := names[actor]; known {
@@ -167,10 +169,10 @@ func (req *request) actorNames(
 			names[actor] = k.Label
 		}
 		if err != nil && !errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {
-			return nil, err
+			return err
 		}
 	}
-	return names, nil
+	return nil
 }
 
 // resultOf returns the text and the style of a command's outcome. The outcome is what the sender

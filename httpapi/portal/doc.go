@@ -188,6 +188,13 @@
 // not confirmed, never done. A channel on a page that differs from its last command says by the
 // command's outcome whether the device did not do it, or was operated later.
 //
+// # Events of the organization
+//
+// The page of events reads the feed of the organization (package orgfeed) back from now, period by
+// period, until it has 100 events of its filter. Times are those of the events, so that what a hub
+// sent late is found too. Who caused an event (commanders) is the sender of the command, if its
+// device reported soon after it, a code that the device reported, or somebody at the device.
+//
 // # Devices, logs and charts
 //
 // The values of devices are asked of their hub. If the hub does not answer, lastDeviceList shows

@@ -25,6 +25,8 @@ type logEntry struct {
 	// Text describes the event.
 	Text     string
 	Severity eventSeverity
+	// By is who caused the event; "" if nobody did, or it is not known (see commanders).
+	By string
 	// Untrusted reports that the hub's clock was not set at the time of the event.
 	Untrusted bool
 }

@@ -121,7 +121,7 @@ func (req *request) findDevices() error {
 		return err
 	}
 	view.Layout = req.layout("Devices", "devices")
-	view.Scripts = []string{"finddevices.js"}
+	view.Scripts = []string{"livesearch.js"}
 	req.render(http.StatusOK, "find-devices.html", view)
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"hubcloud/domain"
 )
@@ -143,18 +145,21 @@ func formatScene(v map[string]any) string {
 }
 
 // formatAlarm returns an alarm for display, such as "Code accepted (user 2)", and "" for a value
-// that names no event.
+// that names neither an event nor a type.
 func formatAlarm(v map[string]any) string {
-	event, ok := v["event"].(string)
-	if !ok || event == "" {
-		return ""
-	}
+	event, _ := v["event"].(string)
+	kind, _ := v["type"].(string)
 	alarm, ok := scriptTexts["alarm "+event]
 	if !ok {
-		alarm = strings.ReplaceAll(event, "_", " ")
-		if kind, ok := v["type"].(string); ok && kind != "" {
-			alarm = strings.ReplaceAll(kind, "_", " ") + ": " + alarm
+		if kind == event {
+			kind = ""
 		}
+		alarm = strings.ReplaceAll(strings.Join(nonEmpty(kind, event), ": "), "_", " ")
+		if alarm == "" {
+			return ""
+		}
+		first, size := utf8.DecodeRuneInString(alarm)
+		alarm = string(unicode.ToUpper(first)) + alarm[size:]
 	}
 	if user, ok := v["user"].(float64); ok {
 		alarm = fill(

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +51,9 @@ type hubBackend struct {
 	unreadable error
 	// endless makes States return pages without states that are not the last.
 	endless bool
+	// events are the events of the feed, and chosen is the filter of its last read.
+	events []domain.EncodedEvent
+	chosen domain.EventFilter
 	// asked is the filter of the last request for reported states.
 	asked   domain.StateFilter
 	silent  map[domain.HubID]time.Time
@@ -250,8 +255,8 @@ func (b *hubBackend) Before(
 	return domain.EventPage{}, nil
 }
 
-// idleFeed is a feed without events.
-type idleFeed struct{}
+// idleFeed is a feed with the backend's events, to which none are added.
+type idleFeed struct{ b *hubBackend }
 
 // Follow rejects all positions but its own.
 func (idleFeed) Follow(
@@ -267,6 +272,21 @@ func (idleFeed) FollowSince(
 	context.Context, string, domain.EventFilter, time.Time,
 ) (portal.EventReader, error) {
 	return idleReader{}, nil
+}
+
+func (idleFeed) Since(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
+
+func (f idleFeed) Part(
+	_ context.Context, _ string, filter domain.EventFilter, after string, _, _ int, _ time.Duration,
+) (domain.EventPage, error) {
+	since, _ := strconv.ParseInt(after, 10, 64)
+	f.b.chosen = filter
+	events := slices.DeleteFunc(slices.Clone(f.b.events), func(e domain.EncodedEvent) bool {
+		var typed struct{ Type string }
+		return json.Unmarshal(e.Envelope, &typed) != nil || e.StoredNanos < since ||
+			!filter.HasType(typed.Type)
+	})
+	return domain.EventPage{Events: events, Next: "position", Scanned: len(events)}, nil
 }
 
 type idleReader struct{}
@@ -329,7 +349,7 @@ func (b *hubBackend) serve() http.Handler {
 	return handler(portal.Config{
 		SignIn: b.sessions, People: b.Access, ReadModels: b.Store, Directory: b, Hubs: b.Access,
 		Devices: b, Commands: b, Labels: b, History: b, Faults: b, Reported: b, PublicURL: public,
-		Events: b, Feed: idleFeed{}, DisconnectReason: func(domain.HubID) *string { return b.reason },
+		Events: b, Feed: idleFeed{b}, DisconnectReason: func(domain.HubID) *string { return b.reason },
 	})
 }
 

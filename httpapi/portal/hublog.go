@@ -101,12 +101,8 @@ var timeSteps = []struct {
 // logQuery reads the filters from the page's address.
 func (req *request) logQuery() (logQuery, logFilter) {
 	query := req.http.URL.Query()
-	zone := req.zone()
-	if name := query.Get("zone"); name != "" { // of a link by a reader in another zone
-		zone = zoneOf(name)
-	}
 	var q logQuery
-	q.At, _ = parseClock(query.Get("at"), zone) // zero, the newest events, without a valid time
+	q.At, _ = parseClock(query.Get("at"), req.typedZone()) // zero, the newest events, without a valid time
 	var filter logFilter
 	if id, err := strconv.ParseInt(query.Get("device"), 10, 64); err == nil {
 		filter.Device, q.Device = &id, strconv.FormatInt(id, 10)
@@ -141,7 +137,7 @@ func (req *request) hubLog() error {
 	if err != nil {
 		return err
 	}
-	if err := req.nameCommanders(view.Page.Entries); err != nil {
+	if err := req.commanders(maxCommands).nameAll(view.Page.Entries); err != nil {
 		return err
 	}
 	if view.hubHead, err = req.hubHead("Event log"); err != nil {
@@ -194,11 +190,7 @@ func (v *hubLogView) fillLinks() {
 	} else {
 		v.Typed = at.In(zone).Format(clockLayout + ":05")
 	}
-	v.Zone = zone.String()
-	v.ZoneText = v.Now.Format("MST")
-	if v.ZoneText != v.Zone {
-		v.ZoneText = v.Zone + " (" + v.ZoneText + ")"
-	}
+	v.Zone, v.ZoneText = zoneTexts(v.Now)
 	for _, step := range timeSteps {
 		q := v.logQuery
 		if q.At = at.Add(step.by); q.At.Before(v.Now) {

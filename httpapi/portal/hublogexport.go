@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,8 +19,7 @@ const (
 	maxExportCommands = 5_000
 )
 
-// writeExport answers with the selected events of a hub's log as CSV, newest first. A failure after
-// the first event breaks the connection off, so that the browser reports it.
+// writeExport answers with the selected events of a hub's log as CSV, newest first.
 func (req *request) writeExport() error {
 	release, err := req.exports.Take(req.spender(), 1)
 	if err != nil {
@@ -33,11 +31,6 @@ func (req *request) writeExport() error {
 	if err != nil {
 		return err
 	}
-	view := hubLogView{infos: infos}
-	commanders, err := req.commanders(maxExportCommands)
-	if err != nil {
-		return err
-	}
 	owned, err := req.ReadModels.Hub(req.ctx, req.org, req.hub)
 	if err != nil {
 		return err
@@ -46,59 +39,91 @@ func (req *request) writeExport() error {
 	if err != nil {
 		return err
 	}
-	hubName := string(req.hub)
+	at := place{Site: site.Name, Hub: string(req.hub)}
 	if owned.Name != nil {
-		hubName = *owned.Name
+		at.Hub = *owned.Name
 	}
-	zone := req.zone()
-	out := newCSV(req.w)
-	begin := func() {
-		req.csvHeaders("events-"+string(req.hub), zone)
-		_ = out.row( // a write that fails makes the next one fail
-			"Time ("+zone.String()+")", "Time (ISO 8601)",
-			"Site", "Hub", "Hub ID",
-			"Device", "Device number", "Event",
-			"Sent by", "Severity", "Type", "Data",
-		)
-	}
-	begun := false
+	view, by := hubLogView{infos: infos}, req.commanders(maxExportCommands)
+	file := req.eventFile("events-" + string(req.hub))
 	complete, err := req.exportLog(
 		req.ctx, req.hub,
 		logRequest{At: q.At, Filter: filter, Devices: infos},
 		func(entry logEntry) error {
-			if !begun {
-				begun = true
-				begin()
-			}
-			device, number := "", ""
 			if entry.DeviceID != nil {
-				device, number = view.Called(entry.DeviceID), strconv.FormatInt(*entry.DeviceID, 10)
+				at.Device = view.Called(entry.DeviceID)
+			} else {
+				at.Device = ""
 			}
-			return out.row(
-				entry.Time.In(zone).Format("2006-01-02 15:04:05.000"),
-				entry.Time.UTC().Format(domain.TimeLayout), site.Name, hubName, string(req.hub),
-				device, number, entry.Text, commanders.of(entry), entry.Severity.String(),
-				entry.Type, string(entry.Data),
-			)
+			if err := by.name(&entry); err != nil {
+				return err
+			}
+			return file.add(entry, at)
 		},
 	)
-	if err != nil && !begun {
+	return file.end(complete, err)
+}
+
+// place has the names of the place of an event.
+type place struct{ Site, Hub, Device string }
+
+// eventFile is a file of events as CSV. It begins with the first event, so that an error before it
+// can still be answered.
+type eventFile struct {
+	req   *request
+	name  string
+	zone  *time.Location
+	out   *csvWriter
+	begun bool
+}
+
+func (req *request) eventFile(name string) *eventFile {
+	return &eventFile{req: req, name: name, zone: req.zone(), out: newCSV(req.w)}
+}
+
+func (f *eventFile) begin() {
+	if f.begun {
+		return
+	}
+	f.begun = true
+	f.req.csvHeaders(f.name, f.zone)
+	_ = f.out.row( // a write that fails makes the next one fail
+		"Time ("+f.zone.String()+")", "Time (ISO 8601)", "Site", "Hub", "Hub ID", "Device",
+		"Device number", "Event", "By", "Severity", "Type", "Data",
+	)
+}
+
+// add adds an event.
+func (f *eventFile) add(entry logEntry, at place) error {
+	f.begin()
+	number := ""
+	if entry.DeviceID != nil {
+		number = formatInt(*entry.DeviceID)
+	}
+	return f.out.row(
+		entry.Time.In(f.zone).Format("2006-01-02 15:04:05.000"),
+		entry.Time.UTC().Format(domain.TimeLayout), at.Site, at.Hub, string(entry.HubID),
+		at.Device, number, entry.Text, entry.By, entry.Severity.String(),
+		entry.Type, string(entry.Data),
+	)
+}
+
+// end ends the file, which has not all events unless it is complete. It returns an error from before
+// the file began. After another one it breaks the connection off, so that the browser reports it.
+func (f *eventFile) end(complete bool, err error) error {
+	if err != nil && !f.begun {
 		return err
 	}
-	if !begun {
-		begin()
-	}
+	f.begin()
 	if err == nil && !complete {
-		err = out.row(fmt.Sprintf(
-			"The export ends here: it has at most %d events. Narrow the filter, or export up to an "+
-				"earlier time.", maxExport,
+		err = f.out.row(fmt.Sprintf(
+			"The export ends here: it has at most %d events. Narrow the filter or the time.", maxExport,
 		))
 	}
 	if err == nil {
-		err = out.flush()
+		err = f.out.flush()
 	}
 	if err != nil {
-		req.recordError(err)
+		f.req.recordError(err)
 		panic(http.ErrAbortHandler) // part of the file is sent
 	}
 	return nil

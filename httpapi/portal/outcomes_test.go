@@ -282,7 +282,7 @@ func TestAlarmTexts(t *testing.T) {
 		{
 			"channel.observed",
 			`{"key":"alarm","value":{"type":"intrusion","event":"beam_cut","active":false}}`,
-			"intrusion: beam cut: ended",
+			"Intrusion: beam cut: ended",
 		},
 		{"credential.created", `{"slot":3,"label":"Ann"}`, "Access code added: Ann (slot 3)"},
 		{"rule.created", `{"name":"Night","enabled":true}`, "Rule added: Night"},

@@ -117,6 +117,14 @@ type Feed interface {
 	FollowSince(
 		ctx context.Context, org string, filter domain.EventFilter, since time.Time,
 	) (EventReader, error)
+	// Since returns the position before the events that were stored at t or later.
+	Since(t time.Time) string
+	// Part returns at most limit events after a position that the filter chooses, about so many
+	// bytes of them. A part with few events or none may have more, after Next.
+	Part(
+		ctx context.Context, org string, filter domain.EventFilter, after string, limit, bytes int,
+		wait time.Duration,
+	) (domain.EventPage, error)
 }
 
 // EventReader reads a feed. It is used by one goroutine. Its events have frames with the positions

@@ -150,6 +150,8 @@ func (p *Portal) organizationRoutes() []Route {
 		get("/portal/{org}/notifications", p.member((*request).notifications)),
 		post("/portal/{org}/notifications", p.member((*request).chooseNotifications)),
 
+		get("/portal/{org}/events", p.member((*request).orgEvents)),
+		get("/portal/{org}/events.csv", p.member((*request).exportEvents)).longLived(),
 		get("/portal/{org}/activity", p.member((*request).activity)),
 		get("/portal/{org}/activity/commands", p.member((*request).commandLog)),
 	}

@@ -34,6 +34,24 @@ func zoneOf(name string) *time.Location {
 	return zone
 }
 
+// typedZone returns the zone of the times in the page's address: of a link by a reader in another
+// zone, or the reader's.
+func (req *request) typedZone() *time.Location {
+	if name := req.queryValue("zone"); name != "" {
+		return zoneOf(name)
+	}
+	return req.zone()
+}
+
+// zoneTexts returns the name of a time's zone, and the name with its abbreviation.
+func zoneTexts(now time.Time) (name, text string) {
+	name, text = now.Location().String(), now.Format("MST")
+	if text != name {
+		text = name + " (" + text + ")"
+	}
+	return name, text
+}
+
 // clockLayout is the format of a datetime-local field, which omits zero seconds.
 const clockLayout = "2006-01-02T15:04"
 

@@ -46,7 +46,10 @@ func TestForms(t *testing.T) {
 		t.Errorf("first steps of an organization with a site: got %d done, want 1", done)
 	}
 	b.check("first-steps")
-	b.press(`nav a[href$="/activity"]`)
+	b.press(`nav a[href$="/events"]`)
+	b.await(".empty", "No events yet")
+	b.check("events")
+	b.press(`.tabs a[href$="/activity"]`)
 	b.await("main", "created the site")
 	b.check("activity")
 	b.press(`.tabs a[href$="/commands"]`)

@@ -194,6 +194,14 @@ func (c busyOrg) FollowSince(
 	return c.Follow(ctx, org, filter, "")
 }
 
+func (busyOrg) Since(time.Time) string { return "" }
+
+func (busyOrg) Part(
+	context.Context, string, domain.EventFilter, string, int, int, time.Duration,
+) (domain.EventPage, error) {
+	return domain.EventPage{}, nil
+}
+
 // busyFeed is a feed that receives an event every 5 ms.
 type busyFeed struct {
 	begun    time.Time

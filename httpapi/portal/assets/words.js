@@ -13,12 +13,19 @@ export function useWords({ words: wordsByKey, texts: textsByName, units, severit
   rules = severities;
 }
 
-// formatAlarm returns an alarm for display, and "" for a value that names no event.
+// formatAlarm returns an alarm for display, and "" for a value that names neither an event nor a
+// type.
 function formatAlarm({ type, event, active, user }) {
-  if (typeof event !== "string" || event === "") {
+  let alarm = "";
+  if (typeof event === "string" && hasText(`alarm ${event}`)) {
+    alarm = textOf(`alarm ${event}`);
+  } else {
+    const parts = [type === event ? "" : type, event].filter((part) => typeof part === "string" && part !== "");
+    alarm = parts.join(": ").replaceAll("_", " ").replace(/^./u, (first) => first.toUpperCase());
+  }
+  if (alarm === "") {
     return "";
   }
-  let alarm = hasText(`alarm ${event}`) ? textOf(`alarm ${event}`) : [type, event].filter((part) => typeof part === "string" && part !== "").join(": ").replaceAll("_", " ");
   if (typeof user === "number") {
     alarm = textOf("alarm user", { alarm, user });
   }

@@ -242,7 +242,7 @@ func (b *batch) addMergedEvents(ctx context.Context) (done bool, err error) {
 func (b *batch) addMerged(e *domain.EncodedEvent) {
 	id := b.reader.pos.String()
 	if !b.frames {
-		b.add(domain.EncodedEvent{Envelope: e.Envelope, Cursor: id})
+		b.add(domain.EncodedEvent{Envelope: e.Envelope, Cursor: id, StoredNanos: e.StoredNanos})
 		return
 	}
 	size := frameBytes(id, e)

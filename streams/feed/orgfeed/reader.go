@@ -132,8 +132,8 @@ func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, er
 	return r.next(ctx, limit, nextBytes, true)
 }
 
-// next is Next with a number of bytes. Without frames the events of a merge have only an envelope
-// and a cursor.
+// next is Next with a number of bytes. Without frames the events of a merge have only an envelope,
+// a cursor and the time at which they were stored.
 func (r *Reader) next(
 	ctx context.Context, limit, bytes int, frames bool,
 ) ([]domain.EncodedEvent, error) {

@@ -1,6 +1,6 @@
-// The page that finds devices: what is chosen shows at once, and stays in the address.
+// A page with a form that finds something: what is chosen shows at once, and stays in the address.
 
-const form = document.getElementById("find-devices");
+const form = document.querySelector("form[data-results]");
 let asked = 0;
 let timer = null;
 
@@ -12,7 +12,8 @@ async function find() {
     .then(async (response) => (response.ok && !response.redirected ? new DOMParser().parseFromString(await response.text(), "text/html") : null))
     .catch(() => null);
   if (page && mine === asked) {
-    document.getElementById("found-devices").replaceChildren(...page.getElementById("found-devices").childNodes);
+    const { results } = form.dataset;
+    document.getElementById(results).replaceChildren(...page.getElementById(results).childNodes);
     document.dispatchEvent(new Event("tables"));
     history.replaceState(null, "", address);
   }

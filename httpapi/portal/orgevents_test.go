@@ -1,0 +1,96 @@
+package portal_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// addEvent adds an event of the hub to the feed that was stored a time ago.
+func (b *hubBackend) addEvent(ago time.Duration, typ string, device int64, data string) {
+	at := time.Now().Add(-ago)
+	b.events = append(b.events, domain.EncodedEvent{
+		StoredNanos: at.UnixNano(), Envelope: fmt.Appendf(
+			nil, `{"cursor":"c","type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`,
+			typ, b.hub, device, domain.FormatTime(at), data,
+		),
+	})
+}
+
+// The page tells who opened a door: by site, device, kind, person or code, and time, and its address
+// alone shows it again, also as a file.
+func TestEventsOfTheOrganization(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	b.reported = []domain.ReportedState{
+		b.state(1, "Front <door>", "lock", "true"), b.state(2, "Back", "lock", "true"),
+	}
+	b.addEvent(6*time.Hour, "channel.observed", 1, `{"key":"lock","value":false}`)
+	b.addEvent(2*time.Hour, "channel.observed", 2, `{"key":"alarm","value":{"type":"lock","event":"keypad_unlock","active":true,"user":3}}`)
+	b.addEvent(time.Hour, "channel.observed", 1, `{"key":"temperature","value":21}`)
+	b.addEvent(time.Minute, "device.added", 9, `{"name":"Lamp"}`)
+	b.addEvent(0, "channel.desired", 1, `{"key":"lock","value":true}`)
+	opened, code, command := "Unlocked", "Unlocked at the keypad (user 3)", "Command: lock"
+	from := time.Now().Add(-7 * time.Hour).UTC().Format("2006-01-02T15:04")
+	to := time.Now().Add(-90 * time.Minute).UTC().Format("2006-01-02T15:04")
+	for query, want := range map[string]string{
+		"":                             command + "|Device joined: Lamp|" + code + "|" + opened,
+		"kind=doors":                   command + "|" + code + "|" + opened,
+		"device=Front+%3Cdoor%3E":      command + "|" + opened,
+		"device=nothing":               "",
+		"kind=readings":                "Temperature 21",
+		"kind=commands":                command,
+		"who=CODE+3":                   code,
+		"who=at+the+device":            opened,
+		"from=" + from + "&to=" + to:   code + "|" + opened,
+		"site=x%00&kind=x&from=y&to=z": command + "|Device joined: Lamp|" + code + "|" + opened,
+	} {
+		page := read(t, b.ask("GET", "/events?"+query, nil))
+		checkOrgPage(t, "/events", page)
+		var got []string
+		for _, row := range strings.Split(page, "<tr data-severity")[1:] {
+			_, text, _ := strings.Cut(row, "<td>")
+			_, text, _ = strings.Cut(text, "<td>")
+			_, text, _ = strings.Cut(text, "<bdi>")
+			text, _, _ = strings.Cut(text, "</bdi>")
+			got = append(got, text)
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("%q: got %q, want %q", query, strings.Join(got, "|"), want)
+		}
+		file := read(t, b.ask("GET", "/events.csv?"+query, nil))
+		if n := strings.Count(file, "\r\n"); n != 1+len(got) {
+			t.Errorf("%q: got a file of %d lines, want a head and %d events", query, n, len(got))
+		}
+	}
+	if page := read(t, b.ask("GET", "/events?site="+b.SiteID, nil)); len(b.chosen.Sites) != 1 ||
+		!strings.Contains(page, "Front &lt;door&gt;") || !strings.Contains(page, "at the device") {
+		t.Errorf("got %s, want the feed of the site %+v", page, b.chosen)
+	}
+	for i := range 150 {
+		b.addEvent(0, "rule.created", 1, fmt.Sprintf(`{"name":"r%d"}`, i))
+	}
+	page := read(t, b.ask("GET", "/events?kind=rules", nil))
+	_, older, _ := strings.Cut(page, `<a class="button plain" href="`)
+	older, _, _ = strings.Cut(older, `"`)
+	if !strings.Contains(page, "r149<") || !strings.Contains(page, "r50<") || strings.Contains(page, "r49<") {
+		t.Errorf("got %s, want the newest 100", page)
+	}
+	page = read(t, b.ask("GET", "/events"+strings.ReplaceAll(older, "&amp;", "&"), nil))
+	if !strings.Contains(page, "r49<") || strings.Contains(page, "r50<") || strings.Contains(page, "Older") {
+		t.Errorf("after %q: got %s, want the others", older, page)
+	}
+	b.reported, b.unreadable = nil, domain.Unavailable("not now")
+	if got := b.ask("GET", "/events?device=x", nil).StatusCode; got != http.StatusServiceUnavailable {
+		t.Errorf("devices unknown: got %d, want 503", got)
+	}
+	page = read(t, b.ask("GET", "/events?"+url.Values{"kind": {"commands"}}.Encode(), nil))
+	if !strings.Contains(page, "Device 1") {
+		t.Errorf("devices unknown: got %s, want their numbers", page)
+	}
+}
