@@ -60,6 +60,23 @@ func DecideLabelDevice(s HubState, o Origin, c LabelDevice) ([]Event, error) {
 	}, nil
 }
 
+// DecidePlaceDevices sets the room of devices of a hub, and fails as DecideLabelDevice does. A nil
+// room clears it.
+func DecidePlaceDevices(
+	s HubState, o Origin, org string, deviceIDs []int64, room *string,
+) (events []Event, err error) {
+	for _, id := range deviceIDs {
+		placed, err := DecideLabelDevice(s, o, LabelDevice{
+			OrgID: org, HubID: s.ID, DeviceID: id, SetRoom: true, Room: room,
+		})
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, placed...)
+	}
+	return events, nil
+}
+
 // DecideForgetDevices removes the names and rooms of devices that their hub has forgotten. Devices
 // without a name and a room cause no event.
 func DecideForgetDevices(s HubState, o Origin, deviceIDs []int64) []Event {

@@ -7,6 +7,7 @@ var counts = map[string]struct{ one, many string }{
 	"alarm":        {"1 alarm", "{number} alarms"},
 	"day":          {"1 day", "{number} days"},
 	"device":       {"1 device", "{number} devices"},
+	"event":        {"1 event", "{number} events"},
 	"hour":         {"1 hour", "{number} hours"},
 	"hub":          {"1 hub", "{number} hubs"},
 	"mail":         {"1 mail", "{number} mails"},
@@ -15,6 +16,7 @@ var counts = map[string]struct{ one, many string }{
 	"more alarm":   {"1 more alarm", "{number} more alarms"},
 	"more warning": {"1 more warning", "{number} more warnings"},
 	"report":       {"1 report", "{number} reports"},
+	"room":         {"1 room", "{number} rooms"},
 	"second":       {"1 second", "{number} seconds"},
 	"warning":      {"1 warning", "{number} warnings"},
 }

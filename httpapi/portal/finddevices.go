@@ -58,27 +58,43 @@ var deviceSearches = func() []deviceSearch {
 type foundView struct {
 	Layout
 	Searches []deviceSearch
-	// Show is the name of the search, "" before one was chosen.
-	Show string
-	// Site is the chosen site, "" for all sites, and Room a part of the names of rooms.
+	// Show is the name of the search, "" for all devices. Find are words that a device and its place
+	// have.
+	Show, Find string
+	// Site is the chosen site, "" for all sites, and Room a room, or a part of the names of rooms.
 	Site    string
 	Room    string
 	Sites   []domain.Site
 	Devices []foundDevice
+	// Rooms are the rooms of these devices, and Actions what can be done with several of them.
+	Rooms   []string
+	Actions []groupAction
+	// Problem is why an action on the devices was rejected.
+	Problem string
+	// known are the devices that have the words.
+	known []domain.FoundDevice
 	// Next is the address of the next page; "" for none.
 	Next string
 }
 
 // Query returns the query of the search, without the page.
 func (v foundView) Query() string {
-	query := url.Values{"show": {v.Show}}
-	for name, value := range map[string]string{"site": v.Site, "room": v.Room} {
+	query := url.Values{}
+	for name, value := range map[string]string{
+		"show": v.Show, "site": v.Site, "room": v.Room, "find": v.Find,
+	} {
 		if value != "" {
 			query.Set(name, value)
 		}
 	}
+	if len(query) == 0 {
+		return ""
+	}
 	return "?" + query.Encode()
 }
+
+// WithBatteries reports whether the page is a list of batteries.
+func (v foundView) WithBatteries() bool { return v.Show == "batteries" || v.Show == "low-batteries" }
 
 // Numeric reports whether the values are numbers.
 func (v foundView) Numeric() bool {
@@ -93,6 +109,8 @@ type foundDevice struct {
 	HubName, Site string
 	SiteID        string
 	Model         string
+	// Battery is the type of the device's batteries, "" if its model does not tell it.
+	Battery string
 	// number is the value as a number; nil for others.
 	number *float64
 	// Value is the displayed value; "" for a device that cannot be reached.
@@ -106,23 +124,32 @@ type foundDevice struct {
 }
 
 // findDevices shows the devices of all sites that a search finds. Its address can be shared.
-func (req *request) findDevices() error {
+func (req *request) findDevices() error { return req.showDevices(http.StatusOK, "") }
+
+func (req *request) showDevices(status int, problem string) error {
 	view, search, err := req.deviceSearch()
-	if err == nil && view.Show != "" {
-		var next string
-		view.Devices, next, err = req.foundDevices(
-			view, search, foundPage, parsePosition(req.queryValue("after")),
-		)
-		if next != "" {
-			view.Next = view.Query() + "&" + url.Values{"after": {next}}.Encode()
-		}
-	}
 	if err != nil {
 		return err
 	}
+	var next string
+	view.Devices, next, err = req.foundDevices(
+		view, search, foundPage, parsePosition(req.queryValue("after")),
+	)
+	if err != nil {
+		return err
+	}
+	if next != "" {
+		view.Next = cmp.Or(view.Query(), "?") + "&" + url.Values{"after": {next}}.Encode()
+	}
+	for _, d := range view.known {
+		view.Rooms = append(view.Rooms, d.Room)
+	}
+	slices.SortFunc(view.Rooms, compareNatural)
+	view.Rooms = slices.DeleteFunc(slices.Compact(view.Rooms), func(r string) bool { return r == "" })
+	view.Actions, view.Problem = groupActions, problem
 	view.Layout = req.layout("Devices", "devices")
 	view.Scripts = []string{"livesearch.js"}
-	req.render(http.StatusOK, "find-devices.html", view)
+	req.render(status, "find-devices.html", view)
 	return nil
 }
 
@@ -137,9 +164,6 @@ func (req *request) exportDevices() error {
 	if err != nil {
 		return err
 	}
-	if view.Show == "" {
-		return errPageNotFound
-	}
 	var devices []foundDevice
 	after := domain.StatePosition{}
 	for range exportReads {
@@ -153,16 +177,20 @@ func (req *request) exportDevices() error {
 		}
 	}
 	sortFound(devices, search)
+	missing := "out of reach"
+	if view.Show == "" {
+		missing = "" // the list has no values
+	}
 	zone := req.zone()
-	req.csvHeaders("devices-"+search.Name, zone)
+	req.csvHeaders("devices-"+cmp.Or(search.Name, "all"), zone)
 	out := newCSV(req.w)
 	_ = out.row( // a write that fails makes the next one fail
-		"Device", "Device number", "Model", "Value", "Since ("+zone.String()+")", "Room", "Hub",
+		"Device", "Device number", "Model", "Battery type", "Value", "Since ("+zone.String()+")", "Room", "Hub",
 		"Hub ID", "Site", "Hub offline since",
 	)
 	for _, d := range devices {
 		if err := out.row(
-			d.Name, formatInt(d.DeviceID), d.Model, cmp.Or(d.Value, "out of reach"),
+			d.Name, formatInt(d.DeviceID), d.Model, d.Battery, cmp.Or(d.Value, missing),
 			csvTime(d.Since, zone), d.Room, d.HubName, string(d.Hub), d.Site,
 			csvTime(d.OfflineSince, zone),
 		); err != nil {
@@ -186,15 +214,24 @@ func (req *request) deviceSearch() (view foundView, search deviceSearch, err err
 	view = foundView{
 		Searches: deviceSearches, Show: req.queryValue("show"), Site: req.queryValue("site"),
 		Room: truncate(req.queryValue("room"), longestSearch),
+		Find: truncate(req.queryValue("find"), longestSearch),
 	}
 	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
+	if err != nil {
+		return view, search, err
+	}
 	view.Sites = sites.Data
+	if view.known, err = req.Reported.FindDevices(
+		req.ctx, req.org, view.Find, maxFoundDevices,
+	); err != nil {
+		return view, search, err
+	}
 	i := slices.IndexFunc(deviceSearches, func(s deviceSearch) bool { return s.Name == view.Show })
 	if i < 0 {
 		view.Show = ""
-		return view, search, err
+		return view, search, nil
 	}
-	return view, deviceSearches[i], err
+	return view, deviceSearches[i], nil
 }
 
 // foundDevices returns the devices that a search finds among at most limit channels, and the
@@ -210,12 +247,16 @@ func (req *request) foundDevices(
 	for _, state := range states {
 		hubs[state.ID] = state
 	}
+	names, known := siteNames(view.Sites), view.knownDevices()
+	if view.Show == "" {
+		devices, next = req.allDevices(view, hubs, names, limit, after)
+		return devices, next, nil
+	}
 	found, next, err := req.readFound(view.Site, search, limit, after)
-	names := siteNames(view.Sites)
 	for _, state := range found {
 		device := foundDeviceOf(state, hubs[state.HubID])
 		device.Site = names[state.SiteID]
-		if !strings.Contains(strings.ToLower(device.Room), strings.ToLower(view.Room)) {
+		if view.Find+view.Room != "" && !known[device.key()] {
 			continue
 		}
 		if search.Name == "unreachable" {
@@ -232,6 +273,75 @@ func (req *request) foundDevices(
 	}
 	sortFound(devices, search)
 	return devices, next, err
+}
+
+// deviceKey identifies a device.
+type deviceKey struct {
+	hub    domain.HubID
+	device int64
+}
+
+// Field returns the device as a value of a form.
+func (d foundDevice) Field() string { return deviceField(d.Hub, d.DeviceID) }
+
+func (d foundDevice) key() deviceKey { return deviceKey{d.Hub, d.DeviceID} }
+
+// knownDevices returns the devices that have the words and are in the room. A text that is the
+// name of no room stands for all rooms with the text in their names.
+func (v foundView) knownDevices() map[deviceKey]bool {
+	room := strings.ToLower(v.Room)
+	whole := slices.ContainsFunc(v.known, func(d domain.FoundDevice) bool {
+		return strings.ToLower(d.Room) == room
+	})
+	known := make(map[deviceKey]bool, len(v.known))
+	for _, d := range v.known {
+		in := strings.ToLower(d.Room)
+		if room == "" || in == room || !whole && strings.Contains(in, room) {
+			known[deviceKey{d.HubID, d.DeviceID}] = true
+		}
+	}
+	return known
+}
+
+// allDevices returns at most limit devices whatever they report, in the order of sortFound, and the
+// position of the next ones.
+func (req *request) allDevices(
+	view foundView, hubs map[domain.HubID]hubState, sites map[string]string, limit int,
+	after domain.StatePosition,
+) (devices []foundDevice, next string) {
+	known := view.knownDevices()
+	for _, d := range view.known {
+		hub := hubs[d.HubID]
+		if !known[deviceKey{d.HubID, d.DeviceID}] || view.Site != "" && hub.SiteID != view.Site {
+			continue
+		}
+		found := foundDevice{
+			Hub: d.HubID, DeviceID: d.DeviceID, Room: d.Room, SiteID: hub.SiteID, Certain: true,
+			Name: cmp.Or(d.Name, deviceNumber(d.DeviceID)), Site: sites[hub.SiteID],
+			HubName: cmp.Or(hub.Name, string(d.HubID)), Model: modelText(d.Manufacturer, d.Model),
+			Battery: batteryType(d.Model),
+		}
+		if hub.Status == domain.HubOffline {
+			found.OfflineSince = hub.Since
+		}
+		devices = append(devices, found)
+	}
+	sortFound(devices, deviceSearch{})
+	first := slices.IndexFunc(devices, func(d foundDevice) bool {
+		return d.key() == deviceKey{after.HubID, after.DeviceID}
+	}) + 1
+	devices = devices[first:]
+	if len(devices) > limit {
+		devices = devices[:limit]
+		last := devices[limit-1]
+		next = formatPosition(domain.StatePosition{HubID: last.Hub, DeviceID: last.DeviceID})
+	}
+	return devices, next
+}
+
+// modelText returns the manufacturer and the model of a device.
+func modelText(manufacturer, model string) string {
+	return strings.TrimSpace(manufacturer + " " + model)
 }
 
 // sortFound sorts devices by their places; batteries by their levels, the lowest first.
@@ -284,7 +394,8 @@ func foundDeviceOf(state domain.ReportedState, hub hubState) foundDevice {
 		Hub: state.HubID, DeviceID: state.DeviceID, Name: device.Name, Room: device.Room,
 		HubName: cmp.Or(hub.Name, string(state.HubID)), SiteID: state.SiteID,
 		Value:   formatReported(state.Channel),
-		Certain: state.Certain, Model: strings.TrimSpace(state.Manufacturer + " " + state.Model),
+		Certain: state.Certain, Model: modelText(state.Manufacturer, state.Model),
+		Battery: batteryType(state.Model),
 	}
 	if number, err := strconv.ParseFloat(string(state.Channel.Value), 64); err == nil {
 		found.number = &number

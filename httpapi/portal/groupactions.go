@@ -16,11 +16,16 @@ import (
 // maxTargets is how many channels one action sets.
 const maxTargets = 500
 
-// groupActionView is the page of an action on many devices of a site: what will be done, and then
-// the result for each device.
+// groupActionView is the page of an action on many devices, of a site or chosen from a list: what
+// will be done, and then the result for each device.
 type groupActionView struct {
 	siteHead
 	Action groupAction
+	// Base is the page that the action belongs to: a site's, or the list of devices. Address is the
+	// address of the form.
+	Base, Address string
+	// Devices are the devices that were chosen from the list, as values of the form.
+	Devices []string
 	// Value is what was typed, with Problem if it was rejected.
 	Value, Problem string
 	// Hubs are the choices of a hub, and Rooms the choices of a room. Hub and Room are the chosen
@@ -86,7 +91,7 @@ func (v groupActionView) countResults(mark string) (n int) {
 // groupAction returns the action of the path.
 func (req *request) groupAction() (groupAction, error) {
 	i := slices.IndexFunc(groupActions, func(a groupAction) bool {
-		return a.Name == req.http.PathValue("action")
+		return a.Name == cmp.Or(req.http.PathValue("action"), req.formValue("action"))
 	})
 	if i < 0 {
 		return groupAction{}, errPageNotFound
@@ -106,9 +111,32 @@ func (req *request) showGroupAction(status int, view groupActionView) error {
 	for i := range view.Targets {
 		view.Targets[i].Chosen = true
 	}
-	view.Layout = req.layout(view.Action.Title()+" · "+view.Site.Name, "sites")
+	return req.renderAction(status, view)
+}
+
+func (req *request) renderAction(status int, view groupActionView) error {
+	title, section := view.Action.Title(), "devices"
+	if view.Site.ID != "" {
+		title, section = title+" · "+view.Site.Name, "sites"
+	}
+	view.Layout = req.layout(title, section)
 	req.render(status, "group-action.html", view)
 	return nil
+}
+
+// actOnDevices lists what an action will do with the devices that were chosen from the list, and
+// then does it.
+func (req *request) actOnDevices() error {
+	if _, err := req.groupAction(); err != nil {
+		return req.showDevices(http.StatusBadRequest, "Choose what to do with the devices.")
+	}
+	if len(req.http.PostForm["device"]) == 0 {
+		return req.showDevices(http.StatusBadRequest, "Choose at least one device.")
+	}
+	if req.formValue("once") == "" {
+		return req.confirmGroupAction()
+	}
+	return req.runGroupAction()
 }
 
 // loadTargets sets the site, the action and its targets. The query parameters hub and room restrict
@@ -118,7 +146,15 @@ func (req *request) loadTargets(view *groupActionView) error {
 	if view.Action, err = req.groupAction(); err != nil {
 		return err
 	}
-	if view.Site, view.Hubs, err = req.siteHubs(); err != nil {
+	if view.Devices = req.http.PostForm["device"]; req.http.PathValue("site") != "" {
+		view.Site, view.Hubs, err = req.siteHubs()
+		view.Base = "sites/" + view.Site.ID
+		view.Address = view.Base + "/actions/" + view.Action.Name
+	} else {
+		view.Base, view.Address = "devices", "devices/action"
+		view.Hubs, err = req.hubsOf(view.Devices)
+	}
+	if err != nil {
 		return err
 	}
 	view.Hub, view.Room = domain.HubID(req.queryValue("hub")), req.queryValue("room")
@@ -138,6 +174,10 @@ func (req *request) loadTargets(view *groupActionView) error {
 		return err
 	}
 	for _, target := range found.Targets {
+		device := deviceField(target.Hub, target.DeviceID)
+		if view.Site.ID == "" && !slices.Contains(view.Devices, device) {
+			continue
+		}
 		if !slices.Contains(view.Rooms, target.Room) && target.Room != "" {
 			view.Rooms = append(view.Rooms, target.Room)
 		}
@@ -201,9 +241,7 @@ func (req *request) runGroupAction() error {
 		view.Targets[i].Result, view.Targets[i].Mark = groupResultText(result)
 	}
 	view.addMissing(chosen)
-	view.Layout = req.layout(view.Action.Title()+" · "+view.Site.Name, "sites")
-	req.render(http.StatusOK, "group-action.html", view)
-	return nil
+	return req.renderAction(http.StatusOK, view)
 }
 
 // addMissing adds results for chosen channels that are not among the targets any more, as when

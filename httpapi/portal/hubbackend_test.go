@@ -188,6 +188,13 @@ func (b *hubBackend) LabelDevice(
 	return domain.DeviceLabel{}, nil
 }
 
+func (b *hubBackend) PlaceDevices(
+	_ context.Context, o domain.Origin, _ string, devices map[domain.HubID][]int64, room string,
+) error {
+	b.calls.origin = o
+	return b.did(fmt.Sprint(devices, " to ", room))
+}
+
 func (b *hubBackend) UpdateHub(
 	_ context.Context, o domain.Origin, change domain.UpdateHub,
 ) (domain.HubState, error) {

@@ -20,7 +20,7 @@ type sectionPage struct{ Address, Label string }
 // sections are the entries of the side bar, in order.
 var sections = []section{
 	{"overview", "Overview", "overview", []sectionPage{{"", "Overview"}}},
-	{"sites", "Sites", "site", []sectionPage{{"sites", "Sites"}}},
+	{"sites", "Sites", "site", []sectionPage{{"sites", "Sites"}, {"rooms", "Rooms"}}},
 	{"devices", "Devices", "device", []sectionPage{{"devices", "Devices"}}},
 	{"events", "Events", "events", []sectionPage{
 		{"events", "Events"}, {"activity", "Activity"}, {"activity/commands", "Commands"},

@@ -32,6 +32,8 @@ var notices = map[string]string{
 	"hub-changed":          "Moved and renamed: it was already yours.",
 	"hub-unchanged":        "Nothing to change: it was already yours.",
 	"command-sent":         "Command sent. The channel shows its result.",
+	"devices-placed":       "Devices moved.",
+	"room-renamed":         "Room renamed.",
 	"device-labeled":       "Device saved.",
 	"device-forgotten":     "Device forgotten.",
 	"window-closed":        "Window closed.",

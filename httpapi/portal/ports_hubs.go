@@ -51,6 +51,10 @@ type Labels interface {
 	LabelDevice(
 		ctx context.Context, o domain.Origin, change domain.LabelDevice,
 	) (domain.DeviceLabel, error)
+	// PlaceDevices sets the room of devices of hubs; "" clears it.
+	PlaceDevices(
+		ctx context.Context, o domain.Origin, org string, devices map[domain.HubID][]int64, room string,
+	) error
 }
 
 // HubFaults reports what hubs do wrong.

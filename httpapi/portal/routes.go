@@ -138,6 +138,11 @@ func (p *Portal) organizationRoutes() []Route {
 
 		get("/portal/{org}/devices", p.member((*request).findDevices)),
 		get("/portal/{org}/devices.csv", p.member((*request).exportDevices)).longLived(),
+		post("/portal/{org}/devices/room", p.manager((*request).placeDevices)),
+		post("/portal/{org}/devices/action", p.operator((*request).actOnDevices)).askingHub(),
+		get("/portal/{org}/devices/{form}", p.member(redirectToForm("devices"))),
+		get("/portal/{org}/rooms", p.member((*request).rooms)),
+		post("/portal/{org}/rooms", p.manager((*request).renameRoom)),
 		get("/portal/{org}/design", p.member((*request).design)),
 		get("/portal/{org}/search", p.member((*request).searchAll)),
 

@@ -113,7 +113,7 @@ var groupActions = []groupAction{
 	{"cool", "cooling_setpoint", ""},
 }
 
-// Label returns the text of the link to the action's page.
+// Label returns the text of the link to the page of the action on all devices of a site.
 func (a groupAction) Label() string { return groupActionTexts[a.Name].Label }
 
 // Button returns the text of the button that starts the action.

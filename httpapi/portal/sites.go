@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -43,6 +44,8 @@ func (v sitesView) Filtered() bool { return v.Find != "" || v.Chosen.ID != "" }
 type hubRow struct {
 	hubState
 	Site string
+	// First reports whether the hub is the first of its site on the page.
+	First bool
 }
 
 // sites shows the sites and hubs.
@@ -74,10 +77,17 @@ func (req *request) showSites(status int, view sitesView) error {
 	if err != nil {
 		return err
 	}
+	names := siteNames(view.Choices)
+	bySite := func(a, b domain.Hub) int {
+		return cmp.Or(
+			compareNatural(names[a.SiteID], names[b.SiteID]), cmp.Compare(a.SiteID, b.SiteID),
+			compareNamedHubs(a, b),
+		)
+	}
 	hubs, links, err := readPage(
 		req, "sites", "hubs",
 		func(limit int, after string) (domain.Page[domain.Hub], error) {
-			return pageInOrder(found, limit, after, hubID, compareNamedHubs)
+			return pageInOrder(found, limit, after, hubID, bySite)
 		},
 		hubID,
 	)
@@ -85,12 +95,9 @@ func (req *request) showSites(status int, view sitesView) error {
 		return err
 	}
 	view.MoreHubs = links
-	siteNames := map[string]string{}
-	for _, site := range view.Choices {
-		siteNames[site.ID] = site.Name
-	}
-	for _, hub := range hubs {
-		view.Hubs = append(view.Hubs, hubRow{req.stateOf(hub), siteNames[hub.SiteID]})
+	for i, hub := range hubs {
+		first := i == 0 || hubs[i-1].SiteID != hub.SiteID
+		view.Hubs = append(view.Hubs, hubRow{req.stateOf(hub), names[hub.SiteID], first})
 	}
 	view.Layout = req.layout("Sites", "sites")
 	req.render(status, "sites.html", view)

@@ -13,8 +13,8 @@ const (
 	// forgetTimeout bounds how long ForgetDevices waits for the read models. The hub's next events
 	// wait for ForgetDevices.
 	forgetTimeout = 2 * time.Second
-	// forgetBatch is how many devices one decision forgets. Its events are stored as one batch.
-	forgetBatch = jsapi.MaxBatch / 2
+	// devicesBatch is how many devices one decision changes. Its events are stored as one batch.
+	devicesBatch = jsapi.MaxBatch / 2
 )
 
 // LabelDevice sets the name and the room of a device, and returns its new label. The caller has
@@ -42,6 +42,40 @@ func (s *Service) LabelDevice(
 	return hub.Labels[c.DeviceID], nil
 }
 
+// PlaceDevices sets the room of devices of hubs; "" clears it. Each hub is one change, in any order:
+// after an error some may have changed. The caller has checked that the hubs have the devices.
+func (s *Service) PlaceDevices(
+	ctx context.Context, o domain.Origin, org string, devices map[domain.HubID][]int64, room string,
+) error {
+	var name *string
+	if room != "" {
+		cleaned, err := domain.CleanName("room", room)
+		if err != nil {
+			return err
+		}
+		name = &cleaned
+	}
+	o = s.stamp(o)
+	var last uint64
+	for hub, ids := range devices {
+		slices.Sort(ids)
+		for batch := range slices.Chunk(slices.Compact(ids), devicesBatch) {
+			decide := func(h domain.HubState) ([]domain.Event, error) {
+				return domain.DecidePlaceDevices(h, o, org, batch, name)
+			}
+			_, seq, err := s.updateHub(ctx, hub, limitChanges(s, o, org, decide))
+			if err != nil {
+				return err
+			}
+			last = max(last, seq)
+		}
+	}
+	if last > 0 {
+		s.awaitReadable(ctx, last)
+	}
+	return nil
+}
+
 // ForgetDevices removes the names and rooms of devices that their hub has forgotten. It waits at
 // most two seconds for the read models, and succeeds even if they lag.
 func (s *Service) ForgetDevices(
@@ -49,7 +83,7 @@ func (s *Service) ForgetDevices(
 ) error {
 	o = s.stamp(o)
 	var last uint64
-	for batch := range slices.Chunk(deviceIDs, forgetBatch) {
+	for batch := range slices.Chunk(deviceIDs, devicesBatch) {
 		forgotten := false
 		_, seq, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
 			events := domain.DecideForgetDevices(h, o, batch)

@@ -43,7 +43,7 @@ func TestScreenshots(t *testing.T) {
 	org, hub := "/portal/"+p.tenant.Org, p.hubPage()
 	pages := map[string]string{
 		"overview": org, "sites": org + "/sites", "devices": org + "/devices",
-		"found": org + "/devices?show=locks", "events": org + "/events",
+		"found": org + "/devices?show=locks", "rooms": org + "/rooms", "events": org + "/events",
 		"activity": org + "/activity", "commands": org + "/activity/commands",
 		"people": org + "/members", "keys": org + "/keys", "readers": org + "/readers",
 		"settings": org + "/settings", "notifications": org + "/notifications",

@@ -23,6 +23,18 @@ function makeSortable() {
   }
 }
 
+// A list can be printed, and all its rows chosen.
+document.addEventListener("click", ({ target }) => {
+  if (target.dataset.print !== undefined) {
+    print();
+  }
+});
+document.addEventListener("change", ({ target }) => {
+  for (const box of target.dataset.all ? target.form.elements[target.dataset.all] : []) {
+    box.checked = target.checked;
+  }
+});
+
 makeSortable();
 document.addEventListener("tables", makeSortable); // a part of the page with tables was loaded
 

@@ -1,0 +1,68 @@
+package portal_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+)
+
+// Rooms are listed and renamed, and devices that are chosen from the list are moved to a room, or
+// get a command after a page that tells what will be done.
+func TestRoomsAndChosenDevices(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	checkOrgPage(t, "/rooms", read(t, b.ask("GET", "/rooms", nil)))
+	b.reported = []domain.ReportedState{
+		b.state(1, "Front", "lock", "true"), b.state(2, "Back", "lock", "true"),
+	}
+	page := read(t, b.ask("GET", "/rooms", nil))
+	checkOrgPage(t, "/rooms", page)
+	if !strings.Contains(page, "1 room<") || !strings.Contains(page, "?site="+b.SiteID+"&amp;room=Hall%20door") {
+		t.Errorf("got %s, want the room with a link", page)
+	}
+	page = read(t, b.ask("GET", "/devices?room=hall+door", nil))
+	checkOrgPage(t, "/devices", page)
+	if !strings.Contains(page, "2 devices<") {
+		t.Errorf("got %s, want the devices of the room", page)
+	}
+	first, second := fmt.Sprint(b.hub, "/1"), fmt.Sprint(b.hub, "/2")
+	for _, test := range []struct {
+		path   string
+		status int
+		fields []string
+		want   string
+	}{
+		{"/rooms", http.StatusSeeOther, []string{"site", b.SiteID, "room", "Hall door", "name", "Lobby"}, fmt.Sprintf("map[%s:[1 2]] to Lobby", b.hub)},
+		{"/rooms", http.StatusBadRequest, []string{"site", b.SiteID, "room", "Hall door", "name", " "}, "must be 1 to 200"},
+		{"/devices/room?show=locks", http.StatusSeeOther, []string{"device", second, "device", string(b.hub) + "/9", "room", "Attic"}, fmt.Sprintf("map[%s:[2]] to Attic", b.hub)},
+		{"/devices/room", http.StatusBadRequest, []string{"room", "Attic"}, "Choose 1 to"},
+		{"/devices/action", http.StatusBadRequest, []string{"device", first, "action", "melt"}, "Choose what to do"},
+		{"/devices/action", http.StatusBadRequest, []string{"action", "lock"}, "Choose at least one"},
+		{"/devices/action", http.StatusOK, []string{"device", first, "action", "lock"}, "1 device<"},
+		{"/devices/action", http.StatusOK, []string{"device", first, "action", "lock", "once", "x", "target", first + "/0"}, "of 1."},
+	} {
+		b.calls = hubCalls{}
+		form := url.Values{}
+		for i := 0; i < len(test.fields); i += 2 {
+			form.Add(test.fields[i], test.fields[i+1])
+		}
+		response := b.ask("POST", test.path, form)
+		got := read(t, response)
+		if test.status == http.StatusSeeOther {
+			got = strings.Join(b.calls.done, ";")
+		} else {
+			checkOrgPage(t, test.path, got)
+		}
+		if response.StatusCode != test.status || !strings.Contains(got, test.want) {
+			t.Errorf("%s %q: got %d %s, want %d %q", test.path, test.fields, response.StatusCode, got, test.status, test.want)
+		}
+		if sent := slices.Contains(test.fields, "once"); sent != (len(b.calls.sent) == 1) {
+			t.Errorf("%s %q: got commands %v", test.path, test.fields, b.calls.sent)
+		}
+	}
+}
