@@ -81,10 +81,11 @@
 //
 // # Actions on many devices
 //
-// An action on all devices of a site, or on devices that a person chose from a list, asks the hubs for their devices, lists what it will do, and
-// sends a command for each chosen device, to 16 hubs at once. Nothing is sent to a hub that is
-// offline, and nothing more to a hub that did not answer. Each device has a result, for which the
-// page waits some seconds. The same form submitted twice sends no command twice.
+// An action on all devices of a site, or on devices that a person chose from a list, asks the hubs
+// for their devices, lists what it will do, and sends a command for each chosen device, to 16 hubs
+// at once. Nothing is sent to a hub that is offline, and nothing more to a hub that did not answer.
+// Each device has a result, for which the page waits some seconds. The same form submitted twice
+// sends no command twice.
 //
 // # Rooms
 //

@@ -86,12 +86,12 @@ func (req *request) showRooms(status int, view roomsView) error {
 	return nil
 }
 
-// renameRoom gives a room of a site another name. If it is the name of another room, they become
-// one.
+// renameRoom changes the name of a room of a site. If another room has the name, they become one.
 func (req *request) renameRoom() error {
 	var view roomsView
 	form := &view.NewName
-	form.Site, form.Room, form.Name = req.formValue("site"), req.http.PostForm.Get("room"), req.formValue("name")
+	form.Site, form.Name = req.formValue("site"), req.formValue("name")
+	form.Room = req.http.PostForm.Get("room")
 	devices, err := req.Reported.FindDevices(req.ctx, req.org, "", maxFoundDevices)
 	if err != nil {
 		return err

@@ -22,7 +22,8 @@ func TestRoomsAndChosenDevices(t *testing.T) {
 	}
 	page := read(t, b.ask("GET", "/rooms", nil))
 	checkOrgPage(t, "/rooms", page)
-	if !strings.Contains(page, "1 room<") || !strings.Contains(page, "?site="+b.SiteID+"&amp;room=Hall%20door") {
+	link := "?site=" + b.SiteID + "&amp;room=Hall%20door"
+	if !strings.Contains(page, "1 room<") || !strings.Contains(page, link) {
 		t.Errorf("got %s, want the room with a link", page)
 	}
 	page = read(t, b.ask("GET", "/devices?room=hall+door", nil))
@@ -31,20 +32,28 @@ func TestRoomsAndChosenDevices(t *testing.T) {
 		t.Errorf("got %s, want the devices of the room", page)
 	}
 	first, second := fmt.Sprint(b.hub, "/1"), fmt.Sprint(b.hub, "/2")
+	rename := []string{"site", b.SiteID, "room", "Hall door", "name"}
+	other := string(b.hub) + "/9"
 	for _, test := range []struct {
 		path   string
 		status int
 		fields []string
 		want   string
 	}{
-		{"/rooms", http.StatusSeeOther, []string{"site", b.SiteID, "room", "Hall door", "name", "Lobby"}, fmt.Sprintf("map[%s:[1 2]] to Lobby", b.hub)},
-		{"/rooms", http.StatusBadRequest, []string{"site", b.SiteID, "room", "Hall door", "name", " "}, "must be 1 to 200"},
-		{"/devices/room?show=locks", http.StatusSeeOther, []string{"device", second, "device", string(b.hub) + "/9", "room", "Attic"}, fmt.Sprintf("map[%s:[2]] to Attic", b.hub)},
-		{"/devices/room", http.StatusBadRequest, []string{"room", "Attic"}, "Choose 1 to"},
-		{"/devices/action", http.StatusBadRequest, []string{"device", first, "action", "melt"}, "Choose what to do"},
-		{"/devices/action", http.StatusBadRequest, []string{"action", "lock"}, "Choose at least one"},
-		{"/devices/action", http.StatusOK, []string{"device", first, "action", "lock"}, "1 device<"},
-		{"/devices/action", http.StatusOK, []string{"device", first, "action", "lock", "once", "x", "target", first + "/0"}, "of 1."},
+		{"/rooms", 303, slices.Concat(rename, []string{"Lobby"}), fmt.Sprintf("map[%s:[1 2]] to Lobby", b.hub)},
+		{"/rooms", 400, slices.Concat(rename, []string{" "}), "must be 1 to 200"},
+		{
+			"/devices/room?show=locks", 303, []string{"device", second, "device", other, "room", "Attic"},
+			fmt.Sprintf("map[%s:[2]] to Attic", b.hub),
+		},
+		{"/devices/room", 400, []string{"room", "Attic"}, "Choose 1 to"},
+		{"/devices/action", 400, []string{"device", first, "action", "melt"}, "Choose what to do"},
+		{"/devices/action", 400, []string{"action", "lock"}, "Choose at least one"},
+		{"/devices/action", 200, []string{"device", first, "action", "lock"}, "1 device<"},
+		{
+			"/devices/action", 200,
+			[]string{"device", first, "action", "lock", "once", "x", "target", first + "/0"}, "of 1.",
+		},
 	} {
 		b.calls = hubCalls{}
 		form := url.Values{}
@@ -59,7 +68,10 @@ func TestRoomsAndChosenDevices(t *testing.T) {
 			checkOrgPage(t, test.path, got)
 		}
 		if response.StatusCode != test.status || !strings.Contains(got, test.want) {
-			t.Errorf("%s %q: got %d %s, want %d %q", test.path, test.fields, response.StatusCode, got, test.status, test.want)
+			t.Errorf(
+				"%s %q: got %d %s, want %d %q", test.path, test.fields, response.StatusCode, got,
+				test.status, test.want,
+			)
 		}
 		if sent := slices.Contains(test.fields, "once"); sent != (len(b.calls.sent) == 1) {
 			t.Errorf("%s %q: got commands %v", test.path, test.fields, b.calls.sent)
