@@ -73,49 +73,49 @@ type Config struct {
 
 	// Rate is how many requests a second each key, and each address without a key, may make on
 	// average. Defaults to DefaultRate.
-	Rate float64
+	Rate float64 `check:"positive"`
 	// Burst is how many requests a key or address may make at once. Defaults to DefaultBurst.
-	Burst int
+	Burst int `check:"positive"`
 
 	// StreamLifetime is the longest that an event stream lasts. Each stream ends between 13/15 and
 	// 15/15 of it, so that clients do not reconnect all at once. Defaults to DefaultStreamLifetime.
-	StreamLifetime time.Duration
+	StreamLifetime time.Duration `check:"positive"`
 	// StreamKeepalive is the time between two keepalive comments. Defaults to
 	// DefaultStreamKeepalive.
-	StreamKeepalive time.Duration
+	StreamKeepalive time.Duration `check:"positive"`
 	// StreamsPerKey is how many event streams and reads of events one key may have open on this
 	// replica; more are rejected with 429. At most half of Connections. Defaults to
 	// DefaultStreamsPerKey.
-	StreamsPerKey int
+	StreamsPerKey int `check:"positive"`
 	// StreamWrites is how many writes a second the event streams of an organization have on this
 	// replica together; a write of more than 4 KiB counts as several. Beyond it they wait for each
 	// other, and a write has several events. Defaults to DefaultStreamWrites.
-	StreamWrites int
+	StreamWrites int `check:"positive"`
 
 	// ResponseBytes is how much memory responses on their way to clients may take on this replica.
 	// No organization gets more than half of what the others leave. Once half of a limit is used,
 	// pages are read in smaller parts; beyond the limit requests are rejected with 429, or with 503
 	// if other clients use the memory. Defaults to DefaultResponseBytes.
-	ResponseBytes int64
+	ResponseBytes int64 `check:"positive"`
 	// ResponseBytesPerKey is the part of ResponseBytes that one key may use. Defaults to
 	// DefaultResponseBytesPerKey, or ResponseBytes if that is less.
-	ResponseBytesPerKey int64
+	ResponseBytesPerKey int64 `check:"positive"`
 
 	// Connections is how many connections the listener accepts. Beyond it the connection that has
 	// been idle longest is closed; if all are busy, the new one is rejected with 503. Defaults to
 	// DefaultConnections.
-	Connections int
+	Connections int `check:"positive"`
 	// ConnectionsPerAddress is how many connections one address may have that is not a trusted
 	// proxy's. Beyond it the longest idle one of the address is closed; if all are busy, the new
 	// one is rejected with 429. Defaults to half of Connections.
-	ConnectionsPerAddress int
+	ConnectionsPerAddress int `check:"positive"`
 
 	// Retention is how long hubs' events are kept, and thus how long a client can resume from a
 	// cursor. Open streams send a new position well before. Defaults to DefaultRetention.
-	Retention time.Duration
+	Retention time.Duration `check:"positive"`
 	// HubTimeout is how long Devices and Commands wait for a hub. Defaults to
 	// domain.DefaultHubTimeout.
-	HubTimeout time.Duration
+	HubTimeout time.Duration `check:"positive"`
 
 	// TrustedProxies are the networks whose X-Forwarded-For is trusted. If empty, a client's
 	// address is its connection's.
@@ -169,26 +169,5 @@ func (c Config) Validate() error {
 			domain.EnvironmentDev, c.Environment,
 		)
 	}
-	for _, field := range []struct {
-		name  string
-		valid bool
-	}{
-		{"Rate", c.Rate > 0},
-		{"Burst", c.Burst > 0},
-		{"StreamLifetime", c.StreamLifetime > 0},
-		{"StreamKeepalive", c.StreamKeepalive > 0},
-		{"StreamsPerKey", c.StreamsPerKey > 0},
-		{"StreamWrites", c.StreamWrites > 0},
-		{"ResponseBytes", c.ResponseBytes > 0},
-		{"ResponseBytesPerKey", c.ResponseBytesPerKey > 0},
-		{"Connections", c.Connections > 0},
-		{"ConnectionsPerAddress", c.ConnectionsPerAddress > 0},
-		{"Retention", c.Retention > 0},
-		{"HubTimeout", c.HubTimeout > 0},
-	} {
-		if !field.valid {
-			return fmt.Errorf("httpapi: %s: must be positive", field.name)
-		}
-	}
-	return nil
+	return domain.CheckFields("httpapi", c)
 }

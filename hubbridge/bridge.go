@@ -70,7 +70,7 @@ func New(
 	directory ingest.Directory, ownership ingest.Ownership, view *presence.View, cfg Config,
 ) (*Bridge, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("hubbridge", cfg); err != nil {
 		return nil, err
 	}
 	leases, err := lease.NewKeeper(lease.Config{

@@ -2,8 +2,6 @@ package hubbridge
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -17,9 +15,9 @@ import (
 type Config struct {
 	// ReplicaID ([A-Za-z0-9_-]+) names this replica. It stays the same over restarts, and no other
 	// replica has it.
-	ReplicaID string
+	ReplicaID string `check:"set"`
 	// Retention is how long the hubs' event logs keep events.
-	Retention time.Duration
+	Retention time.Duration `check:"positive"`
 	// Admit reports whether the disk has space for a number of bytes, before anything that a hub
 	// sent is stored. Its error withholds the ack. Defaults to admitting everything.
 	Admit func(bytes int) error
@@ -51,15 +49,4 @@ func (c Config) WithDefaults() Config {
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
-}
-
-// Validate returns an error that names the first field out of bounds.
-func (c Config) Validate() error {
-	switch {
-	case c.ReplicaID == "":
-		return errors.New("hubbridge: ReplicaID is required")
-	case c.Retention <= 0:
-		return fmt.Errorf("hubbridge: Retention is %v, must be positive", c.Retention)
-	}
-	return nil
 }

@@ -69,7 +69,7 @@ type Buckets struct {
 	// KeyUse has the time of the last use of each API key, by key id.
 	KeyUse jetstream.KeyValue
 	// AlarmMails has what was mailed about conditions, by organization, and the key of the links
-	// that end these mails. Package alarmstate reads and writes it.
+	// that end these mails. Package outbox reads and writes it.
 	AlarmMails jetstream.KeyValue
 	// FeedReaders has the readers of events that name themselves, by organization.
 	FeedReaders jetstream.KeyValue

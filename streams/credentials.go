@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // Credentials are the addresses and logins of every account of the broker. The embedded broker
@@ -121,7 +121,7 @@ func (c Credentials) Write(path string) error {
 	if err != nil {
 		return fmt.Errorf("write the broker's credentials: %w", err)
 	}
-	if err := durablefile.Write(path, append(raw, '\n'), 0o600); err != nil {
+	if err := disk.Write(path, append(raw, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the broker's credentials: %w", err)
 	}
 	return nil

@@ -17,9 +17,9 @@ import (
 type Rules struct {
 	// MailsPerHour is how many mails a member gets in an hour, at least 1, and how many urgent ones
 	// besides before those are put together.
-	MailsPerHour int
+	MailsPerHour int `check:"positive"`
 	// Title returns what is wrong, in a few words.
-	Title func(attention.Condition) string
+	Title func(attention.Condition) string `check:"set"`
 }
 
 // maxTitle is the longest title, in characters: it may have a value that a device reports.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hubcloud/domain"
 	netmail "net/mail"
 	"strings"
 	"time"
@@ -14,9 +15,9 @@ type Config struct {
 	// From is the sender of every mail.
 	From netmail.Address
 	// Queue stores the mails until they are delivered.
-	Queue
+	Queue `check:"set"`
 	// Transport delivers the mails.
-	Transport
+	Transport `check:"set"`
 	// PublicURL is the address of the service that links begin with, without a slash at the end.
 	PublicURL string
 	// InvitationRecipient returns the address that an invitation's mail goes to, "" when the
@@ -66,14 +67,10 @@ func (c Config) Validate() error {
 	switch {
 	case c.From.Address == "":
 		return errors.New("mail: From: must have an address")
-	case c.Queue == nil:
-		return errors.New("mail: Queue: must be set")
-	case c.Transport == nil:
-		return errors.New("mail: Transport: must be set")
 	case c.PublicURL == "" || strings.HasSuffix(c.PublicURL, "/"):
 		return fmt.Errorf(
 			"mail: PublicURL is %q: must be a URL without a slash at the end", c.PublicURL,
 		)
 	}
-	return nil
+	return domain.CheckFields("mail", c)
 }

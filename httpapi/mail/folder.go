@@ -9,7 +9,7 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // Folder is a Transport that writes each mail into a file `<name>.eml`, for installations without a
@@ -35,7 +35,7 @@ func (f *Folder) Send(_ context.Context, name string, m *gomail.Msg) error {
 	if _, err := m.WriteTo(&text); err != nil {
 		return fmt.Errorf("%w: write it: %w", ErrRejected, err)
 	}
-	err := durablefile.Write(filepath.Join(f.dir, name+".eml"), text.Bytes(), 0o600)
+	err := disk.Write(filepath.Join(f.dir, name+".eml"), text.Bytes(), 0o600)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}

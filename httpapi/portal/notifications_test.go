@@ -8,19 +8,19 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
-	"hubcloud/streams/alarmstate"
+	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
 )
 
 // withMails configures a portal with links that end mails.
 func (w *backend) withMails(cfg *portal.Config) {
-	cfg.Unsubscribe, cfg.AlarmMailsPerHour = alarmstate.Open(w.Conns.Cloud), 20
+	cfg.Unsubscribe, cfg.AlarmMailsPerHour = outbox.OpenAlarmRecords(w.Conns.Cloud), 20
 }
 
 // unsubscribePath returns the address of the link for a member of the first organization.
 func (w *backend) unsubscribePath(t *testing.T, member string) string {
 	t.Helper()
-	key, err := alarmstate.Open(w.Conns.Cloud).UnsubscribeKey(t.Context())
+	key, err := outbox.OpenAlarmRecords(w.Conns.Cloud).UnsubscribeKey(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

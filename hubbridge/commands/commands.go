@@ -3,8 +3,6 @@ package commands
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -40,9 +38,9 @@ type Logs interface {
 // Config configures Commands. Keys is required.
 type Config struct {
 	// Keys reserves idempotency keys. The caller closes it after Commands.
-	Keys *once.Keys
+	Keys *once.Keys `check:"set"`
 	// HubTimeout is the timeout of Hubs. Defaults to domain.DefaultHubTimeout.
-	HubTimeout time.Duration
+	HubTimeout time.Duration `check:"at least 0"`
 	// Calls bounds the calls in flight, together with the callers that wait for them. Defaults to a
 	// pool with rpc.CallLimits.
 	Calls *shares.Pool
@@ -53,7 +51,7 @@ type Config struct {
 	Admit func(bytes int) error
 	// PerHour is how many commands an organization may send within an hour; 0 sets no bound. Each
 	// leaves two records in its hub's event log.
-	PerHour int
+	PerHour int `check:"at least 0"`
 	// Now is the clock of records and of PerHour. Timeouts run in real time. Defaults to time.Now.
 	Now func() time.Time
 	// Logger gets one line for each answer to a command. Defaults to slog.Default().
@@ -78,19 +76,6 @@ func (c Config) WithDefaults() Config {
 		c.Admit = func(int) error { return nil }
 	}
 	return c
-}
-
-// Validate returns an error that names the first field out of bounds.
-func (c Config) Validate() error {
-	switch {
-	case c.Keys == nil:
-		return errors.New("commands: Keys: must be set")
-	case c.HubTimeout < 0:
-		return fmt.Errorf("commands: HubTimeout %v: must not be negative", c.HubTimeout)
-	case c.PerHour < 0:
-		return fmt.Errorf("commands: PerHour %d: must not be negative", c.PerHour)
-	}
-	return nil
 }
 
 const (
@@ -133,7 +118,7 @@ type Commands struct {
 // closes hubs, logs and cfg.Keys. The error is cfg.Validate's.
 func New(logs Logs, hubs Hubs, cfg Config) (*Commands, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("commands", cfg); err != nil {
 		return nil, err
 	}
 	return &Commands{

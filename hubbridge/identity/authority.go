@@ -25,7 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 const (
@@ -161,10 +161,10 @@ func (a *Authority) openOwn() error {
 	if err != nil {
 		return err
 	}
-	if err := durablefile.Write(key, text, 0o600); err != nil {
+	if err := disk.Write(key, text, 0o600); err != nil {
 		return err
 	}
-	if err := durablefile.Write(certificate, encodeCertificates(made), 0o600); err != nil {
+	if err := disk.Write(certificate, encodeCertificates(made), 0o600); err != nil {
 		return err
 	}
 	a.chain, a.key = []*x509.Certificate{made}, signer

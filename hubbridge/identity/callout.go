@@ -49,11 +49,11 @@ const (
 // CalloutConfig configures a Callout. Conns, Credentials and Directory are required.
 type CalloutConfig struct {
 	// Conns are the service's connections to the broker.
-	Conns *streams.Conns
+	Conns *streams.Conns `check:"set"`
 	// Credentials have the key that signs the responses and the number of shards.
 	Credentials streams.Credentials
 	// Directory has the hubs and their certificates.
-	Directory Directory
+	Directory Directory `check:"set"`
 	// Taps checks the logins of taps. Defaults to none: only hubs are admitted.
 	Taps Taps
 	// HubConnections limits the rate of one hub's connections, as far as this process answers for
@@ -83,18 +83,6 @@ func (c CalloutConfig) WithDefaults() CalloutConfig {
 	return c
 }
 
-// Validate returns an error that names the first missing field. NewCallout checks the key in
-// Credentials.
-func (c CalloutConfig) Validate() error {
-	switch {
-	case c.Conns == nil:
-		return errors.New("auth callout: Conns: must be set")
-	case c.Directory == nil:
-		return errors.New("auth callout: Directory: must be set")
-	}
-	return nil
-}
-
 // Taps checks the logins of taps.
 type Taps interface {
 	// Admit returns the account of the tap's user, or "" if there is no such user or the password
@@ -119,7 +107,7 @@ type Callout struct {
 // NewCallout returns a Callout, which answers requests while Run runs.
 func NewCallout(cfg CalloutConfig) (*Callout, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("auth callout", cfg); err != nil {
 		return nil, err
 	}
 	issuer, err := nkeys.FromSeed([]byte(cfg.Credentials.IssuerSeed))

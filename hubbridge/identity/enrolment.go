@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -46,11 +45,11 @@ type IssuingDirectory interface {
 // EnrolmentConfig configures an Enrolment. Authority, Directory and Broker are required.
 type EnrolmentConfig struct {
 	// Authority signs the certificates.
-	Authority *Authority
+	Authority *Authority `check:"set"`
 	// Directory has the hubs' secrets and records the certificates.
-	Directory IssuingDirectory
+	Directory IssuingDirectory `check:"set"`
 	// Broker returns the address of the broker for hubs, mqtts://HOST:PORT.
-	Broker func() string
+	Broker func() string `check:"set"`
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 	// Logger receives a line for each certificate and each rejection. Defaults to slog.Default().
@@ -68,19 +67,6 @@ func (c EnrolmentConfig) WithDefaults() EnrolmentConfig {
 	return c
 }
 
-// Validate returns an error that names the first missing field.
-func (c EnrolmentConfig) Validate() error {
-	switch {
-	case c.Authority == nil:
-		return errors.New("enrolment: Authority: must be set")
-	case c.Directory == nil:
-		return errors.New("enrolment: Directory: must be set")
-	case c.Broker == nil:
-		return errors.New("enrolment: Broker: must be set")
-	}
-	return nil
-}
-
 // Enrolment issues certificates to hubs. It is safe for concurrent use.
 type Enrolment struct {
 	cfg     EnrolmentConfig
@@ -92,7 +78,7 @@ type Enrolment struct {
 // NewEnrolment returns an Enrolment.
 func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("enrolment", cfg); err != nil {
 		return nil, err
 	}
 	e := &Enrolment{

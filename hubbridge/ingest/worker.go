@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/codec"
-	"hubcloud/streams/diskspace"
+	"hubcloud/streams/disk"
 )
 
 // decoders keeps the buffers of workers that have ended.
@@ -68,7 +68,7 @@ func (sh *Shard) finish(ctx context.Context, s *hubState, it item, messages int,
 	if err != nil {
 		sh.cfg.Metrics.withheld.Add(float64(messages))
 	}
-	if messages > 0 && errors.Is(err, diskspace.ErrLow) {
+	if messages > 0 && errors.Is(err, disk.ErrLow) {
 		err = nil // the disk guard has logged it; nothing was written, so the hub needs no pause
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errLeaseNotHeld) {

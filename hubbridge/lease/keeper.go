@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hubcloud/domain"
 	"hubcloud/streams"
 )
 
@@ -67,14 +67,14 @@ func groupKey(group int) string { return groupPrefix + strconv.Itoa(group) }
 // Config configures a Keeper. Conn, Bucket, ReplicaID and Groups are required.
 type Config struct {
 	// Conn is the connection to the bucket's account.
-	Conn *nats.Conn
+	Conn *nats.Conn `check:"set"`
 	// Bucket is streams.Buckets.Leases.
-	Bucket jetstream.KeyValue
+	Bucket jetstream.KeyValue `check:"set"`
 	// ReplicaID ([A-Za-z0-9_-]+) names this replica. It stays the same over restarts, and no other
 	// replica has it.
-	ReplicaID string
+	ReplicaID string `check:"set"`
 	// Groups is the number of groups.
-	Groups int
+	Groups int `check:"positive"`
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 	// Metrics is where the keeper's metrics are registered; nil registers nothing.
@@ -85,21 +85,6 @@ type Config struct {
 func (c Config) WithDefaults() Config {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
-}
-
-// Validate returns an error that names the first field out of bounds.
-func (c Config) Validate() error {
-	switch {
-	case c.Conn == nil:
-		return errors.New("lease: Conn is required")
-	case c.Bucket == nil:
-		return errors.New("lease: Bucket is required")
-	case c.ReplicaID == "":
-		return errors.New("lease: ReplicaID is required")
-	case c.Groups < 1:
-		return fmt.Errorf("lease: Groups is %d, must be at least 1", c.Groups)
-	}
-	return nil
 }
 
 // Keeper holds the leases of one replica.
@@ -119,7 +104,7 @@ type Keeper struct {
 // NewKeeper returns a keeper. The error is cfg.Validate's.
 func NewKeeper(cfg Config) (*Keeper, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("lease", cfg); err != nil {
 		return nil, err
 	}
 	return &Keeper{

@@ -36,7 +36,7 @@ type Presence interface {
 // Config configures a Caller. Every field may be zero.
 type Config struct {
 	// Timeout is how long a hub has to answer. Defaults to domain.DefaultHubTimeout.
-	Timeout time.Duration
+	Timeout time.Duration `check:"at least 0"`
 	// Logger gets the faults of hubs. Defaults to slog.Default().
 	Logger *slog.Logger
 	// Metrics is where the caller's metrics are registered; nil registers nothing.
@@ -52,14 +52,6 @@ func (c Config) WithDefaults() Config {
 	c.Timeout = cmp.Or(c.Timeout, domain.DefaultHubTimeout)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
-}
-
-// Validate returns an error that names the first field out of bounds.
-func (c Config) Validate() error {
-	if c.Timeout < 0 {
-		return fmt.Errorf("rpc: Timeout %v: must not be negative", c.Timeout)
-	}
-	return nil
 }
 
 // Caller sends requests to hubs. It is safe for concurrent use.
@@ -81,7 +73,7 @@ type Caller struct {
 // connection's, or cfg.Validate's.
 func NewCaller(conns *streams.Conns, presence Presence, cfg Config) (*Caller, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("rpc", cfg); err != nil {
 		return nil, err
 	}
 	c := &Caller{

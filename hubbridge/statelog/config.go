@@ -3,7 +3,6 @@ package statelog
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -53,40 +52,40 @@ type Hubs interface {
 
 // Config configures a Keeper. The fields up to Online are required.
 type Config struct {
-	Logs     Logs
-	Journals Journals
-	Devices  Devices
-	Hubs     Hubs
+	Logs     Logs     `check:"set"`
+	Journals Journals `check:"set"`
+	Devices  Devices  `check:"set"`
+	Hubs     Hubs     `check:"set"`
 	// Serves reports whether this replica serves a hub, and Online whether a hub is connected.
-	Serves, Online func(domain.HubID) bool
+	Serves, Online func(domain.HubID) bool `check:"set"`
 	// InDoubt returns hubs of whose devices something is not known, among others that this replica
 	// does not serve. They are asked while they are connected. Nil means that none are.
 	InDoubt func(ctx context.Context) ([]domain.HubID, error)
 	// ReportFault is called with an answer of a hub that is not valid. Defaults to nothing.
 	ReportFault func(hub domain.HubID, detail string)
 	// Retention is how long a log keeps its records. Defaults to 24 h.
-	Retention time.Duration
+	Retention time.Duration `check:"at least 0"`
 	// SnapshotEvery is how long after a snapshot the next one may be stored. Defaults to 6 h, and
 	// to a quarter of a shorter retention than 24 h.
-	SnapshotEvery time.Duration
+	SnapshotEvery time.Duration `check:"at least 0"`
 	// SnapshotEntries is after how many entries of a log since a snapshot the next one is stored in
 	// any case, so that past states of busy hubs are folded in tenths of a second. Defaults to 50,000.
 	SnapshotEntries uint64
 	// Delay is how long after an event a hub is asked, so that what comes together is asked for
 	// once. Defaults to 1 s.
-	Delay time.Duration
+	Delay time.Duration `check:"at least 0"`
 	// MinInterval is the least time between two reads of a hub in the same epoch of its log.
 	// Defaults to 1 min.
-	MinInterval time.Duration
+	MinInterval time.Duration `check:"at least 0"`
 	// DoubtEvery is how often InDoubt is called. Defaults to 15 s.
 	DoubtEvery time.Duration
 	// Pause is the time between two requests to a hub. Defaults to 20 ms.
-	Pause time.Duration
+	Pause time.Duration `check:"at least 0"`
 	// Workers is how many hubs are asked at the same time. Defaults to 64.
-	Workers int
+	Workers int `check:"at least 0"`
 	// Settle is within how long the hubs that the replica begins to serve are looked at, so that a
 	// start is not slowed down. Defaults to 1 min.
-	Settle time.Duration
+	Settle time.Duration `check:"at least 0"`
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 	// Logger defaults to slog.Default().
@@ -126,20 +125,4 @@ func (c Config) WithDefaults() Config {
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
-}
-
-// Validate returns an error that names the first missing or invalid field.
-func (c Config) Validate() error {
-	switch {
-	case c.Logs == nil, c.Journals == nil, c.Devices == nil, c.Hubs == nil, c.Serves == nil,
-		c.Online == nil:
-		return errors.New(
-			"statelog: Logs, Journals, Devices, Hubs, Serves and Online: must not be nil",
-		)
-	case min(c.Retention, c.SnapshotEvery, c.Delay, c.MinInterval, c.Pause, c.Settle) < 0:
-		return errors.New("statelog: durations: must not be negative")
-	case c.Workers < 0:
-		return errors.New("statelog: Workers: must not be negative")
-	}
-	return nil
 }

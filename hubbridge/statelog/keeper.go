@@ -65,7 +65,7 @@ type ask struct {
 
 // New returns a Keeper, which receives commits from now on. The error is cfg.Validate's.
 func New(cfg Config) (*Keeper, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("statelog", cfg); err != nil {
 		return nil, err
 	}
 	cfg = cfg.WithDefaults()

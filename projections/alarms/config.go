@@ -3,8 +3,6 @@ package alarms
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/domain/alarmmail"
 	"hubcloud/projections/readmodel"
-	"hubcloud/streams/alarmstate"
+	"hubcloud/streams/outbox"
 	"hubcloud/streams/shares"
 )
 
@@ -22,23 +20,23 @@ import (
 type Config struct {
 	// Database is the configuration of connections to the database of the read models. The lock is
 	// held there.
-	Database *pgx.ConnConfig
+	Database *pgx.ConnConfig `check:"set"`
 	// Hubs reads what hubs reported last.
-	Hubs Hubs
+	Hubs Hubs `check:"set"`
 	// SilentHubs returns the hubs that are connected but report no events, and since when. After an
 	// error it returns those that are known.
-	SilentHubs func(ctx context.Context) (map[domain.HubID]time.Time, error)
+	SilentHubs func(ctx context.Context) (map[domain.HubID]time.Time, error) `check:"set"`
 	// Org returns an organization with every event that was acknowledged before the call.
-	Org func(ctx context.Context, org string) (domain.OrgState, error)
+	Org func(ctx context.Context, org string) (domain.OrgState, error) `check:"set"`
 	// Records stores what was mailed.
-	Records *alarmstate.Store
+	Records *outbox.AlarmRecords `check:"set"`
 	// Send queues a mail to a member of the organization with an id, and returns once the mail is
 	// stored. Two mails with one id are one.
-	Send  func(ctx context.Context, org domain.OrgState, mail alarmmail.Mail) error
-	Rules alarmmail.Rules
+	Send  func(ctx context.Context, org domain.OrgState, mail alarmmail.Mail) error `check:"set"`
+	Rules alarmmail.Rules                                                           `check:"valid"`
 	// Interval is the least time between two turns of an organization, unless a device of it reports
 	// an alarm. Defaults to 2 s.
-	Interval time.Duration
+	Interval time.Duration `check:"at least 0"`
 	// Shares reports the turns of organizations; nil reports nothing.
 	Shares *shares.Registry
 	// Now is the clock. Defaults to time.Now.
@@ -70,31 +68,4 @@ func (c Config) WithDefaults() Config {
 		c.Now = time.Now
 	}
 	return c
-}
-
-// Validate returns an error that names the first invalid field.
-func (c Config) Validate() error {
-	switch {
-	case c.Database == nil:
-		return errors.New("notifier: Database: must not be nil")
-	case c.Hubs == nil:
-		return errors.New("notifier: Hubs: must not be nil")
-	case c.SilentHubs == nil:
-		return errors.New("notifier: SilentHubs: must not be nil")
-	case c.Org == nil:
-		return errors.New("notifier: Org: must not be nil")
-	case c.Records == nil:
-		return errors.New("notifier: Records: must not be nil")
-	case c.Send == nil:
-		return errors.New("notifier: Send: must not be nil")
-	case c.Rules.Title == nil:
-		return errors.New("notifier: Rules.Title: must not be nil")
-	case c.Rules.MailsPerHour < 1:
-		return fmt.Errorf(
-			"notifier: Rules.MailsPerHour: is %d, must be at least 1", c.Rules.MailsPerHour,
-		)
-	case c.Interval < 0:
-		return fmt.Errorf("notifier: Interval: is %s, must not be negative", c.Interval)
-	}
-	return nil
 }

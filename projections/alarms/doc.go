@@ -5,8 +5,8 @@
 // changed in them, and lets package alarmmail decide. Projectors announce the hubs of which
 // something may need attention, or does no longer, in the transaction that writes it
 // (schema.AnnounceAttention); an organization with a condition that is held back is observed every
-// two seconds. What was mailed to whom is a record for each organization in package alarmstate, on
-// the broker. Mails go through the outbox.
+// two seconds. What was mailed to whom is a record for each organization, on the broker, in
+// package outbox, through which the mails go.
 //
 // # Promises
 //

@@ -11,7 +11,7 @@ import (
 	"hubcloud/domain/alarmmail"
 	"hubcloud/domain/attention"
 	"hubcloud/projections/readmodel"
-	"hubcloud/streams/alarmstate"
+	"hubcloud/streams/outbox"
 )
 
 const (
@@ -121,9 +121,9 @@ func (l *leader) store(ctx context.Context, org string, r *record) error {
 		return err
 	}
 	revision, err := l.cfg.Records.Put(
-		ctx, org, alarmstate.Record{Content: content, Revision: r.revision},
+		ctx, org, outbox.AlarmRecord{Content: content, Revision: r.revision},
 	)
-	if errors.Is(err, alarmstate.ErrConflict) {
+	if errors.Is(err, outbox.ErrConflict) {
 		// Another process, or a former try of this one whose answer was lost.
 		l.lost = err
 	}

@@ -16,8 +16,8 @@ import (
 	"hubcloud/projections/alarms"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/readmodel"
-	"hubcloud/streams/alarmstate"
 	"hubcloud/streams/journal"
+	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
 )
 
@@ -100,7 +100,7 @@ func (e *env) startEvery(t *testing.T, interval time.Duration) (stop func()) {
 	n, err := alarms.New(alarms.Config{
 		Database: e.Store.ConnConfig(), Hubs: e, Org: e.Directory.Org,
 		SilentHubs: func(context.Context) (map[domain.HubID]time.Time, error) { return nil, nil },
-		Records:    alarmstate.Open(e.Conns.Cloud), Send: e.send,
+		Records:    outbox.OpenAlarmRecords(e.Conns.Cloud), Send: e.send,
 		Rules: alarmmail.Rules{
 			MailsPerHour: 20,
 			Title:        func(c attention.Condition) string { return string(c.Kind) },

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"hubcloud/domain"
 	"hubcloud/projections/schema"
 	"hubcloud/streams/shares"
 )
@@ -27,7 +28,7 @@ type Notifier struct {
 // New returns a Notifier, and registers its metrics.
 func New(cfg Config) (*Notifier, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("notifier", cfg); err != nil {
 		return nil, err
 	}
 	return &Notifier{

@@ -14,14 +14,15 @@ import (
 	"strconv"
 	"sync"
 
-	"hubcloud/streams/filelock"
+	"hubcloud/domain"
+	"hubcloud/streams/disk"
 )
 
 // Config configures a Cluster.
 type Config struct {
 	// Dir is the cluster's directory. It is created if it is missing; its parent must exist.
 	// Required.
-	Dir string
+	Dir string `check:"set"`
 	// Fetch downloads PostgreSQL's binaries if none are installed: one version, whose checksums are
 	// in the source. It is meant for demos. Defaults to false.
 	Fetch bool
@@ -39,14 +40,6 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate returns an error that names the first invalid field.
-func (c Config) Validate() error {
-	if c.Dir == "" {
-		return errors.New("cluster: Dir: must not be empty")
-	}
-	return nil
-}
-
 // source returns where binaries are fetched from, or nil if they are not fetched.
 func (c Config) source() *source {
 	if !c.Fetch {
@@ -62,7 +55,7 @@ type Cluster struct {
 	socket  socketDir
 	binary  binaries
 	owner   identity
-	lock    *filelock.Lock
+	lock    *disk.Lock
 	stop    chan struct{}
 	stopped sync.Once
 	done    chan struct{}
@@ -89,7 +82,7 @@ const (
 // PostgreSQL is not installed and cannot be fetched; the text of that error names what to install.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("cluster", cfg); err != nil {
 		return nil, fmt.Errorf("private postgres: %w", err)
 	}
 	dir, err := filepath.Abs(cfg.Dir)

@@ -14,7 +14,7 @@ import (
 	"runtime"
 	"time"
 
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // registry is where the packages of PostgreSQL's binaries are published.
@@ -126,7 +126,7 @@ func fetchBinaries(
 		)
 	}
 	// Without the sync, a power cut could leave the folder with empty files in it.
-	if err := durablefile.SyncTree(unpacked, nil); err != nil {
+	if err := disk.SyncTree(unpacked, nil); err != nil {
 		return binaries{}, err
 	}
 	// If another process was faster, use its copy.
@@ -137,7 +137,7 @@ func fetchBinaries(
 		"PostgreSQL downloaded", "version", wanted.version,
 		"duration_ms", time.Since(begun).Milliseconds(),
 	)
-	return fetched, durablefile.Sync(cache)
+	return fetched, disk.Sync(cache)
 }
 
 // download downloads an address into a new file. It fails if the content has another SHA-256 than

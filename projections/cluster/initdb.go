@@ -12,8 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"hubcloud/streams/durablefile"
-	"hubcloud/streams/filelock"
+	"hubcloud/streams/disk"
 )
 
 // halfMade is the prefix of a cluster's directory until initdb has finished.
@@ -29,9 +28,9 @@ func makeDir(dir string, owner identity) error {
 
 // lockDir locks the directory for this process, or fails with ErrInUse. The kernel releases the
 // lock however the process ends. The server does not inherit the lock.
-func lockDir(dir string) (*filelock.Lock, error) {
-	lock, err := filelock.Acquire(filepath.Join(dir, "lock"))
-	if errors.Is(err, filelock.ErrInUse) {
+func lockDir(dir string) (*disk.Lock, error) {
+	lock, err := disk.AcquireLock(filepath.Join(dir, "lock"))
+	if errors.Is(err, disk.ErrInUse) {
 		return nil, ErrInUse
 	}
 	return lock, err
@@ -107,7 +106,7 @@ func (c *Cluster) initialize(ctx context.Context) error {
 	if err := os.Rename(half, c.data); err != nil {
 		return err
 	}
-	if err := durablefile.Sync(dir); err != nil {
+	if err := disk.Sync(dir); err != nil {
 		return err
 	}
 	c.logger.Info(

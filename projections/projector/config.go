@@ -3,8 +3,6 @@ package projector
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -20,11 +18,11 @@ import (
 type Config struct {
 	// Database is the configuration of connections that find the tables of the read models.
 	// Required.
-	Database *pgx.ConnConfig
+	Database *pgx.ConnConfig `check:"set"`
 	// Schema is the schema that has them. Required.
-	Schema string
+	Schema string `check:"set"`
 	// Sources are the streams of the read models. Required.
-	Sources
+	Sources `check:"valid"`
 	// Committed is advanced with each commit of the directory's projection; nil for none.
 	Committed *schema.Position
 	// BuildTarget is called with the last sequence of the directory that a first build has to
@@ -38,15 +36,15 @@ type Config struct {
 	LoadFrom uint64
 	// RetryStopped is the time after which a stopped projection tries its event again. Defaults to
 	// 10 s.
-	RetryStopped time.Duration
+	RetryStopped time.Duration `check:"at least 0"`
 	// FlushInterval is the least time between two writes of a last reported state. Defaults to 1 s.
-	FlushInterval time.Duration
+	FlushInterval time.Duration `check:"at least 0"`
 	// MaxChannels is about how many channels are kept in memory. Defaults to 500,000, which take
 	// about 400 MB.
-	MaxChannels int
+	MaxChannels int `check:"positive"`
 	// MaxRows is about how many last reported states a round writes. Further hubs wait for the next
 	// round; each is written as a whole. Defaults to 5,000.
-	MaxRows int
+	MaxRows int `check:"positive"`
 	// OrgChannels is about how many channels of an organization are kept. Defaults to MaxOrgChannels.
 	OrgChannels int64
 	// SweepInterval is the time between two searches for last reported states of hubs that were
@@ -92,26 +90,4 @@ func (c Config) WithDefaults() Config {
 		c.BuildTarget = func(uint64) {}
 	}
 	return c
-}
-
-// Validate returns an error that names the first invalid field.
-func (c Config) Validate() error {
-	if err := c.Sources.Validate(); err != nil {
-		return fmt.Errorf("projector: %w", err)
-	}
-	switch {
-	case c.Database == nil:
-		return errors.New("projector: Database: must not be nil")
-	case c.Schema == "":
-		return errors.New("projector: Schema: must not be empty")
-	case c.RetryStopped < 0:
-		return fmt.Errorf("projector: RetryStopped: is %s, must not be negative", c.RetryStopped)
-	case c.FlushInterval < 0:
-		return fmt.Errorf("projector: FlushInterval: is %s, must not be negative", c.FlushInterval)
-	case c.MaxChannels < 1:
-		return fmt.Errorf("projector: MaxChannels: is %d, must be at least 1", c.MaxChannels)
-	case c.MaxRows < 1:
-		return fmt.Errorf("projector: MaxRows: is %d, must be at least 1", c.MaxRows)
-	}
-	return nil
 }

@@ -33,7 +33,7 @@ type Projector struct {
 // New returns a Projector, and registers its metrics.
 func New(cfg Config) (*Projector, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("projector", cfg); err != nil {
 		return nil, err
 	}
 	p := &Projector{

@@ -20,23 +20,10 @@ import (
 
 // Sources are the streams of the read models.
 type Sources struct {
-	Directory Directory
-	Presence  jetstream.KeyValue
+	Directory Directory          `check:"set"`
+	Presence  jetstream.KeyValue `check:"set"`
 	// Journal is the journals of the hub logs.
-	Journal *journal.Journal
-}
-
-// Validate returns an error that names the first source that is missing.
-func (s Sources) Validate() error {
-	switch {
-	case s.Directory == nil:
-		return errors.New("projector: Directory must not be nil")
-	case s.Presence == nil:
-		return errors.New("projector: Presence must not be nil")
-	case s.Journal == nil:
-		return errors.New("projector: Journal must not be nil")
-	}
-	return nil
+	Journal *journal.Journal `check:"set"`
 }
 
 // Projection is a source of any type of entries.

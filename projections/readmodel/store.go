@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hubcloud/domain"
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 	"hubcloud/streams/shares"
@@ -31,12 +32,12 @@ const (
 // Config configures a Store.
 type Config struct {
 	// URL is the database's connection string, in libpq's form. Required.
-	URL string
+	URL string `check:"set"`
 	// InstallationID names the installation that the database must belong to. Required.
-	InstallationID string
+	InstallationID string `check:"set"`
 	// MaxConns is the most connections that queries use. The store and a projector use up to five
 	// more. Defaults to 16.
-	MaxConns int32
+	MaxConns int32 `check:"positive"`
 	// Shares reports the shares of organizations in the connections; nil reports nothing.
 	Shares *shares.Registry
 	// Logger defaults to slog.Default().
@@ -50,19 +51,6 @@ func (c Config) WithDefaults() Config {
 	c.MaxConns = cmp.Or(c.MaxConns, 16)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
-}
-
-// Validate returns an error that names the first invalid field.
-func (c Config) Validate() error {
-	switch {
-	case c.URL == "":
-		return errors.New("read models: URL: must not be empty")
-	case c.InstallationID == "":
-		return errors.New("read models: InstallationID: must not be empty")
-	case c.MaxConns < 1:
-		return fmt.Errorf("read models: MaxConns: is %d, must be at least 1", c.MaxConns)
-	}
-	return nil
 }
 
 // Store has the queries on the read models. All methods may be called concurrently.
@@ -108,7 +96,7 @@ type Store struct {
 // fail until then.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("read models", cfg); err != nil {
 		return nil, fmt.Errorf("read models: %w", err)
 	}
 	s := &Store{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"hubcloud/domain"
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/schema"
@@ -22,32 +23,16 @@ var ErrNoReadModels = errors.New("the database does not have the read models of 
 // Config configures a Control.
 type Config struct {
 	// Schema has the read models in use. Required by New; Open sets it.
-	Schema string
+	Schema string `check:"set"`
 	// ConnConfig makes connections that find the tables of Schema. Required by New; Open sets it.
-	ConnConfig *pgx.ConnConfig
+	ConnConfig *pgx.ConnConfig `check:"set"`
 	// Sources are the streams of the read models. Required.
-	projector.Sources
+	projector.Sources `check:"valid"`
 	// LoadRows is how many rows a load folds in memory before it writes them. While they are
 	// written, it folds as many again. Defaults to 100,000, some 50 MB.
-	LoadRows int
+	LoadRows int `check:"positive"`
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-}
-
-// Validate returns an error that names the first invalid field.
-func (c Config) Validate() error {
-	if err := c.Sources.Validate(); err != nil {
-		return err
-	}
-	switch {
-	case c.Schema == "":
-		return errors.New("rebuild: Schema: must not be empty")
-	case c.ConnConfig == nil:
-		return errors.New("rebuild: ConnConfig: must not be nil")
-	case c.LoadRows < 1:
-		return fmt.Errorf("rebuild: LoadRows: is %d, must be at least 1", c.LoadRows)
-	}
-	return nil
 }
 
 // Control controls the projections and read models of a service, and builds read models beside
@@ -58,7 +43,7 @@ type Control struct{ cfg Config }
 func New(cfg Config) (*Control, error) {
 	cfg.LoadRows = cmp.Or(cfg.LoadRows, 100_000)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("rebuild", cfg); err != nil {
 		return nil, fmt.Errorf("read models: %w", err)
 	}
 	return &Control{cfg}, nil

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync"
 
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // unfinishedText is the text of the file UNFINISHED, for the operator.
@@ -86,7 +86,7 @@ func (f *folder) write(name string, content []byte) error {
 
 // writeUnlisted writes a file that the manifest does not list, atomically.
 func (f *folder) writeUnlisted(name string, content []byte) error {
-	return durablefile.Write(filepath.Join(f.dir, name), content, 0o600)
+	return disk.Write(filepath.Join(f.dir, name), content, 0o600)
 }
 
 // finish writes the manifest and the checksums. The checksums come last, once everything else is on

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -173,11 +174,16 @@ func messages(t testing.TB, nc *nats.Conn, stream string) []string {
 func values(t testing.TB, kv jetstream.KeyValue) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	if err := jsapi.Each(t.Context(), kv, func(e jetstream.KeyValueEntry) error {
-		all[e.Key()] = string(e.Value())
-		return nil
-	}); err != nil {
+	keys, err := kv.Keys(t.Context())
+	if err != nil && !errors.Is(err, jetstream.ErrNoKeysFound) {
 		t.Fatal(err)
+	}
+	for _, key := range keys {
+		e, err := kv.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[key] = string(e.Value())
 	}
 	return all
 }

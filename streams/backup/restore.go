@@ -26,9 +26,9 @@ const (
 // RestoreConfig configures Restore.
 type RestoreConfig struct {
 	// Dir is the folder of the backup, which Check has read without an error. Required.
-	Dir string
+	Dir string `check:"set"`
 	// Replicas is the number of replicas of each restored stream. Defaults to 1.
-	Replicas int
+	Replicas int `check:"positive"`
 	// Origin is recorded with the events that Restore appends to the directory.
 	Origin domain.Origin
 	// Adopt is called once all data is restored, before the restore counts as finished. Defaults to
@@ -45,23 +45,12 @@ func (c RestoreConfig) WithDefaults() RestoreConfig {
 	return c
 }
 
-// Validate returns an error that names the first field with an unusable value.
-func (c RestoreConfig) Validate() error {
-	if c.Dir == "" {
-		return errors.New("restore: Dir: must be set")
-	}
-	if c.Replicas < 1 {
-		return fmt.Errorf("restore: Replicas: %d must be at least 1", c.Replicas)
-	}
-	return nil
-}
-
 // Restore restores the backup with manifest m into an empty broker. The error is ErrNotEmpty for a
 // broker with an installation, which stays unchanged. Restore first deletes the streams of an
 // interrupted restore.
 func Restore(ctx context.Context, conns *streams.Conns, m Manifest, cfg RestoreConfig) error {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("restore", cfg); err != nil {
 		return err
 	}
 	if m.Shards != len(conns.Shards) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
@@ -25,9 +26,9 @@ const (
 // Config configures Write.
 type Config struct {
 	// Dir is a new or empty folder for the backup. Required.
-	Dir string
+	Dir string `check:"set"`
 	// Format is the format of the installation's streams, at least 1. Required.
-	Format int
+	Format int `check:"positive"`
 	// HubLogs includes the hub logs. Defaults to false.
 	HubLogs bool
 	// Installation is the installation's id, for the manifest.
@@ -39,21 +40,10 @@ type Config struct {
 	Progress func(Progress)
 }
 
-// Validate returns an error that names the first field with an unusable value.
-func (c Config) Validate() error {
-	if c.Dir == "" {
-		return errors.New("backup: Dir: must be set")
-	}
-	if c.Format < 1 {
-		return fmt.Errorf("backup: Format: %d must be at least 1", c.Format)
-	}
-	return nil
-}
-
 // Write writes a backup of the installation on the broker to cfg.Dir and returns its manifest.
 // After an error the folder contains a file named UNFINISHED, and can only be removed.
 func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Manifest, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("backup", cfg); err != nil {
 		return Manifest{}, err
 	}
 	m := Manifest{

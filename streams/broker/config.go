@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/streams"
-	"hubcloud/streams/diskspace"
+	"hubcloud/streams/disk"
 )
 
 // DefaultShards is the default number of shards of a new installation with one server,
@@ -54,7 +54,7 @@ type Config struct {
 	ViewSyncInterval time.Duration
 	// Space watches the free space of DataDir's file system. After a failed write the server is
 	// restarted once there is space. Without it, space is tested by writing a small file.
-	Space *diskspace.Guard
+	Space *disk.Guard
 	// ExpectedHubs is the expected number of hubs, if greater than the number of hub logs on disk.
 	// It is used only for the warning about the limit of open files.
 	ExpectedHubs int

@@ -80,7 +80,7 @@ func blocks(dir string) (size int64, err error) {
 func OpenFilesNeeded(hubs int) uint64 { return uint64(hubs)*filesPerHub + otherFiles }
 
 // storageLimit returns the server's limit of storage: the size of the file system, in bytes. The
-// reserve (package diskspace) keeps the disk from filling up. A limit based on the free space at
+// reserve (package disk) keeps the disk from filling up. A limit based on the free space at
 // the start would stay too low after a start on a full disk.
 func storageLimit(store string) (int64, error) {
 	var disk syscall.Statfs_t

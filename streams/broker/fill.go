@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // StoredMessage is a message of a stream as the server stores it.
@@ -136,7 +136,7 @@ func Fill(folder string, message func(seq uint64) (StoredMessage, error)) error 
 	}
 	for i, b := range blocks {
 		if changed[i] {
-			if err := durablefile.Write(b.path, contents[i], 0o640); err != nil {
+			if err := disk.Write(b.path, contents[i], 0o640); err != nil {
 				return err
 			}
 		}

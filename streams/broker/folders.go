@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"hubcloud/streams"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // SyncFolders syncs the folders of an account's streams. It must be called after a stream is
@@ -17,7 +17,7 @@ func (s *Server) SyncFolders(account streams.Account) error {
 	folder := filepath.Join(s.storeOf(account), "jetstream", string(account), "streams")
 	for ; len(folder) >= len(s.store); folder = filepath.Dir(folder) {
 		// An account without a stream has no folder.
-		if err := durablefile.Sync(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := disk.Sync(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("sync the streams of %s: %w", account, err)
 		}
 	}

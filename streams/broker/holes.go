@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"hubcloud/streams"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 	"hubcloud/streams/jsapi"
 )
 
@@ -55,7 +55,7 @@ func repairBlocks(store string, f StreamFolder, logger *slog.Logger) error {
 		if len(data) == 0 {
 			return os.Remove(b.path)
 		}
-		return durablefile.Write(b.path, data, 0o640)
+		return disk.Write(b.path, data, 0o640)
 	}
 	if err := c.run(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func keepDamaged(store, stream, path string) error {
 		return err
 	}
 	name := fmt.Sprintf("%s-%d-%s", stream, time.Now().UnixNano(), filepath.Base(path))
-	return durablefile.Write(filepath.Join(folder, name), data, 0o600)
+	return disk.Write(filepath.Join(folder, name), data, 0o600)
 }
 
 // Holes returns the holes in a stream of the account CLOUD in the data directory of a stopped

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"hubcloud/streams"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 const (
@@ -94,7 +94,7 @@ func (i installation) write(path string) error {
 	if err != nil {
 		return err
 	}
-	return durablefile.Write(path, append(raw, '\n'), 0o600)
+	return disk.Write(path, append(raw, '\n'), 0o600)
 }
 
 // openCredentials reads the credentials, or generates them if there are none.

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
-	"hubcloud/streams/diskspace"
+	"hubcloud/streams/disk"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
@@ -24,7 +24,7 @@ func TestRecoversFromAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, 48<<20)
 	cfg := config(t, dir)
-	space, err := diskspace.Open(dir, diskspace.Reserve{}, slog.New(slog.DiscardHandler))
+	space, err := disk.OpenGuard(dir, disk.Reserve{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

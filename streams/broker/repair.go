@@ -19,7 +19,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // Files of nats-server 2.15 with the configuration of a stream (in streams/<stream>/) and of a
@@ -196,7 +196,7 @@ func repairMeta(dir, name, sumKey string, logger *slog.Logger) error {
 		if err := os.Rename(filepath.Join(dir, metaFile), aside); err != nil {
 			return err
 		}
-		return durablefile.Sync(dir)
+		return disk.Sync(dir)
 	case metaWrongSum:
 		sum := filepath.Join(dir, metaSumFile)
 		if info, err := os.Lstat(sum); err == nil && !info.Mode().IsRegular() {
@@ -205,7 +205,7 @@ func repairMeta(dir, name, sumKey string, logger *slog.Logger) error {
 				return err
 			}
 		}
-		if err := durablefile.Write(sum, []byte(want), 0o600); err != nil {
+		if err := disk.Write(sum, []byte(want), 0o600); err != nil {
 			return err
 		}
 		logger.Warn("stream checksum was missing or wrong, repaired")

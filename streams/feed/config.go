@@ -3,7 +3,6 @@ package feed
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -29,7 +28,7 @@ type Config struct {
 	// MinRetention.
 	Retention time.Duration
 	// Journal is where the logs are stored.
-	Journal Journal
+	Journal Journal `check:"set"`
 	// CacheBytes bounds the cache of history. Defaults to 64 MiB.
 	CacheBytes int64
 	// RingBytes bounds the newest events that all tails hold together. Defaults to 64 MiB.
@@ -43,7 +42,7 @@ type Config struct {
 	Reads *streams.Conns
 	// Epoch returns the epoch of a hub's log from memory; false means that no organization has the
 	// hub.
-	Epoch func(domain.HubID) (domain.Epoch, bool)
+	Epoch func(domain.HubID) (domain.Epoch, bool) `check:"set"`
 	// Refresh brings what Epoch returns up to date with the directory. It is called before a cursor
 	// is rejected for its epoch. Nil means that Epoch is always up to date.
 	Refresh func(ctx context.Context) error
@@ -75,15 +74,10 @@ func (c Config) WithDefaults() Config {
 
 // Validate returns an error that names the first invalid field.
 func (c Config) Validate() error {
-	switch {
-	case c.Retention < MinRetention:
+	if c.Retention < MinRetention {
 		return fmt.Errorf(
 			"hub logs: Retention is %v: must be at least %v", c.Retention, MinRetention,
 		)
-	case c.Journal == nil:
-		return errors.New("hub logs: Journal is missing")
-	case c.Epoch == nil:
-		return errors.New("hub logs: Epoch is missing")
 	}
-	return nil
+	return domain.CheckFields("hub logs", c)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
@@ -30,20 +31,20 @@ const (
 // Config configures a Journal. Conn and Retention are required.
 type Config struct {
 	// Conn is a connection to the account CLOUD of the broker with the journals.
-	Conn *nats.Conn
+	Conn *nats.Conn `check:"set"`
 	// Shards is the number of the installation's shards. Defaults to Groups.
 	Shards int
 	// Groups is the number of groups, from 1 to 16: see Groups. It must never change for an
 	// installation. Defaults to 1.
-	Groups int
+	Groups int `check:"1 to 16"`
 	// Replicas is the number of copies of each journal. Defaults to 1.
-	Replicas int
+	Replicas int `check:"positive"`
 	// Retention is how long hub logs keep records, and Reserve how much longer a journal keeps
 	// them: so much later than its oldest record expires, a hub's log can still be written again as
 	// a whole. Reserve defaults to an hour.
 	Retention, Reserve time.Duration
 	// CacheBytes bounds the commits that the readers keep. Defaults to 32 MiB.
-	CacheBytes int
+	CacheBytes int `check:"at least 0"`
 	// SyncFolders syncs the folders that contain the streams of an account, so that a power cut
 	// cannot remove new streams. Nil when the broker is another process.
 	SyncFolders func(streams.Account) error
@@ -72,20 +73,12 @@ func (c Config) WithDefaults() Config {
 // Validate returns an error that names the first invalid field.
 func (c Config) Validate() error {
 	switch {
-	case c.Conn == nil:
-		return errors.New("journal: Conn is missing")
-	case c.Groups < 1 || c.Groups > maxGroups:
-		return fmt.Errorf("journal: Groups is %d: must be 1 to %d", c.Groups, maxGroups)
 	case c.Shards < c.Groups:
 		return fmt.Errorf("journal: Shards is %d: must be at least %d", c.Shards, c.Groups)
-	case c.Replicas < 1:
-		return fmt.Errorf("journal: Replicas is %d: must be at least 1", c.Replicas)
 	case c.Retention < minWindow:
 		return fmt.Errorf("journal: Retention is %v: must be at least %v", c.Retention, minWindow)
-	case c.CacheBytes < 0:
-		return fmt.Errorf("journal: CacheBytes is %d: must be at least 0", c.CacheBytes)
 	}
-	return nil
+	return domain.CheckFields("journal", c)
 }
 
 // Groups returns the number of groups for an installation with so many shards: a server by itself

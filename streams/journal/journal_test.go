@@ -37,11 +37,9 @@ func TestInvalidConfigs(t *testing.T) {
 	t.Parallel()
 	nc := streamstest.Start(t).Cloud
 	for want, cfg := range map[string]Config{
-		"Conn is missing": {Retention: time.Hour},
-		"Groups is 17":    {Conn: nc, Retention: time.Hour, Groups: 17},
-		"Replicas is -1":  {Conn: nc, Retention: time.Hour, Replicas: -1},
-		"Retention is 0s": {Conn: nc},
-		"CacheBytes is":   {Conn: nc, Retention: time.Hour, CacheBytes: -1},
+		"Conn: must be set":              {Retention: time.Hour},
+		"Groups: is 17, must be 1 to 16": {Conn: nc, Retention: time.Hour, Groups: 17},
+		"Retention is 0s":                {Conn: nc},
 	} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, want an error with %q", err, want)

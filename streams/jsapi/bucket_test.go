@@ -152,17 +152,4 @@ func TestBucketAll(t *testing.T) {
 	if err != nil || !slices.Equal(keys, []string{"a", "b.c", "d"}) {
 		t.Errorf("Keys: %v, %v; want a, b.c and d", keys, err)
 	}
-	var each []string
-	err = jsapi.Each(ctx, kv, func(e jetstream.KeyValueEntry) error {
-		each = append(each, e.Key())
-		return nil
-	})
-	slices.Sort(each)
-	if err != nil || !slices.Equal(each, []string{"a", "b.c"}) {
-		t.Errorf("Each: %v, %v; want a and b.c", each, err)
-	}
-	err = jsapi.Each(ctx, kv, func(jetstream.KeyValueEntry) error { return errPermanent })
-	if err != errPermanent {
-		t.Errorf("Each with a failing function: %v; want its error", err)
-	}
 }

@@ -7,13 +7,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/shares"
@@ -35,16 +35,16 @@ const livenessTimeout = 500 * time.Millisecond
 // Config configures Keys. ReplicaID is required.
 type Config struct {
 	// ReplicaID ([A-Za-z0-9_-]+) names this replica in reservations. No other replica may have it.
-	ReplicaID string
+	ReplicaID string `check:"set"`
 	// Window is how long a key stands for its request. Defaults to 24 h. The bucket must keep its
 	// records at least as long.
-	Window time.Duration
+	Window time.Duration `check:"at least 0"`
 	// MaxPerOrg bounds the keys of an organization within the window. Defaults to
 	// DefaultMaxPerOrg.
-	MaxPerOrg int
+	MaxPerOrg int `check:"at least 0"`
 	// MaxBytesPerOrg bounds the bytes of an organization's answers that this replica stores within
 	// the window. Defaults to DefaultMaxBytesPerOrg.
-	MaxBytesPerOrg int
+	MaxBytesPerOrg int `check:"at least 0"`
 	// Shares reports MaxBytesPerOrg; nil reports nothing.
 	Shares *shares.Registry
 	// Now is the clock. Defaults to time.Now. The clocks of replicas must agree to some seconds.
@@ -63,21 +63,6 @@ func (c Config) WithDefaults() Config {
 		c.Now = time.Now
 	}
 	return c
-}
-
-// Validate returns an error that names the first field out of bounds.
-func (c Config) Validate() error {
-	switch {
-	case c.ReplicaID == "":
-		return errors.New("once: ReplicaID: must be set")
-	case c.Window < 0:
-		return fmt.Errorf("once: Window %v: must not be negative", c.Window)
-	case c.MaxPerOrg < 0:
-		return fmt.Errorf("once: MaxPerOrg %d: must not be negative", c.MaxPerOrg)
-	case c.MaxBytesPerOrg < 0:
-		return fmt.Errorf("once: MaxBytesPerOrg %d: must not be negative", c.MaxBytesPerOrg)
-	}
-	return nil
 }
 
 // Keys reserves idempotency keys. It is safe for concurrent use.
@@ -103,7 +88,7 @@ type Keys struct {
 // call Close before it closes the connections. The error is cfg.Validate's.
 func New(conns *streams.Conns, cfg Config) (*Keys, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("once", cfg); err != nil {
 		return nil, err
 	}
 	k := &Keys{

@@ -33,6 +33,15 @@
 //     is done is overwritten there, not just marked as deleted.
 //   - There is no other order among mails.
 //
+// AlarmRecords keep what was mailed about conditions:
+//
+//   - A record is written on condition that it is the one that was read: of two processes that
+//     decide about the same mails, one fails with ErrConflict, and none of its mails is queued.
+//   - A record that was written survives what the broker's other streams survive. It does not depend
+//     on Postgres.
+//   - The key of the links that end mails is created once and is the same in every replica. It is in
+//     no log and in no error.
+//
 // Run owns every goroutine. When its context ends, deliveries under way get Grace to finish, so
 // that an orderly stop repeats none. The next Run repeats deliveries that are cut off then.
 package outbox

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/telemetry"
 )
@@ -90,16 +91,16 @@ func declaration(replicas int) jetstream.StreamConfig {
 type Config struct {
 	// Replicas is the number of copies of the stream on the broker: 1, 3 or 5. 0 keeps the number
 	// of an existing stream, and creates a new one with 1.
-	Replicas int
+	Replicas int `check:"0 to 5"`
 	// PerSender is how many mails of one sender may wait, and how many alarms besides. Defaults to
 	// DefaultPerSender.
-	PerSender int
+	PerSender int `check:"at least 0"`
 	// FirstPause is how long a mail waits after its first failure. Each further failure doubles the
 	// pause, up to MaxPause. Default to 5 s and 15 min.
-	FirstPause, MaxPause time.Duration
+	FirstPause, MaxPause time.Duration `check:"at least 0"`
 	// FirstServerPause and MaxServerPause are the same for all mails together, after
 	// ErrUnreachable. Default to 1 s and 1 min.
-	FirstServerPause, MaxServerPause time.Duration
+	FirstServerPause, MaxServerPause time.Duration `check:"at least 0"`
 	// Now is the clock by which mails expire. Defaults to time.Now.
 	Now func() time.Time
 	// Logger gets deliveries and failures. Defaults to slog.Default().
@@ -125,25 +126,6 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate returns an error that names the first invalid field.
-func (c Config) Validate() error {
-	for name, d := range map[string]time.Duration{
-		"FirstPause": c.FirstPause, "MaxPause": c.MaxPause,
-		"FirstServerPause": c.FirstServerPause, "MaxServerPause": c.MaxServerPause,
-	} {
-		if d < 0 {
-			return fmt.Errorf("%s %s: must not be negative", name, d)
-		}
-	}
-	switch {
-	case c.PerSender < 0:
-		return fmt.Errorf("PerSender %d: must not be negative", c.PerSender)
-	case c.Replicas < 0 || c.Replicas > 5:
-		return fmt.Errorf("config: Replicas must be 0 to 5, got %d", c.Replicas)
-	}
-	return nil
-}
-
 // Outbox is the queue. It is safe for concurrent use.
 type Outbox struct {
 	cfg     Config
@@ -156,7 +138,7 @@ type Outbox struct {
 // is streams.ErrIncompatible.
 func Open(ctx context.Context, conns *streams.Conns, cfg Config) (*Outbox, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("outbox", cfg); err != nil {
 		return nil, fmt.Errorf("open the outbox: %w", err)
 	}
 	js, err := jetstream.New(conns.Cloud)

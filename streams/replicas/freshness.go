@@ -72,7 +72,7 @@ type Freshness struct {
 type FreshnessConfig struct {
 	// Refresh returns nil once the view has everything that the directory held at the call. It must
 	// ask a leader.
-	Refresh func(ctx context.Context) error
+	Refresh func(ctx context.Context) error `check:"set"`
 	// Registered reports whether the other replicas know of this one. Defaults to always.
 	Registered func() bool
 	// CutOff reports whether the broker has been out of reach for a while: then Confirm does not
@@ -102,18 +102,10 @@ func (c FreshnessConfig) WithDefaults() FreshnessConfig {
 	return c
 }
 
-// Validate returns an error if Refresh is missing.
-func (c FreshnessConfig) Validate() error {
-	if c.Refresh == nil {
-		return errors.New("freshness: Refresh: must be set")
-	}
-	return nil
-}
-
 // NewFreshness returns a Freshness. Nothing is confirmed until Run runs.
 func NewFreshness(cfg FreshnessConfig) (*Freshness, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("freshness", cfg); err != nil {
 		return nil, err
 	}
 	return &Freshness{

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"hubcloud/streams/filelock"
+	"hubcloud/streams/disk"
 )
 
 // FreeAddress returns a loopback address that stays reserved until the test ends. Its port is below
@@ -23,8 +23,8 @@ func FreeAddress(t testing.TB) string {
 	}
 	for range 1000 {
 		port := 12000 + rand.IntN(20000)
-		lock, err := filelock.Acquire(filepath.Join(dir, fmt.Sprint(port)))
-		if errors.Is(err, filelock.ErrInUse) {
+		lock, err := disk.AcquireLock(filepath.Join(dir, fmt.Sprint(port)))
+		if errors.Is(err, disk.ErrInUse) {
 			continue
 		}
 		if err != nil {

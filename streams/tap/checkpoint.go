@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 	"hubcloud/streams/feed"
 )
 
@@ -139,5 +139,5 @@ func (c Checkpoint) Write(path string) error {
 	if err != nil {
 		return err
 	}
-	return durablefile.Write(path, text, 0o600)
+	return disk.Write(path, text, 0o600)
 }

@@ -3,7 +3,6 @@ package tap
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -18,9 +17,9 @@ const DefaultCheckpointEvery = time.Second
 // Config configures a Tap. Conn, Shards and Output are required.
 type Config struct {
 	// Conn is a connection made by Connect.
-	Conn *nats.Conn
+	Conn *nats.Conn `check:"set"`
 	// Shards is the number of the installation's shards.
-	Shards int
+	Shards int `check:"positive"`
 	// Hubs are the hubs to read. Defaults to all hubs, including those added while the tap runs.
 	Hubs []domain.HubID
 	// Types are the event types to deliver. A type that ends in ".*" selects all types with that
@@ -37,18 +36,18 @@ type Config struct {
 	// stored when it started.
 	Follow bool
 	// Output receives the records.
-	Output Output
+	Output Output `check:"set"`
 	// Checkpoint is the path of the file with the hubs' positions. Without it the tap starts over
 	// at every run.
 	Checkpoint string
 	// CheckpointEvery is the pause between two checkpoints; it grows with the time that writing one
 	// takes. Defaults to DefaultCheckpointEvery.
-	CheckpointEvery time.Duration
+	CheckpointEvery time.Duration `check:"at least 0"`
 	// ReplacedAfter is how long a log must end before the last event that was read, without
 	// growing, until it counts as another one: a server of a cluster that lost the end of a log
 	// gets it again from the journal. For a log without any event it is ten times as long. Defaults
 	// to 45 s.
-	ReplacedAfter time.Duration
+	ReplacedAfter time.Duration `check:"at least 0"`
 	// Logger receives warnings about failures that the tap recovers from. Defaults to
 	// slog.Default().
 	Logger *slog.Logger
@@ -65,19 +64,8 @@ func (c Config) WithDefaults() Config {
 // Validate returns an error that names the first invalid field. It expects the result of
 // WithDefaults.
 func (c Config) Validate() error {
-	switch {
-	case c.Conn == nil:
-		return errors.New("tap: Conn: must be set")
-	case c.Shards < 1:
-		return fmt.Errorf("tap: Shards is %d: must be at least 1", c.Shards)
-	case c.Output == nil:
-		return errors.New("tap: Output: must be set")
-	case c.New && !c.Since.IsZero():
+	if c.New && !c.Since.IsZero() {
 		return errors.New("tap: Since and New: only one may be set")
-	case c.CheckpointEvery < 0:
-		return fmt.Errorf("tap: CheckpointEvery is %s: must be positive", c.CheckpointEvery)
-	case c.ReplacedAfter < 0:
-		return fmt.Errorf("tap: ReplacedAfter is %s: must be positive", c.ReplacedAfter)
 	}
-	return nil
+	return domain.CheckFields("tap", c)
 }

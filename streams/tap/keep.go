@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"time"
 
-	"hubcloud/streams/filelock"
+	"hubcloud/streams/disk"
 )
 
 const (
@@ -52,8 +52,8 @@ var ErrCheckpointTaken = errors.New("another tap uses this checkpoint")
 // lock prevents other taps from using the checkpoint at path until unlock is called or the process
 // ends. It locks a file beside the checkpoint, since each write replaces the checkpoint's file.
 func lock(path string) (unlock func(), err error) {
-	held, err := filelock.Acquire(path + ".lock")
-	if errors.Is(err, filelock.ErrInUse) {
+	held, err := disk.AcquireLock(path + ".lock")
+	if errors.Is(err, disk.ErrInUse) {
 		return nil, fmt.Errorf("%w: %s", ErrCheckpointTaken, path)
 	}
 	if err != nil {

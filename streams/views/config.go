@@ -3,7 +3,6 @@ package views
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -18,9 +17,9 @@ import (
 // Config configures Views. Conns, Journal, Retention and IsReleased are required.
 type Config struct {
 	// Conns are the connections to the accounts that have the views.
-	Conns *streams.Conns
+	Conns *streams.Conns `check:"set"`
 	// Journal has what the views are written from.
-	Journal *journal.Journal
+	Journal *journal.Journal `check:"set"`
 	// Retention is how long messages are kept; at least 100 ms.
 	Retention time.Duration
 	// AwayDelay is how long the server of a view must be away before the view is written anew on
@@ -42,7 +41,7 @@ type Config struct {
 	)
 	// IsReleased reports whether no organization has a hub any more. Nobody may read what such a hub
 	// has recorded, so its view is emptied.
-	IsReleased func(ctx context.Context, hub domain.HubID) (bool, error)
+	IsReleased func(ctx context.Context, hub domain.HubID) (bool, error) `check:"set"`
 	// HasSubscribers reports whether anybody subscribes to a subject of the feed in an account.
 	// Records that nobody would get are not published. Nil publishes all: it is for a broker in
 	// another process, which cannot be asked.
@@ -90,15 +89,8 @@ func (c Config) WithDefaults() Config {
 
 // Validate returns an error that names the first invalid field.
 func (c Config) Validate() error {
-	switch {
-	case c.Conns == nil:
-		return errors.New("views: Conns is missing")
-	case c.Journal == nil:
-		return errors.New("views: Journal is missing")
-	case c.IsReleased == nil:
-		return errors.New("views: IsReleased is missing")
-	case c.Retention < minRetention:
+	if c.Retention < minRetention {
 		return fmt.Errorf("views: Retention is %v: must be at least %v", c.Retention, minRetention)
 	}
-	return nil
+	return domain.CheckFields("views", c)
 }

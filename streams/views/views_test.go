@@ -75,29 +75,6 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestConfig(t *testing.T) {
-	t.Parallel()
-	conns := streamstest.Start(t)
-	valid := Config{
-		Conns: conns, Journal: &journal.Journal{}, Retention: time.Hour, IsReleased: notReleased,
-	}.WithDefaults()
-	if err := valid.Validate(); err != nil {
-		t.Fatalf("Validate: got %v, want nil", err)
-	}
-	for field, change := range map[string]func(*Config){
-		"Conns":      func(c *Config) { c.Conns = nil },
-		"Journal":    func(c *Config) { c.Journal = nil },
-		"Retention":  func(c *Config) { c.Retention = time.Millisecond },
-		"IsReleased": func(c *Config) { c.IsReleased = nil },
-	} {
-		cfg := valid
-		change(&cfg)
-		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), field+" is ") {
-			t.Errorf("Validate with a wrong %s: got %v, want an error that names it", field, err)
-		}
-	}
-}
-
 // TestStartStop starts and stops Views while records are added. What was added must be in the views
 // once other Views have run.
 func TestStartStop(t *testing.T) {

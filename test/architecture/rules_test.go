@@ -41,7 +41,7 @@ var importRules = []importRule{
 		reason: "all other folders depend on the streams",
 	},
 	{
-		packages: "streams", allowed: []string{"domain", "streams/durablefile", "streams/jsapi"},
+		packages: "streams", allowed: []string{"domain", "streams/disk", "streams/jsapi"},
 		reason: "names and connections are the base of all packages below streams",
 	},
 	{
@@ -82,12 +82,8 @@ var importRules = []importRule{
 		reason: "hub logs and the directory are independent sources of truth",
 	},
 	{
-		packages: "streams/durablefile", libraries: []string{},
-		reason: "files are written by many packages, of virtual hubs too",
-	},
-	{
-		packages: "streams/filelock", libraries: []string{},
-		reason: "files are locked by many packages, of virtual hubs too",
+		packages: "streams/disk", allowed: []string{"domain"}, libraries: []string{},
+		reason: "files are written and locked by many packages, of virtual hubs too",
 	},
 	{
 		packages: "streams/telemetry", allowed: []string{"domain"},
@@ -120,8 +116,7 @@ var importRules = []importRule{
 	{
 		packages: "hubbridge/kit/hub/...",
 		allowed: []string{
-			"domain", "hubbridge/protocol", "hubbridge/kit/hub/...", "streams/filelock",
-			"streams/durablefile",
+			"domain", "hubbridge/protocol", "hubbridge/kit/hub/...", "streams/disk",
 		},
 		reason: "hubs of others are built on it: it shares only the messages with the cloud",
 	},
@@ -134,7 +129,7 @@ var importRules = []importRule{
 		packages: "hubbridge/kit/check",
 		allowed: []string{
 			"domain", "hubbridge/protocol", "hubbridge/codec", "hubbridge/identity",
-			"hubbridge/kit/hub", "streams", "streams/durablefile",
+			"hubbridge/kit/hub", "streams", "streams/disk",
 		},
 		reason: "the check plays the service, with the service's own enrolment and decoders",
 	},
@@ -147,7 +142,7 @@ var importRules = []importRule{
 		packages: "projections/alarms",
 		allowed: []string{
 			"domain", "domain/alarmmail", "domain/attention", "projections/readmodel",
-			"projections/schema", "streams/alarmstate", "streams/shares",
+			"projections/schema", "streams/outbox", "streams/shares",
 		},
 		reason: "mails about conditions are decided by package alarmmail, from read models",
 	},
@@ -180,7 +175,7 @@ var importRules = []importRule{
 		packages: "httpapi/...",
 		allowed: []string{
 			"domain", "domain/alarmmail", "domain/attention", "hubbridge/protocol", "httpapi/...",
-			"streams/durablefile", "streams/shares", "streams/telemetry",
+			"streams/disk", "streams/shares", "streams/telemetry",
 		},
 		reason: "the API is an adapter: it uses interfaces that it declares itself",
 	},

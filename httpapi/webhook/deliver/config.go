@@ -3,7 +3,6 @@ package deliver
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -36,27 +35,31 @@ const (
 // Config configures a Deliverer. Fields without a default are required.
 type Config struct {
 	// Feeds reads the feeds of organizations.
-	Feeds Feeds
+	Feeds Feeds `check:"set"`
 	// Progress stores how far webhooks have come.
-	Progress Progress
+	Progress Progress `check:"set"`
 	// Disable disables a webhook, unless it has changed since it was read, and Mail queues the mails
 	// that tell the owners and admins. since is when the webhook began to fail.
-	Disable func(ctx context.Context, was domain.Webhook, cause domain.WebhookDisableCause) error
-	Mail    func(
+	Disable func(
+		ctx context.Context, was domain.Webhook, cause domain.WebhookDisableCause,
+	) error `check:"set"`
+	Mail func(
 		ctx context.Context, w domain.Webhook, cause domain.WebhookDisableCause, since time.Time,
-	) error
+	) error `check:"set"`
 	// Follow calls fn with the webhooks of organizations, as they are and as they change, until ctx
 	// ends.
-	Follow func(ctx context.Context, fn func(orgID string, all domain.WebhooksState)) error
+	Follow func(
+		ctx context.Context, fn func(orgID string, all domain.WebhooksState),
+	) error `check:"set"`
 	// Vault opens the secrets.
 	Vault Vault
 	// Private allows addresses of this machine and of private networks.
 	Private   bool
 	UserAgent string
 	// Parts is how many parts the webhooks are divided into, each of which has a lease.
-	Parts int
+	Parts int `check:"positive"`
 	// Retention is how long events are kept.
-	Retention time.Duration
+	Retention time.Duration `check:"positive"`
 	// DisableAfter is how long a webhook fails before it is disabled. Defaults to
 	// domain.WebhookDisableAfter.
 	DisableAfter time.Duration
@@ -109,21 +112,4 @@ func (c Config) WithDefaults() Config {
 		c.Now = time.Now
 	}
 	return c
-}
-
-// Validate returns an error that names the first missing field.
-func (c Config) Validate() error {
-	switch {
-	case c.Feeds == nil:
-		return errors.New("webhooks: Feeds: must be set")
-	case c.Progress == nil:
-		return errors.New("webhooks: Progress: must be set")
-	case c.Disable == nil || c.Mail == nil || c.Follow == nil:
-		return errors.New("webhooks: Disable, Mail and Follow: must be set")
-	case c.Parts < 1:
-		return errors.New("webhooks: Parts: must be at least 1")
-	case c.Retention <= 0:
-		return errors.New("webhooks: Retention: must be positive")
-	}
-	return nil
 }

@@ -32,7 +32,7 @@ type Deliverer struct {
 // New returns a Deliverer, and registers its metrics.
 func New(cfg Config) (*Deliverer, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("webhooks", cfg); err != nil {
 		return nil, err
 	}
 	return &Deliverer{

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // stateFile is the name of the file in Config.State, beside the files of the authority.
@@ -66,7 +66,7 @@ func (c *Check) saveState() error {
 		MQTTPort: portOf(c.mqtt), Certificates: c.inventory.fingerprints(),
 	}, "", "  ")
 	if err == nil {
-		err = durablefile.Write(filepath.Join(c.cfg.State, stateFile), text, 0o600)
+		err = disk.Write(filepath.Join(c.cfg.State, stateFile), text, 0o600)
 	}
 	if err != nil {
 		return &ConfigError{"state", err.Error()}

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"hubcloud/streams/filelock"
+	"hubcloud/streams/disk"
 )
 
 const (
@@ -41,10 +41,10 @@ type record struct {
 	Delete  []string                   `json:"delete,omitempty"`
 }
 
-// disk is the file of a journal.
-type disk struct {
+// store is the file of a journal.
+type store struct {
 	dir    string
-	lock   *filelock.Lock
+	lock   *disk.Lock
 	file   *os.File
 	size   int64 // of the complete records
 	base   int64 // size after the last rewrite
@@ -54,25 +54,25 @@ type disk struct {
 
 // openDisk locks dir, opens the file in it if there is one, and calls apply for each record in
 // order.
-func openDisk(dir string, apply func(record)) (*disk, error) {
+func openDisk(dir string, apply func(record)) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create journal directory: %w", err)
 	}
-	lock, err := filelock.Acquire(filepath.Join(dir, "lock"))
-	if errors.Is(err, filelock.ErrInUse) {
+	lock, err := disk.AcquireLock(filepath.Join(dir, "lock"))
+	if errors.Is(err, disk.ErrInUse) {
 		return nil, fmt.Errorf("%w: %s", ErrInUse, dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	d := &disk{dir: dir, lock: lock}
+	d := &store{dir: dir, lock: lock}
 	if err := d.load(apply); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
 }
 
-func (d *disk) load(apply func(record)) error {
+func (d *store) load(apply func(record)) error {
 	f, err := os.OpenFile(d.path(), os.O_RDWR, 0o600)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -164,7 +164,7 @@ func encode(r record) ([]byte, error) {
 
 // append appends a record in one write. If the write fails, append truncates the file to its former
 // size.
-func (d *disk) append(r record) error {
+func (d *store) append(r record) error {
 	if d.broken != nil {
 		return d.broken
 	}
@@ -184,7 +184,7 @@ func (d *disk) append(r record) error {
 	return nil
 }
 
-func (d *disk) sync() error {
+func (d *store) sync() error {
 	if d.synced {
 		return nil
 	}
@@ -196,10 +196,10 @@ func (d *disk) sync() error {
 }
 
 // mostlyHistory reports whether a rewrite would shrink the file considerably.
-func (d *disk) mostlyHistory() bool { return d.size > minRewriteBytes && d.size > 3*d.base }
+func (d *store) mostlyHistory() bool { return d.size > minRewriteBytes && d.size > 3*d.base }
 
 // rewrite replaces the file with one of the given records. After a crash, either file is complete.
-func (d *disk) rewrite(records []record) (err error) {
+func (d *store) rewrite(records []record) (err error) {
 	temporary := d.path() + ".new"
 	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
@@ -240,7 +240,7 @@ func (d *disk) rewrite(records []record) (err error) {
 	return nil
 }
 
-func (d *disk) close() error {
+func (d *store) close() error {
 	var err error
 	if d.file != nil {
 		err = errors.Join(d.file.Sync(), d.file.Close())
@@ -248,4 +248,4 @@ func (d *disk) close() error {
 	return errors.Join(err, d.lock.Release())
 }
 
-func (d *disk) path() string { return filepath.Join(d.dir, fileName) }
+func (d *store) path() string { return filepath.Join(d.dir, fileName) }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 const identityFile = "identity.json"
@@ -108,7 +108,7 @@ func (i *identity) write(dir string) error {
 	}
 	raw, err := json.Marshal(i)
 	if err == nil {
-		err = durablefile.Write(filepath.Join(dir, identityFile), raw, 0o600)
+		err = disk.Write(filepath.Join(dir, identityFile), raw, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write identity: %w", err)

@@ -46,7 +46,7 @@ type journal struct {
 	newest  uint64            // the highest number used
 	events  []json.RawMessage // the numbers up to newest
 	entries map[string]json.RawMessage
-	disk    *disk // nil for a journal in memory
+	disk    *store // nil for a journal in memory
 	closed  bool
 }
 

@@ -3,7 +3,6 @@ package orgfeed
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -49,9 +48,9 @@ const ringIdle = 30 * time.Second
 
 // Config configures a Feed. Logs, Hubs, Journal and Retention are required.
 type Config struct {
-	Logs    *feed.Logs
-	Hubs    Hubs
-	Journal Journal
+	Logs    *feed.Logs `check:"set"`
+	Hubs    Hubs       `check:"set"`
+	Journal Journal    `check:"set"`
 	// Retention is how long events are kept and how long a position stays valid.
 	Retention time.Duration
 	// RingEvents bounds the newest events of one organization in memory. Defaults to 10,000.
@@ -76,20 +75,13 @@ func (c Config) WithDefaults() Config {
 
 // Validate returns an error that names the first invalid field.
 func (c Config) Validate() error {
-	switch {
-	case c.Logs == nil:
-		return errors.New("organization feeds: Logs is missing")
-	case c.Hubs == nil:
-		return errors.New("organization feeds: Hubs is missing")
-	case c.Journal == nil:
-		return errors.New("organization feeds: Journal is missing")
-	case c.Retention < feed.MinRetention:
+	if c.Retention < feed.MinRetention {
 		return fmt.Errorf(
 			"organization feeds: Retention is %v: must be at least %v", c.Retention,
 			feed.MinRetention,
 		)
 	}
-	return nil
+	return domain.CheckFields("organization feeds", c)
 }
 
 // Feed has the feeds of all organizations. All methods may be called at any time, from any

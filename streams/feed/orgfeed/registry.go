@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"container/list"
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -30,18 +29,20 @@ const (
 // are required.
 type RegistryConfig struct {
 	// Conn is the connection to the bucket's account.
-	Conn *nats.Conn
+	Conn *nats.Conn `check:"set"`
 	// Bucket is the bucket feed-readers.
-	Bucket jetstream.KeyValue
+	Bucket jetstream.KeyValue `check:"set"`
 	// Retention is how long a position can be read on from.
-	Retention time.Duration
+	Retention time.Duration `check:"positive"`
 	// Counted returns how many events of an organization this process has received since its first
 	// call or earlier (orgfeed.Feed.Counted).
-	Counted func(org string) uint64
+	Counted func(org string) uint64 `check:"set"`
 	// Owns reports whether an organization has a hub. Readers of other hubs are not shown.
-	Owns func(org string, hub domain.HubID) bool
+	Owns func(org string, hub domain.HubID) bool `check:"set"`
 	// HubLag returns how far a cursor of a hub's log is behind (feed.Logs.Lag).
-	HubLag func(ctx context.Context, hub domain.HubID, after string) (domain.FeedLag, error)
+	HubLag func(
+		ctx context.Context, hub domain.HubID, after string,
+	) (domain.FeedLag, error) `check:"set"`
 	// Max is how many readers this process keeps. Defaults to 100,000.
 	Max int
 	// Now is the clock. Defaults to time.Now.
@@ -60,19 +61,6 @@ func (c RegistryConfig) WithDefaults() RegistryConfig {
 		c.Now = time.Now
 	}
 	return c
-}
-
-// Validate returns an error that names the first invalid field.
-func (c RegistryConfig) Validate() error {
-	switch {
-	case c.Conn == nil, c.Bucket == nil:
-		return errors.New("feed readers: Conn and Bucket must be set")
-	case c.Retention <= 0:
-		return errors.New("feed readers: Retention must be positive")
-	case c.Counted == nil, c.Owns == nil, c.HubLag == nil:
-		return errors.New("feed readers: Counted, Owns and HubLag must be set")
-	}
-	return nil
 }
 
 // Registry has the readers of all organizations. It is safe for concurrent use.
@@ -110,7 +98,7 @@ type reader struct {
 // New returns a Registry without readers. Run fills it from the bucket.
 func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := domain.CheckFields("feed readers", cfg); err != nil {
 		return nil, err
 	}
 	return &Registry{

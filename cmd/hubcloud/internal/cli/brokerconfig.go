@@ -13,7 +13,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams/broker"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // brokerConfigCommand writes the files that the nats-servers of an external broker need.
@@ -149,7 +149,7 @@ func (c *brokerConfigCommand) write(
 		broker.ServerFileName: []byte(text), broker.AuthorityName: authority,
 		broker.CertificateName: node.Certificate, broker.KeyName: node.Key,
 	} {
-		if err := durablefile.Write(c.path(name), content, 0o600); err != nil {
+		if err := disk.Write(c.path(name), content, 0o600); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (c *brokerConfigCommand) write(
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return durablefile.Write(
+	return disk.Write(
 		c.path(broker.RouteSecretName), []byte(c.file().RouteSecret(former)), 0o600,
 	)
 }

@@ -9,8 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"hubcloud/streams/durablefile"
-	"hubcloud/streams/filelock"
+	"hubcloud/streams/disk"
 )
 
 const (
@@ -46,7 +45,7 @@ func decodeCheckpoint(text []byte) (storedCheckpoint, error) {
 // checkpoint is a file with a position of the feed. Only one checkpoint can have a file open.
 type checkpoint struct {
 	path, part string
-	lock       *filelock.Lock
+	lock       *disk.Lock
 	// position is the position in the file; empty if there was no file.
 	position string
 }
@@ -55,7 +54,7 @@ type checkpoint struct {
 // checkpoint of another part is an error: its position says nothing about these hubs. The lock is a
 // file beside it.
 func openCheckpoint(path, part string) (*checkpoint, error) {
-	lock, err := filelock.Acquire(path + ".lock")
+	lock, err := disk.AcquireLock(path + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -103,7 +102,7 @@ func (c *checkpoint) save(position string) error {
 	if err != nil {
 		return err
 	}
-	if err := durablefile.Write(c.path, append(text, '\n'), 0o600); err != nil {
+	if err := disk.Write(c.path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	c.position = position

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"hubcloud/streams/filelock"
+	"hubcloud/streams/disk"
 )
 
 // A checkpoint has the last saved position, for its part only.
@@ -19,7 +19,7 @@ func TestCheckpoint(t *testing.T) {
 		if err != nil || c.position != want {
 			t.Fatalf("got %+v, %v, want the position %q", c, err, want)
 		}
-		if _, err := openCheckpoint(path, "2/8"); !errors.Is(err, filelock.ErrInUse) {
+		if _, err := openCheckpoint(path, "2/8"); !errors.Is(err, disk.ErrInUse) {
 			t.Errorf("opened twice: got %v, want ErrInUse", err)
 		}
 		next := map[string]string{"": "first", "first": "second", "second": "third"}[want]

@@ -21,7 +21,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 const (
@@ -90,7 +90,7 @@ func (s demoState) save(dir installation.Dir) error {
 	if err != nil {
 		return err
 	}
-	return durablefile.Write(dir.Path(demoFile), append(text, '\n'), 0o600)
+	return disk.Write(dir.Path(demoFile), append(text, '\n'), 0o600)
 }
 
 // run creates the demo, or continues a former one, and runs its hubs until ctx ends. Once the hubs

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // defaultProfile is the name of the profile that is used if none is named.
@@ -102,5 +102,5 @@ func (p profiles) write() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return path, durablefile.Write(path, append(text, '\n'), 0o600)
+	return path, disk.Write(path, append(text, '\n'), 0o600)
 }

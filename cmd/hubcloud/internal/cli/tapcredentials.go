@@ -14,7 +14,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 	"hubcloud/streams/tap"
 )
 
@@ -129,7 +129,7 @@ func (c *tapCredentialsCommand) deliver(
 		_, err := fmt.Fprintf(out.Out, "%s\n", text)
 		return err
 	}
-	if err := durablefile.Write(c.Out, append(text, '\n'), 0o600); err != nil {
+	if err := disk.Write(c.Out, append(text, '\n'), 0o600); err != nil {
 		return err
 	}
 	return c.print(out.Out, field{"name", name}, field{"user", user.User}, field{"file", c.Out})

@@ -11,8 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"hubcloud/streams/durablefile"
-	"hubcloud/streams/filelock"
+	"hubcloud/streams/disk"
 )
 
 // The names of files that other packages refer to.
@@ -44,12 +43,12 @@ func (d Dir) Path(name ...string) string {
 }
 
 // Lock creates the directory if needed and locks it for this process.
-func (d Dir) Lock() (*filelock.Lock, error) {
+func (d Dir) Lock() (*disk.Lock, error) {
 	if err := os.MkdirAll(string(d), 0o755); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	lock, err := filelock.Acquire(d.Path(lockFile))
-	if errors.Is(err, filelock.ErrInUse) {
+	lock, err := disk.AcquireLock(d.Path(lockFile))
+	if errors.Is(err, disk.ErrInUse) {
 		return nil, fmt.Errorf(
 			"another hubcloud is running on %s: stop it first, or use another --data-dir", d,
 		)
@@ -76,7 +75,7 @@ func (d Dir) ReplicaID() (string, error) {
 		return "", err
 	}
 	id := hex.EncodeToString(entropy[:])
-	return id, durablefile.Write(d.Path(replicaIDFile), []byte(id+"\n"), 0o644)
+	return id, disk.Write(d.Path(replicaIDFile), []byte(id+"\n"), 0o644)
 }
 
 // Endpoints are the addresses of a running service, as endpoints.json has them.
@@ -158,7 +157,7 @@ func (d Dir) write(name string, content any, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	return durablefile.Write(d.Path(name), append(text, '\n'), mode)
+	return disk.Write(d.Path(name), append(text, '\n'), mode)
 }
 
 // read decodes a JSON file. The error is an fs.ErrNotExist when the file does not exist.

@@ -7,8 +7,7 @@ import (
 	"os"
 	"slices"
 
-	"hubcloud/streams/durablefile"
-	"hubcloud/streams/filelock"
+	"hubcloud/streams/disk"
 )
 
 const (
@@ -40,7 +39,7 @@ func (d Dir) CheckRestored() error {
 // BeginRestore locks an empty directory and marks it as being restored. It also accepts a
 // directory that an interrupted restore left, and removes that restore's files. Any other directory
 // is an error and stays untouched. The caller releases the lock.
-func (d Dir) BeginRestore() (lock *filelock.Lock, err error) {
+func (d Dir) BeginRestore() (lock *disk.Lock, err error) {
 	if err := d.checkEmpty(); err != nil {
 		return nil, err
 	}
@@ -56,7 +55,7 @@ func (d Dir) BeginRestore() (lock *filelock.Lock, err error) {
 	if err := d.checkEmpty(); err != nil {
 		return nil, err
 	}
-	if err := durablefile.Write(d.Path(restoringFile), []byte(restoringText), 0o644); err != nil {
+	if err := disk.Write(d.Path(restoringFile), []byte(restoringText), 0o644); err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(string(d))
@@ -76,13 +75,13 @@ func (d Dir) BeginRestore() (lock *filelock.Lock, err error) {
 
 // FinishRestore syncs the directory to disk and then removes the mark of the restore.
 func (d Dir) FinishRestore() error {
-	if err := durablefile.SyncTree(string(d), nil); err != nil {
+	if err := disk.SyncTree(string(d), nil); err != nil {
 		return err
 	}
 	if err := os.Remove(d.Path(restoringFile)); err != nil {
 		return err
 	}
-	return durablefile.Sync(string(d))
+	return disk.Sync(string(d))
 }
 
 // checkEmpty returns an error unless the directory is empty or absent, or has an unfinished

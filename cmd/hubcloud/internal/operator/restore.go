@@ -18,7 +18,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/backup"
 	"hubcloud/streams/broker"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // The files that a backup has besides the broker's data, by their paths in the backup and in a data
@@ -138,7 +138,7 @@ func (r Restore) copyFiles(dir installation.Dir) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
-		if err := durablefile.Write(path, content, 0o600); err != nil {
+		if err := disk.Write(path, content, 0o600); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/crypto/acme/autocert"
 
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // acmeCache keeps an account's key, certificates and their keys as files, readable by their owner
@@ -22,5 +22,5 @@ func (c acmeCache) Put(_ context.Context, name string, content []byte) error {
 	}
 	// No name leads out of the folder, as for the other methods.
 	path := filepath.Join(string(c.DirCache), filepath.Clean("/"+name))
-	return durablefile.Write(path, content, 0o600)
+	return disk.Write(path, content, 0o600)
 }

@@ -8,7 +8,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
-	"hubcloud/streams/durablefile"
+	"hubcloud/streams/disk"
 )
 
 // finishStart syncs what the start created to disk, writes endpoints.json and reports the server as
@@ -35,7 +35,7 @@ func (s *process) finishStart(ctx context.Context) error {
 // entries. With --sync 2m the broker would sync them later. The database syncs itself; hub logs are
 // created later.
 func (s *process) syncInstallation() error {
-	return durablefile.SyncTree(string(s.dir), func(path string) (skip bool) {
+	return disk.SyncTree(string(s.dir), func(path string) (skip bool) {
 		return path == s.dir.Path("postgres") ||
 			strings.HasPrefix(filepath.Base(path), streams.HubStream(""))
 	})

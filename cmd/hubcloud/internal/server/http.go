@@ -24,9 +24,9 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams"
-	"hubcloud/streams/alarmstate"
 	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/keyuse"
+	"hubcloud/streams/outbox"
 )
 
 // profileTimeout bounds responses on the admin port. A CPU profile takes as long as its request
@@ -41,7 +41,7 @@ type web struct {
 	mailer      *mail.Mailer
 	webhooks    *deliver.Deliverer
 	// alarmState has what was mailed about alarms.
-	alarmState *alarmstate.Store
+	alarmState *outbox.AlarmRecords
 	portal     *portal.Portal
 }
 

@@ -18,7 +18,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/backup"
 	"hubcloud/streams/broker"
-	"hubcloud/streams/diskspace"
+	"hubcloud/streams/disk"
 )
 
 // brokerStorage names the broker's streams and buckets in messages about a start that waits for
@@ -41,7 +41,7 @@ type infrastructure struct {
 	postgres    *cluster.Cluster
 	postgresURL string
 	broker      *broker.Server
-	space       *diskspace.Guard
+	space       *disk.Guard
 	credentials streams.Credentials
 	conns       *streams.Conns
 	reads       *streams.Conns // separate connections, so that long reads do not delay writes
@@ -244,11 +244,11 @@ func (s *infrastructure) embedBroker(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	reserve, err := diskspace.ParseReserve(s.cfg.DiskReserve)
+	reserve, err := disk.ParseReserve(s.cfg.DiskReserve)
 	if err != nil {
 		return err
 	}
-	if s.space, err = diskspace.Open(string(s.dir), reserve, s.logger); err != nil {
+	if s.space, err = disk.OpenGuard(string(s.dir), reserve, s.logger); err != nil {
 		return err
 	}
 	s.run(stopLoops, "disk space", s.space.Run)

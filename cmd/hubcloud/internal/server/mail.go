@@ -15,7 +15,6 @@ import (
 	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/projections/alarms"
-	"hubcloud/streams/alarmstate"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/outbox"
 )
@@ -23,7 +22,7 @@ import (
 // startMail opens the queue of mails, creates mailer and portal, and starts the deliveries. It
 // needs the public URL.
 func (s *web) startMail(ctx context.Context) error {
-	s.alarmState = alarmstate.Open(s.conns.Cloud)
+	s.alarmState = outbox.OpenAlarmRecords(s.conns.Cloud)
 	var queue *outbox.Outbox
 	err := s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
 		queue, err = outbox.Open(ctx, s.conns, outbox.Config{

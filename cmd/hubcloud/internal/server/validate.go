@@ -13,7 +13,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/diskspace"
+	"hubcloud/streams/disk"
 )
 
 // Validate checks all fields. Errors name the flag and what it allows.
@@ -111,7 +111,7 @@ func (c Config) validateStorage() error {
 	if _, err := ParseSync(c.Sync); err != nil {
 		return err
 	}
-	if _, err := diskspace.ParseReserve(c.DiskReserve); err != nil {
+	if _, err := disk.ParseReserve(c.DiskReserve); err != nil {
 		return fmt.Errorf("--disk-reserve %w", err)
 	}
 	return nil

@@ -1,8 +1,4 @@
-// Package filelock keeps two processes from using one directory or file at the same time.
-//
-// The lock is the kernel's (flock): it ends with the process, however the process ends, so that a
-// killed process leaves no stale lock.
-package filelock
+package disk
 
 import (
 	"errors"
@@ -17,9 +13,9 @@ var ErrInUse = errors.New("in use by another process")
 // Lock is a locked file.
 type Lock struct{ file *os.File }
 
-// Acquire creates the file at path if needed and locks it without waiting. The error is ErrInUse if
+// AcquireLock creates the file at path if needed and locks it without waiting. The error is ErrInUse if
 // the file is locked already.
-func Acquire(path string) (*Lock, error) {
+func AcquireLock(path string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)

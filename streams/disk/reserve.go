@@ -1,4 +1,4 @@
-package diskspace
+package disk
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ type Reserve struct {
 	Bytes   int64
 }
 
-// Default is the default reserve: 5 % of the file system, at most 1 GiB.
-var Default = Reserve{Percent: 5, Bytes: 1 << 30}
+// DefaultReserve is the default reserve: 5 % of the file system, at most 1 GiB.
+var DefaultReserve = Reserve{Percent: 5, Bytes: 1 << 30}
 
 // units are the suffixes of sizes. A longer suffix comes before its own ending.
 var units = []struct {
@@ -29,10 +29,10 @@ var units = []struct {
 
 // ParseReserve parses a percentage such as "5%", a size such as "1GiB", "500MB" or a number of
 // bytes, or both joined by a comma, of which the smaller counts. "0" keeps nothing free; an empty
-// text is Default.
+// text is DefaultReserve.
 func ParseReserve(text string) (Reserve, error) {
 	if strings.TrimSpace(text) == "" {
-		return Default, nil
+		return DefaultReserve, nil
 	}
 	var r Reserve
 	for part := range strings.SplitSeq(text, ",") {

@@ -1,4 +1,4 @@
-package durablefile
+package disk
 
 import (
 	"os"

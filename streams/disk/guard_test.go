@@ -1,4 +1,4 @@
-package diskspace
+package disk
 
 import (
 	"bytes"
@@ -14,10 +14,10 @@ import (
 func TestParseReserve(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Reserve{
-		"": Default, " ": Default, "0": {}, "5%": {Percent: 5}, "0.5 %": {Percent: 0.5},
+		"": DefaultReserve, " ": DefaultReserve, "0": {}, "5%": {Percent: 5}, "0.5 %": {Percent: 0.5},
 		"1GiB": {Bytes: 1 << 30}, "500MB": {Bytes: 500e6},
 		"1048576": {Bytes: 1 << 20}, "64M": {Bytes: 64 << 20}, "1.5 GiB": {Bytes: 3 << 29},
-		"5%,1GiB": Default, "1GiB, 5%": Default, "12B": {Bytes: 12},
+		"5%,1GiB": DefaultReserve, "1GiB, 5%": DefaultReserve, "12B": {Bytes: 12},
 	} {
 		if got, err := ParseReserve(text); err != nil || got != want {
 			t.Errorf("ParseReserve(%q): got %+v, %v, want %+v", text, got, err, want)
@@ -40,8 +40,8 @@ func TestReserveOfASize(t *testing.T) {
 		reserve    Reserve
 		size, want int64
 	}{
-		{"small disk: the percentage", Default, 1000 << 20, 50 << 20},
-		{"large disk: 1 GiB", Default, 1 << 40, 1 << 30},
+		{"small disk: the percentage", DefaultReserve, 1000 << 20, 50 << 20},
+		{"large disk: 1 GiB", DefaultReserve, 1 << 40, 1 << 30},
 		{"bytes only", Reserve{Bytes: 10}, 1000, 10},
 		{"more than the disk: half of it", Reserve{Bytes: 5000}, 1000, 500},
 		{"nothing", Reserve{}, 1000, 0},
@@ -118,14 +118,15 @@ func TestAdmittedBytesCount(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	g, err := Open(t.TempDir(), Reserve{}, slog.New(slog.DiscardHandler))
+	g, err := OpenGuard(t.TempDir(), Reserve{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := g.State(); s.Size <= 0 || s.Free <= 0 || s.Low {
 		t.Errorf("state: got %+v, want a size, free space, and not low", s)
 	}
-	if _, err := Open("/nowhere/at/all", Default, slog.New(slog.DiscardHandler)); err == nil {
+	quiet := slog.New(slog.DiscardHandler)
+	if _, err := OpenGuard("/nowhere/at/all", DefaultReserve, quiet); err == nil {
 		t.Error("Open of a missing folder: got nil, want an error")
 	}
 }
@@ -134,7 +135,7 @@ func TestOpen(t *testing.T) {
 func TestFilesAreKeptFree(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
-	g := &Guard{reserve: Default, logger: slog.New(slog.NewTextHandler(&lines, nil))}
+	g := &Guard{reserve: DefaultReserve, logger: slog.New(slog.NewTextHandler(&lines, nil))}
 	for _, c := range []struct {
 		name        string
 		free, files int64

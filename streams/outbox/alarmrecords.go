@@ -1,4 +1,4 @@
-package alarmstate
+package outbox
 
 import (
 	"bytes"
@@ -28,36 +28,38 @@ const (
 	maxRecord = 64 << 20
 )
 
-// Store is the bucket. It is safe for concurrent use.
-type Store struct{ bucket jsapi.Bucket }
+// AlarmRecords are the records of what was mailed about conditions, one for each organization, in
+// the bucket `alarm-mails`, and the key of the links that end these mails. The content of a record
+// is opaque. They are safe for concurrent use.
+type AlarmRecords struct{ bucket jsapi.Bucket }
 
-// Open returns the store. The bucket must exist: see streams.OpenBuckets.
-func Open(cloud *nats.Conn) *Store {
-	return &Store{jsapi.NewBucket(cloud, streams.AlarmMailsBucket)}
+// OpenAlarmRecords returns the records. The bucket must exist: see streams.OpenBuckets.
+func OpenAlarmRecords(cloud *nats.Conn) *AlarmRecords {
+	return &AlarmRecords{jsapi.NewBucket(cloud, streams.AlarmMailsBucket)}
 }
 
-// Record is a record with the revision that Put expects; 0 for one that is not stored yet.
-type Record struct {
+// AlarmRecord is a record with the revision that Put expects; 0 for one that is not stored yet.
+type AlarmRecord struct {
 	Content  []byte
 	Revision uint64
 }
 
 // Begun reports whether mails about conditions have begun. Before, conditions stand that nobody was
 // mailed about.
-func (s *Store) Begun(ctx context.Context) (bool, error) {
+func (s *AlarmRecords) Begun(ctx context.Context) (bool, error) {
 	e, err := s.bucket.Get(ctx, keyBegun)
 	return e.Exists(), err
 }
 
 // Begin records that mails about conditions have begun.
-func (s *Store) Begin(ctx context.Context) error {
+func (s *AlarmRecords) Begin(ctx context.Context) error {
 	_, err := s.once(ctx, keyBegun, func() []byte { return []byte("1") })
 	return err
 }
 
 // UnsubscribeKey returns the key of the links that end mails, and creates it if there is none. A
 // temporary fault is a domain.Unavailable.
-func (s *Store) UnsubscribeKey(ctx context.Context) (key domain.UnsubscribeKey, err error) {
+func (s *AlarmRecords) UnsubscribeKey(ctx context.Context) (key domain.UnsubscribeKey, err error) {
 	stored, err := s.once(ctx, keyUnsubscribe, func() []byte {
 		var fresh domain.UnsubscribeKey
 		rand.Read(fresh[:]) // never fails: it ends the program instead
@@ -73,7 +75,9 @@ func (s *Store) UnsubscribeKey(ctx context.Context) (key domain.UnsubscribeKey, 
 }
 
 // once returns the value of a key, and sets it first if there is none.
-func (s *Store) once(ctx context.Context, key string, create func() []byte) ([]byte, error) {
+func (s *AlarmRecords) once(
+	ctx context.Context, key string, create func() []byte,
+) ([]byte, error) {
 	for {
 		e, err := s.bucket.Get(ctx, key)
 		if err != nil {
@@ -93,12 +97,12 @@ func (s *Store) once(ctx context.Context, key string, create func() []byte) ([]b
 }
 
 // All returns the records of all organizations, by organization.
-func (s *Store) All(ctx context.Context) (map[string]Record, error) {
+func (s *AlarmRecords) All(ctx context.Context) (map[string]AlarmRecord, error) {
 	entries, err := s.bucket.All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("alarm mails: %w", err)
 	}
-	all := map[string]Record{}
+	all := map[string]AlarmRecord{}
 	for _, e := range entries {
 		org, ok := strings.CutPrefix(e.Key, recordPrefix)
 		if !ok || !e.Exists() {
@@ -108,14 +112,16 @@ func (s *Store) All(ctx context.Context) (map[string]Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("alarm mails: record of organization %s: %w", org, err)
 		}
-		all[org] = Record{content, e.Revision}
+		all[org] = AlarmRecord{content, e.Revision}
 	}
 	return all, nil
 }
 
 // Put stores a record of an organization and returns its new revision. It returns ErrConflict if
 // the stored record has another revision. After any other error the record may be stored.
-func (s *Store) Put(ctx context.Context, org string, r Record) (revision uint64, err error) {
+func (s *AlarmRecords) Put(
+	ctx context.Context, org string, r AlarmRecord,
+) (revision uint64, err error) {
 	revision, err = s.bucket.CompareAndSet(
 		ctx, recordPrefix+org, compress(r.Content), nil, r.Revision,
 	)

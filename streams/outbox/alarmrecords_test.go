@@ -1,4 +1,4 @@
-package alarmstate_test
+package outbox_test
 
 import (
 	"bytes"
@@ -6,33 +6,33 @@ import (
 	"testing"
 
 	"hubcloud/streams"
-	"hubcloud/streams/alarmstate"
+	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
 )
 
 const org = "01930000-0000-7000-8000-00000000000a"
 
-func open(t *testing.T) *alarmstate.Store {
+func openRecords(t *testing.T) *outbox.AlarmRecords {
 	t.Helper()
 	conns := streamstest.Start(t)
 	if _, err := streams.OpenBuckets(t.Context(), conns, 1); err != nil {
 		t.Fatal(err)
 	}
-	return alarmstate.Open(conns.Cloud)
+	return outbox.OpenAlarmRecords(conns.Cloud)
 }
 
 // Of two processes that write the same record, the second fails and has written nothing.
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	store, ctx := open(t), t.Context()
+	store, ctx := openRecords(t), t.Context()
 	large := bytes.Repeat([]byte(`{"hub":"hub-7k2m-q4xd-93ta"}`), 100_000) // 2.8 MB
-	first, err := store.Put(ctx, org, alarmstate.Record{Content: large})
+	first, err := store.Put(ctx, org, outbox.AlarmRecord{Content: large})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, revision := range []uint64{0, first + 1} {
-		_, err := store.Put(ctx, org, alarmstate.Record{Content: []byte("x"), Revision: revision})
-		if !errors.Is(err, alarmstate.ErrConflict) {
+		_, err := store.Put(ctx, org, outbox.AlarmRecord{Content: []byte("x"), Revision: revision})
+		if !errors.Is(err, outbox.ErrConflict) {
 			t.Errorf("put at revision %d: got %v, want ErrConflict", revision, err)
 		}
 	}
@@ -41,7 +41,7 @@ func TestRecords(t *testing.T) {
 		!bytes.Equal(all[org].Content, large) {
 		t.Errorf("got %d records with revision %d, %v, want the first", len(all), all[org].Revision, err)
 	}
-	second, err := store.Put(ctx, org, alarmstate.Record{Content: []byte("y"), Revision: first})
+	second, err := store.Put(ctx, org, outbox.AlarmRecord{Content: []byte("y"), Revision: first})
 	if err != nil || second <= first {
 		t.Errorf("put at the right revision: got %d, %v", second, err)
 	}
@@ -49,7 +49,7 @@ func TestRecords(t *testing.T) {
 
 func TestBegin(t *testing.T) {
 	t.Parallel()
-	store, ctx := open(t), t.Context()
+	store, ctx := openRecords(t), t.Context()
 	for i, want := range []bool{false, true, true} {
 		if begun, err := store.Begun(ctx); err != nil || begun != want {
 			t.Errorf("Begun: got %t, %v, want %t", begun, err, want)
@@ -66,7 +66,7 @@ func TestBegin(t *testing.T) {
 // The key is the same for all who ask, however many ask at first.
 func TestUnsubscribeKey(t *testing.T) {
 	t.Parallel()
-	store := open(t)
+	store := openRecords(t)
 	keys := make(chan [32]byte, 8)
 	for range cap(keys) {
 		go func() {

@@ -1,11 +1,4 @@
-// Package diskspace keeps a reserve of bytes and of files (inodes) of a file system free. Writers
-// of data that can wait call Admit first, which returns an error while less than the reserve is
-// free. The reserve is for writes that must go on: leases, presence, the database's log and
-// checkpoints, sign-in, results of commands, and expiry, which writes before it frees space.
-//
-// A Guard measures the file system ten times a second. Between two measurements it counts admitted
-// bytes as written, so that a fast writer cannot use up the reserve.
-package diskspace
+package disk
 
 import (
 	"cmp"
@@ -74,9 +67,9 @@ type Guard struct {
 	state State
 }
 
-// Open returns a Guard of the file system that dir is on, after a first measurement. The caller
+// OpenGuard returns a Guard of the file system that dir is on, after a first measurement. The caller
 // must call Run. A nil logger means slog.Default().
-func Open(dir string, reserve Reserve, logger *slog.Logger) (*Guard, error) {
+func OpenGuard(dir string, reserve Reserve, logger *slog.Logger) (*Guard, error) {
 	g := &Guard{dir: dir, reserve: reserve, logger: cmp.Or(logger, slog.Default())}
 	return g, g.Measure()
 }

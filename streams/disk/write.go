@@ -1,9 +1,4 @@
-// Package durablefile writes files that must survive a crash and a power cut. Every file that is
-// read after a crash is written by Write; no other package renames files into place.
-//
-// Write is atomic: a reader sees all of the former content or all of the new one. When Write has
-// returned nil, the new content survives a power cut. An error leaves the former content.
-package durablefile
+package disk
 
 import (
 	"errors"
