@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
@@ -276,7 +277,9 @@ func TestPairing(t *testing.T) {
 func TestEventList(t *testing.T) {
 	t.Parallel()
 	// The hub sends malformed events on purpose.
-	p := newOwnPortal(t, virtualhub.Config{OnMessage: harness.Unchecked}, "Events")
+	p := newOwnPortal(
+		t, virtualhub.Config{Config: hub.Config{OnMessage: harness.Unchecked}}, "Events",
+	)
 	p.await("#connection", "Live")
 	p.showAllEvents()
 	report := func(value float64) {

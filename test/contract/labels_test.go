@@ -114,7 +114,9 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 	t.Run("kept through a restart of the hub and a new name from it", func(t *testing.T) {
 		// "name and room are kept by the service, not by the hub, and survive a hub restart."
 		client := tenant.For(t)
-		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices, Dir: t.TempDir()})
+		cfg := virtualhub.Config{Devices: devices}
+		cfg.Dir = t.TempDir()
+		hub := c.For(t).VirtualHub(tenant, cfg)
 		client.Must(
 			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
 			http.StatusOK,

@@ -19,11 +19,10 @@ func killed(t *testing.T, c *harness.Target) {
 	const rounds, retries = 3, 30
 	s := c.OwnService()
 	tenant := c.Tenant("Killed")
-	hub := c.VirtualHub(tenant, virtualhub.Config{
-		Devices: []virtualhub.DeviceSpec{
-			{Kind: "lock", Name: "Front door"},
-		}, Dir: t.TempDir(), BackoffMin: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond,
-	})
+	cfg := virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock", Name: "Front door"}}}
+	cfg.Dir = t.TempDir()
+	cfg.BackoffMin, cfg.BackoffMax = 100*time.Millisecond, 300*time.Millisecond
+	hub := c.VirtualHub(tenant, cfg)
 	const unlock = `{"key":"lock","value":false}`
 	path := commandPath(hub.ID(), 1)
 

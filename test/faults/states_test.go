@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
@@ -105,7 +106,10 @@ func TestStatesAreWhatHubsKnow(t *testing.T) {
 	var hubs []*virtualhub.Hub
 	for range 3 {
 		hubs = append(hubs, c.VirtualHub(tenant, virtualhub.Config{
-			Dir: t.TempDir(), BackoffMin: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond,
+			Config: hub.Config{
+				Dir: t.TempDir(), BackoffMin: 100 * time.Millisecond,
+				BackoffMax: 300 * time.Millisecond,
+			},
 			GiveUp: 100 * time.Millisecond,
 		}))
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hubcloud/httpapi/client"
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
@@ -191,8 +192,11 @@ func stream(t *testing.T, service *harness.Service, browser *http.Client) {
 	}
 	factory := service.For(t).Inventory(1)[0]
 	hub, err := virtualhub.New(virtualhub.Config{
-		EnrollURL: publicURL(service), Serial: factory.Serial, Secret: factory.Secret,
-		HTTPClient: browser, Quiet: true, Logger: slog.New(slog.DiscardHandler),
+		Config: hub.Config{
+			EnrollURL: publicURL(service), Serial: factory.Serial, Secret: factory.Secret,
+			HTTPClient: browser, Logger: slog.New(slog.DiscardHandler),
+		},
+		Quiet: true,
 	})
 	if err != nil {
 		t.Fatal(err)

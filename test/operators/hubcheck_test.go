@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/test/harness"
 )
@@ -91,8 +92,11 @@ func runHubCheck(
 		t.Fatalf("printed %q: %v; %s", lines.Text(), err, stderr.String())
 	}
 	hub, err := virtualhub.New(virtualhub.Config{
-		EnrollURL: address.Enroll, Serial: address.Serial, Secret: address.Secret, Quiet: true,
-		Faults: faults, Logger: slog.New(slog.DiscardHandler),
+		Config: hub.Config{
+			EnrollURL: address.Enroll, Serial: address.Serial, Secret: address.Secret,
+			Logger: slog.New(slog.DiscardHandler),
+		},
+		Quiet: true, Faults: faults,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
@@ -108,8 +109,11 @@ func useHub(
 ) {
 	t.Helper()
 	hub, err := virtualhub.New(virtualhub.Config{
-		EnrollURL: service.Public(), Serial: factory.Serial, Secret: factory.Secret, Quiet: true,
-		Logger: slog.New(slog.DiscardHandler),
+		Config: hub.Config{
+			EnrollURL: service.Public(), Serial: factory.Serial, Secret: factory.Secret,
+			Logger: slog.New(slog.DiscardHandler),
+		},
+		Quiet: true,
 	})
 	if err != nil {
 		t.Fatal(err)

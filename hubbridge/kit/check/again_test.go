@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/kit/check"
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 )
 
@@ -21,9 +22,11 @@ import (
 func newHub(t *testing.T, checked *check.Check, dir string) *virtualhub.Hub {
 	t.Helper()
 	hub, err := virtualhub.New(virtualhub.Config{
-		EnrollURL: checked.EnrolURL(), Serial: checked.Serial(), Secret: checked.Secret(), Dir: dir,
-		Devices: []virtualhub.DeviceSpec{{Kind: "outlet"}}, BackoffMax: time.Second,
-		Quiet: true, Logger: slog.New(slog.DiscardHandler),
+		Config: hub.Config{
+			EnrollURL: checked.EnrolURL(), Serial: checked.Serial(), Secret: checked.Secret(),
+			Dir: dir, BackoffMax: time.Second, Logger: slog.New(slog.DiscardHandler),
+		},
+		Devices: []virtualhub.DeviceSpec{{Kind: "outlet"}}, Quiet: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"hubcloud/hubbridge/kit/check"
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 )
 
@@ -161,10 +162,12 @@ func checkHub(t *testing.T, config check.Config, f faults) check.Report {
 	}
 	p := startProxy(t, checked.EnrolURL(), f)
 	cfg := virtualhub.Config{
-		EnrollURL: checked.EnrolURL(), Serial: checked.Serial(), Secret: checked.Secret(),
-		Devices:    []virtualhub.DeviceSpec{{Kind: "outlet"}, {Kind: "climate_sensor"}},
-		HTTPClient: &http.Client{Transport: p, Timeout: time.Minute}, Quiet: true,
-		Logger: slog.New(slog.DiscardHandler),
+		Config: hub.Config{
+			EnrollURL: checked.EnrolURL(), Serial: checked.Serial(), Secret: checked.Secret(),
+			HTTPClient: &http.Client{Transport: p, Timeout: time.Minute},
+			Logger:     slog.New(slog.DiscardHandler),
+		},
+		Devices: []virtualhub.DeviceSpec{{Kind: "outlet"}, {Kind: "climate_sensor"}}, Quiet: true,
 	}
 	if f.config != nil {
 		f.config(&cfg)

@@ -20,6 +20,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/hubbridge/mqtttest"
 	"hubcloud/hubbridge/protocol"
@@ -53,18 +54,15 @@ type cloud struct {
 
 // remote is the cloud's state of one hub.
 type remote struct {
-	known    bool
-	log      string
-	through  uint64
-	hellos   []protocol.Hello
-	stored   []protocol.Event
-	skipped  [][2]uint64
-	logs     []string
-	loseNext int      // events messages to ignore, as if lost
-	silent   bool     // no acks are sent
-	messages int      // of events
-	largest  int      // in bytes
-	faults   []string // violations of the protocol by the hub
+	known   bool
+	log     string
+	through uint64
+	hellos  []protocol.Hello
+	stored  []protocol.Event
+	skipped [][2]uint64
+	logs    []string
+	silent  bool     // no acks are sent
+	faults  []string // violations of the protocol by the hub
 
 	// malformed means that the test makes the hub send malformed events, which are no violation.
 	malformed bool
@@ -136,10 +134,6 @@ func (c *cloud) receive(m *nats.Msg) {
 	case "hello":
 		r.hello(m.Data)
 	case "events":
-		if r.loseNext > 0 {
-			r.loseNext--
-			return
-		}
 		r.events(m.Data)
 	case "response":
 		var response protocol.Response
@@ -191,8 +185,6 @@ func (r *remote) hello(data []byte) {
 }
 
 func (r *remote) events(data []byte) {
-	r.messages++
-	r.largest = max(r.largest, len(data))
 	var m protocol.Events
 	if err := json.Unmarshal(data, &m); err != nil || m.Log != r.log || len(m.Events) == 0 ||
 		len(m.Events) > 500 ||
@@ -252,8 +244,11 @@ func (c *cloud) hub(t testing.TB, id string, change func(*virtualhub.Config)) *v
 	t.Helper()
 	credentials := c.register(t, id)
 	cfg := virtualhub.Config{
-		EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret, Quiet: true,
-		BackoffMin: 20 * time.Millisecond, BackoffMax: 500 * time.Millisecond,
+		Config: hub.Config{
+			EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret,
+			BackoffMin: 20 * time.Millisecond, BackoffMax: 500 * time.Millisecond,
+		},
+		Quiet: true,
 	}
 	if change != nil {
 		change(&cfg)
@@ -301,7 +296,7 @@ func (c *cloud) acked(t testing.TB, h *virtualhub.Hub, seq uint64) {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := h.WaitAcked(ctx, seq); err != nil {
-		t.Fatalf("acknowledged through %d, want %d: %v", h.Acked(), seq, err)
+		t.Fatalf("acknowledged through %d, want %d: %v", h.Status().Acked, seq, err)
 	}
 }
 

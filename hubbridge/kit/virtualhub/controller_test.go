@@ -28,8 +28,11 @@ type testHub struct {
 func newTestHub(t testing.TB, dir string) *testHub {
 	t.Helper()
 	virtual, err := New(Config{
-		EnrollURL: "-", Serial: "HUB-7K2M-Q4XD-93TA", Secret: "-", Dir: dir, Quiet: true,
-		Logger: streamstest.Logger(),
+		Config: hub.Config{
+			EnrollURL: "-", Serial: "HUB-7K2M-Q4XD-93TA", Secret: "-", Dir: dir,
+			Logger: streamstest.Logger(),
+		},
+		Quiet: true,
 	})
 	if err != nil {
 		t.Fatal(err)

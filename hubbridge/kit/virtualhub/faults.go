@@ -49,11 +49,6 @@ func (h *Hub) ClockUnknown(on bool) {
 	h.controller.SetFaults(func(f *Faults) { f.ClockUnknown = on })
 }
 
-// IgnoreWindow makes the hub ignore the limit of 2,000 unacknowledged events while on.
-func (h *Hub) IgnoreWindow(on bool) {
-	h.controller.SetFaults(func(f *Faults) { f.IgnoreWindow = on })
-}
-
 // Faults returns the present lasting faults.
 func (h *Hub) Faults() Faults { return h.controller.Faults() }
 

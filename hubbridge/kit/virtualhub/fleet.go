@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hubcloud/hubbridge/kit/hub"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,9 +46,12 @@ func NewFleet(cfg FleetConfig) (*Fleet, error) {
 		m := &member{fleet: f, wake: make(chan struct{}, 1)}
 		var err error
 		if m.Hub, err = New(Config{
-			EnrollURL: cfg.EnrollURL, Serial: credentials.Serial, Secret: credentials.Secret,
-			Devices: []DeviceSpec{{Kind: "outlet"}}, Quiet: true, Batch: cfg.messageBatch(),
-			HTTPClient: cfg.HTTPClient, Slots: slots, OnAck: m.countAck, Logger: cfg.Logger,
+			Config: hub.Config{
+				EnrollURL: cfg.EnrollURL, Serial: credentials.Serial, Secret: credentials.Secret,
+				Batch: cfg.messageBatch(), HTTPClient: cfg.HTTPClient, Slots: slots,
+				OnAck: m.countAck, Logger: cfg.Logger,
+			},
+			Devices: []DeviceSpec{{Kind: "outlet"}}, Quiet: true,
 		}); err != nil {
 			return nil, errors.Join(fmt.Errorf("hub %d: %w", i+1, err), f.close())
 		}

@@ -111,9 +111,6 @@ func (h *Hub) startFaults(ctx context.Context, running *sync.WaitGroup) {
 	every(h.cfg.Faults.ResetEvery, h.FactoryReset)
 }
 
-// Acked returns the highest number of the present log that the cloud has acknowledged.
-func (h *Hub) Acked() uint64 { return h.Status().Acked }
-
 // Connected reports whether there is a connection on which the cloud has acknowledged the hello.
 func (h *Hub) Connected() bool { return h.Status().Connected }
 

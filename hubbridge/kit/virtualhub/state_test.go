@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams/streamstest"
@@ -69,9 +70,11 @@ func TestStateSurvivesKill(t *testing.T) {
 	slow := []virtualhub.DeviceSpec{{Kind: "lock", Name: "Front door"}, {Kind: "switch", Gangs: 2}}
 	must(t, json.Unmarshal([]byte(`"700ms"`), &slow[0].Latency))
 	cfg := virtualhub.Config{
-		EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret, Quiet: true,
-		Dir: t.TempDir(), Devices: slow,
-		BackoffMin: 20 * time.Millisecond,
+		Config: hub.Config{
+			EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret,
+			Dir: t.TempDir(), BackoffMin: 20 * time.Millisecond,
+		},
+		Quiet: true, Devices: slow,
 	}
 	h, stop := c.start(t, cfg)
 	c.connected(t, h)

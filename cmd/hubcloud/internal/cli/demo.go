@@ -19,6 +19,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/cmd/hubcloud/internal/server"
 	"hubcloud/domain"
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/disk"
@@ -152,11 +153,13 @@ func (d demo) newHubs(state demoState) (running []virtualhub.Served, err error) 
 	}
 	for _, h := range demoHubs {
 		hub, err := virtualhub.New(virtualhub.Config{
-			EnrollURL: d.Endpoints().PublicURL, Serial: h.id.Serial(), Secret: state.Secrets[h.id],
-			Dir:        d.dir.Path("virtualhubs", string(h.id)),
-			Installer:  5 * time.Second,
-			BackoffMax: 2 * time.Second, HTTPClient: client,
-			Logger: d.logger.With("component", "virtualhub"),
+			Config: hub.Config{
+				EnrollURL: d.Endpoints().PublicURL, Serial: h.id.Serial(),
+				Secret: state.Secrets[h.id], Dir: d.dir.Path("virtualhubs", string(h.id)),
+				BackoffMax: 2 * time.Second, HTTPClient: client,
+				Logger: d.logger.With("component", "virtualhub"),
+			},
+			Installer: 5 * time.Second,
 		})
 		if err != nil {
 			err = fmt.Errorf("virtual hub %s: %w", h.id, err)

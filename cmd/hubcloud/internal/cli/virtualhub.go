@@ -11,6 +11,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
+	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 )
 
@@ -50,11 +51,11 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 			"--secret: must be 32 bytes in base64url without padding, 43 characters",
 		)
 	}
-	cfg := virtualhub.Config{
+	cfg := virtualhub.Config{Config: hub.Config{
 		EnrollURL: c.Enroll, Serial: c.Serial, Secret: c.Secret, Dir: c.Dir,
 		HTTPClient: build.HTTPClient(enrolTimeout),
 		Logger:     textLogger(out, levelOf(c.LogLevel)),
-	}
+	}}
 	if c.Devices != "" {
 		file, err := virtualhub.ReadDevicesFile(c.Devices)
 		if err != nil {
