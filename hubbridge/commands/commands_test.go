@@ -9,7 +9,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/streams/once"
-	"hubcloud/streams/streamstest"
 )
 
 // TestAccepted: the caller gets the channel, and the hub's event log has both records.
@@ -196,83 +195,6 @@ func TestOfflineAfterATry(t *testing.T) {
 	}
 }
 
-// TestConflict: a key stands for one command of one organization, whatever its outcome.
-func TestConflict(t *testing.T) {
-	t.Parallel()
-	cloud := newTestCloud(t)
-	p, q := cloud.replica("r1"), cloud.replica("r2")
-	cloud.wantAccepted(p.send(cloud.command("k")))
-	for name, change := range map[string]func(*domain.Command){
-		"value":    func(c *domain.Command) { c.Value = json.RawMessage(`true`) },
-		"key":      func(c *domain.Command) { c.Key = "switch" },
-		"endpoint": func(c *domain.Command) { c.Endpoint = 1 },
-		"device":   func(c *domain.Command) { c.DeviceID = 4 },
-		"hub":      func(c *domain.Command) { c.HubID = "hub-dddd-dddd-dddd" },
-	} {
-		for _, p := range []*replica{p, q} {
-			other := cloud.command("k")
-			change(&other)
-			_, err := p.send(other)
-			if wantCode(t, err, domain.CodeIdempotencyConflict); t.Failed() {
-				t.Fatalf("another %s", name)
-			}
-		}
-	}
-	cloud.hub.wantRan(1, 1)
-	other := cloud.command("k")
-	other.OrgID, other.Value = orgB, json.RawMessage(`true`)
-	if _, err := p.send(other); err != nil {
-		t.Errorf("the same key of another organization: %v", err)
-	}
-	cloud.hub.wantRan(2, 2)
-
-	// Also for a command that the hub rejected, or has not answered yet.
-	cloud.hub.answersAll(rejects("command_refused"), true)
-	_, err := p.send(cloud.command("rejected"))
-	wantCode(t, err, domain.CodeCommandRefused)
-	release := make(chan struct{})
-	cloud.hub.set(func(h *hub) { h.act, h.before = nil, func(hubCommand) { <-release } })
-	answered := make(chan outcome, 1)
-	go func() { answered <- p.sent(cloud.command("in flight")) }()
-	streamstest.Eventually(
-		t, "the hub got the request", func() bool { return len(cloud.hub.ids()) == 4 },
-	)
-	for _, key := range []string{"rejected", "in flight"} {
-		for _, p := range []*replica{p, q} {
-			other := cloud.command(key)
-			other.Value = json.RawMessage(`true`)
-			_, err := p.send(other)
-			wantCode(t, err, domain.CodeIdempotencyConflict)
-		}
-	}
-	close(release)
-	if first := <-answered; first.err != "" {
-		t.Error(first.err)
-	}
-}
-
-// TestAnyKey: any two different texts are different keys.
-func TestAnyKey(t *testing.T) {
-	t.Parallel()
-	cloud := newTestCloud(t)
-	p := cloud.replica("r1")
-	keys := []string{
-		"a", "A", " a", "a.b", "a.*", ">", "$KV.idempotency.>", "é", "e\u0301", "\xff", "\xfe",
-		strings.Repeat("ü", 255), strings.Repeat("ü", 254) + "u",
-		strings.Repeat("🔑", 255), strings.Repeat("\n", 255),
-	}
-	for range 2 {
-		for _, key := range keys {
-			channel, err := p.send(cloud.command(key))
-			cloud.wantAccepted(channel, err)
-		}
-		cloud.hub.wantRan(len(keys), len(keys))
-	}
-	if n := cloud.reserved(); n != len(keys) {
-		t.Errorf("%d keys reserved", n)
-	}
-}
-
 // TestWindow: a key stands for its command for the window, counted from the reservation, and then
 // for the next command.
 func TestWindow(t *testing.T) {
@@ -304,26 +226,6 @@ func TestWindow(t *testing.T) {
 		t.Errorf("%+v, %v", channel, err)
 	}
 	cloud.hub.wantRan(3, 2)
-	if ids := cloud.hub.ids(); len(ids) != 2 {
-		t.Errorf("the hub got the command IDs %v", ids)
-	}
-}
-
-// TestKeysExpire: the broker removes keys after the window.
-func TestKeysExpire(t *testing.T) {
-	t.Parallel()
-	cloud := newTestCloud(t)
-	const window = 500 * time.Millisecond
-	if err := cloud.buckets.SetIdempotencyWindow(t.Context(), cloud.conns, window); err != nil {
-		t.Fatal(err)
-	}
-	p := cloud.replica(
-		"r1", func(_ *commands.Config, cfg *once.Config) { cfg.Window = window },
-	)
-	cloud.wantAccepted(p.send(cloud.command("k")))
-	streamstest.Eventually(t, "the key is gone", func() bool { return cloud.reserved() == 0 })
-	cloud.wantAccepted(p.send(cloud.command("k")))
-	cloud.hub.wantRan(2, 2)
 	if ids := cloud.hub.ids(); len(ids) != 2 {
 		t.Errorf("the hub got the command IDs %v", ids)
 	}

@@ -2,7 +2,6 @@ package commands_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
@@ -56,40 +54,6 @@ func TestConcurrentDuplicates(t *testing.T) {
 			cloud.hub.wantRan(1, 1)
 			cloud.wantRecords("requested accepted")
 		})
-	}
-}
-
-// TestConcurrentConflict: of two different commands that are sent under one key at the same moment,
-// at two replicas, one is sent, and the other is a conflict.
-func TestConcurrentConflict(t *testing.T) {
-	t.Parallel()
-	cloud := newTestCloud(t)
-	all := []*replica{cloud.replica("r1"), cloud.replica("r2")}
-	for n := range 20 {
-		key := fmt.Sprint("k", n)
-		errs := make([]error, 8)
-		var group sync.WaitGroup
-		for i := range errs {
-			group.Go(func() {
-				c := cloud.command(key)
-				c.Value = json.RawMessage([]string{"true", "false"}[i/2%2])
-				_, errs[i] = all[i%2].send(c)
-			})
-		}
-		group.Wait()
-		accepted := 0
-		for i, err := range errs {
-			switch {
-			case err == nil:
-				accepted++
-			case !errors.Is(err, &domain.Error{Code: domain.CodeIdempotencyConflict}):
-				t.Errorf("command %d: got %v, want an answer or idempotency_conflict", i, err)
-			}
-		}
-		if accepted != 4 {
-			t.Errorf("%s: %d accepted, want 4: %v", key, accepted, errs)
-		}
-		cloud.hub.wantRan(n+1, n+1)
 	}
 }
 
@@ -143,25 +107,6 @@ func TestKilled(t *testing.T) {
 	cloud.wantRecordsOf(
 		cloud.hub.ids(), "requested requested requested requested requested requested accepted",
 	)
-}
-
-// TestHolderDies: the command of a killed replica is taken over at once, under the same ID.
-func TestHolderDies(t *testing.T) {
-	t.Parallel()
-	cloud := newTestCloud(t)
-	p := cloud.replica("r1")
-	cloud.hub.set(func(h *hub) {
-		h.act = func(c hubCommand) (string, bool) { p.kill(); return accepts(c, 1), true }
-	})
-	p.sent(cloud.command("k"))
-	other := cloud.replica("r2")
-	began := time.Now()
-	channel, err := other.send(cloud.command("k"))
-	cloud.wantAccepted(channel, err)
-	if took := time.Since(began); took > 10*time.Second { // a reservation is held for 12 s
-		t.Errorf("took over after %v, want at once", took)
-	}
-	cloud.hub.wantRan(2, 1)
 }
 
 // TestHolderHangs: another replica waits for a holder that hangs until the holder's deadline, and

@@ -82,52 +82,6 @@ func TestInviteAndAccept(t *testing.T) {
 	}
 }
 
-func TestInvalidInvitations(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, streamstest.Start(t))
-	first, firstToken := w.invite(t, "ann@example.org", domain.RoleMember)
-	second, secondToken := w.invite(t, "Ann@Example.ORG", domain.RoleAdmin)
-	if first.ID == second.ID || firstToken == secondToken {
-		t.Fatal("two invitations have the same id or token")
-	}
-	if err := w.RevokeInvitation(t.Context(), origin, w.orgA, second.ID); err != nil {
-		t.Fatal(err)
-	}
-	forged := domain.InvitationToken{OrgID: w.orgA, InvitationID: second.ID}
-	nowhere := domain.InvitationToken{OrgID: w.sitesA[0], InvitationID: second.ID}
-	for name, token := range map[string]string{
-		"replaced": firstToken, "revoked": secondToken, "forged": forged.Reveal(),
-		"of no organization": nowhere.Reveal(),
-		"nothing":            "", "garbage": "x/../*.>", "too long": secondToken + "A",
-	} {
-		_, err := w.AcceptInvitation(t.Context(), origin, token)
-		if domain.CodeOf(err) != domain.CodeNotFound ||
-			errors.Is(err, domain.ErrInvitationExpired) {
-			t.Errorf("got %s: %v", name, err)
-		}
-	}
-	for _, id := range []string{"", "*", first.ID, second.ID, w.orgA} {
-		wantCode(t, w.RevokeInvitation(t.Context(), origin, w.orgA, id), domain.CodeNotFound)
-	}
-	third, thirdToken := w.invite(t, "ann@example.org", domain.RoleMember)
-	wantCode(t, w.RevokeInvitation(t.Context(), origin, w.orgB, third.ID), domain.CodeNotFound)
-	wantCode(t, w.RevokeInvitation(t.Context(), origin, ">", third.ID), domain.CodeNotFound)
-	late := origin
-	late.At = third.ExpiresAt
-	if _, err := w.AcceptInvitation(t.Context(), late, thirdToken); !errors.Is(
-		err, domain.ErrInvitationExpired,
-	) {
-		t.Errorf("accept an expired invitation: got %v, want ErrInvitationExpired", err)
-	}
-	wantCode(t, w.RevokeInvitation(t.Context(), late, w.orgA, third.ID), domain.CodeNotFound)
-	if n, _ := w.accounts(t, "ann@example.org"); n != 0 {
-		t.Error("a rejected link created an account")
-	}
-	if org := w.org(t, w.orgA); len(org.Members) != 1 {
-		t.Errorf("got members %+v, want the owner alone", org.Members)
-	}
-}
-
 // limiter is a directory.RateLimiter that records its calls and rejects one name.
 type limiter struct {
 	full  string

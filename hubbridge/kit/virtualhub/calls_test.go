@@ -17,10 +17,9 @@ import (
 
 // Ids of devices of DemoDevices.
 const (
-	frontDoor  = 1
-	thermostat = 2
-	keypad     = 9
-	shed       = 17
+	frontDoor = 1
+	keypad    = 9
+	shed      = 17
 )
 
 type params map[string]any

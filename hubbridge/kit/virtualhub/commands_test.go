@@ -39,36 +39,6 @@ func TestCommands(t *testing.T) {
 		c.becomes(t, h, frontDoor, "lock", "diverged", true)
 	})
 
-	t.Run("a command id runs once", func(t *testing.T) {
-		h := c.requestHub(t, "hub-meth-0000-0004")
-		var answers []<-chan protocol.Response
-		for range 20 {
-			answers = append(
-				answers,
-				c.ask(
-					t, h, protocol.MethodChannelsCommand,
-					commandParams("same", frontDoor, "lock", false),
-				),
-			)
-		}
-		first := <-answers[0]
-		for _, answer := range answers[1:] {
-			if r := <-answer; string(r.Result) != string(first.Result) || r.ID == first.ID {
-				t.Errorf("answer %+v, want that of the first, %+v", r, first)
-			}
-		}
-		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
-		later := c.command(t, h, "same", frontDoor, "lock", true)
-		if got, want := string(later.Result), string(first.Result); got != want {
-			t.Errorf("later answer %s, want the first, %s", got, want)
-		}
-		rejected(t, c.command(t, h, "bad", frontDoor, "lock", 1), "invalid_request")
-		rejected(t, c.command(t, h, "bad", frontDoor, "lock", true), "invalid_request")
-		if n := len(c.of(h, "channel.desired")); n != 1 {
-			t.Errorf("run %d times, want once", n)
-		}
-	})
-
 	t.Run("hub_unavailable is not remembered", func(t *testing.T) {
 		h := c.requestHub(t, "hub-meth-0000-0005")
 		for _, fault := range []func(bool){h.RadioDown, h.ClockUnknown} {
