@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"hubcloud/streams"
 )
 
 const (
@@ -134,7 +132,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	g, running := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.read(running, g) })
 	g.Go(func() error {
-		for streams.Sleep(running, saveEvery) {
+		for sleep(running, saveEvery) {
 			if err := f.save(); err != nil {
 				return err
 			}
@@ -329,7 +327,7 @@ func (f *Forwarder) post(ctx context.Context, events []*list.Element) error {
 				"events", len(events), "attempt", attempt, "error", err, "wait", pause,
 			)
 		}
-		if !streams.Sleep(ctx, pause) {
+		if !sleep(ctx, pause) {
 			return ctx.Err()
 		}
 	}
@@ -346,4 +344,14 @@ func (f *Forwarder) message(events []*list.Element) Message {
 		return all[0]
 	}
 	return Batch(events[0].Value.(*Event).HubID, all)
+}
+
+// sleep pauses for d. It returns false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -72,15 +73,17 @@ func withVersion(base string) string {
 	return base
 }
 
-// open returns a client for the API at base.
-func (c *apiFlags) open(base, key string, logger *slog.Logger) (*client.Client, error) {
+// open returns a client for the API at base. A nil pool stands for a pool of its own.
+func (c *apiFlags) open(
+	base, key string, pool *http.Client, logger *slog.Logger,
+) (*client.Client, error) {
 	retry := client.Retry{MaxElapsed: c.Retry, Except: []client.ErrorType{client.ErrHubOffline}}
 	if c.Retry == 0 {
 		retry.MaxElapsed = -1
 	}
 	api, err := client.New(client.Config{
 		BaseURL: base, APIKey: key, UserAgent: build.UserAgent(), Retry: retry,
-		Logger: logger,
+		Logger: logger, HTTPClient: pool,
 	})
 	if err != nil {
 		return nil, installation.AsUsage(err)
@@ -88,25 +91,15 @@ func (c *apiFlags) open(base, key string, logger *slog.Logger) (*client.Client, 
 	return api, nil
 }
 
-// baseAndKey returns the API's base URL and the key. --url and --key win over the profile, and the
-// profile over the service on the data directory, unless --data-dir is given. The keys of a profile
-// and of the demo are never sent to another address than theirs.
+// baseAndKey returns the API's base URL and the key, which may be "". --url and --key win over the
+// profile, and the profile over the service on the data directory, unless --data-dir is given. The
+// keys of a profile and of the demo are never sent to another address than theirs.
 func (c *apiFlags) baseAndKey() (base, key string, err error) {
-	base, key = withVersion(c.URL), c.Key
-	if base == "" {
-		var ownKey string
-		if base, ownKey, err = c.profileOrService(); err != nil {
-			return "", "", err
-		}
-		key = cmp.Or(key, ownKey)
+	if base = withVersion(c.URL); base != "" {
+		return base, c.Key, nil
 	}
-	if key == "" {
-		return "", "", installation.Usagef(
-			"no API key: set HUBCLOUD_API_KEY, or give --key, which other users of this machine " +
-				"can see, or store it with `hubcloud login`. `hubcloud key create` creates a key",
-		)
-	}
-	return base, key, nil
+	base, key, err = c.profileOrService()
+	return base, cmp.Or(c.Key, key), err
 }
 
 // profileOrService returns the base URL and the key of the profile, or else of the service on the
@@ -156,7 +149,13 @@ func (c *apiFlags) withLogger(
 	if err != nil {
 		return err
 	}
-	api, err := c.open(base, key, logger)
+	if key == "" {
+		return installation.Usagef(
+			"no API key: set HUBCLOUD_API_KEY, or give --key, which other users of this machine " +
+				"can see, or store it with `hubcloud login`. `hubcloud key create` creates a key",
+		)
+	}
+	api, err := c.open(base, key, nil, logger)
 	if err != nil {
 		return err
 	}

@@ -64,6 +64,7 @@ type cli struct {
 	Devices  devicesCommand  `cmd:"" help:"List a hub's devices, or show the channels of one." group:"With an API key:"`
 	Events   eventsCommand   `cmd:"" help:"Print or follow the events of a hub, or of all hubs." group:"With an API key:"`
 	Forward  forwardCommand  `cmd:"" help:"Post the events of all hubs to a service of yours." group:"With an API key:"`
+	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Offer the API to language models as tools, by the Model Context Protocol." group:"With an API key:"`
 	Readers  readersCommand  `cmd:"" help:"List the readers of events that name themselves, and how far they are behind." group:"With an API key:"`
 	Send     sendCommand     `cmd:"" help:"Send a command to a device, and wait for its outcome." group:"With an API key:"`
 	Webhooks webhooksCommand `cmd:"" help:"Have the service post events to addresses of yours." group:"With an API key:"`
