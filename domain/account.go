@@ -13,6 +13,8 @@ type AccountState struct {
 	// Email is the address as it was first entered; mails go there. Compare with NormalizeEmail.
 	Email     string
 	CreatedAt time.Time
+	// Identity is the person at the identity provider that the account is bound to; zero for none.
+	Identity Identity
 }
 
 // AccountKey returns the key of an address's account: the SHA-256 of its NormalizeEmail, as 64
@@ -43,6 +45,9 @@ func EvolveAccount(s AccountState, e Event) (AccountState, error) {
 	switch f := fact.(type) {
 	case AccountCreated:
 		return AccountState{ID: f.AccountID, Email: f.Email, CreatedAt: e.At}, nil
+	case AccountIdentityBound:
+		s.ID, s.Email, s.Identity = f.AccountID, f.Email, f.Identity
+		return s, nil
 	default:
 		return s, misplaced(e, "account")
 	}

@@ -32,6 +32,7 @@ var factDecoders = map[eventForm]func(json.RawMessage) (Fact, error){
 	{TypeMemberNamed, 1}:           decodeFact[MemberNamed],
 	{TypeMailPreferencesSet, 1}:    decodeFact[MailPreferencesSet],
 	{TypeAccountCreated, 1}:        decodeFact[AccountCreated],
+	{TypeAccountIdentityBound, 1}:  decodeFact[AccountIdentityBound],
 	{TypeSiteCreated, 1}:           decodeFact[SiteCreated],
 	{TypeSiteRenamed, 1}:           decodeFact[SiteRenamed],
 	{TypeHubRegistered, 1}:         decodeFact[HubRegistered],

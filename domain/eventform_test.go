@@ -73,6 +73,10 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			AccountID: "01935f2e-0000-7000-8000-0000000000d1",
 			Email:     "Ann@Example.org",
 		},
+		"account.identity_bound.v1": domain.AccountIdentityBound{
+			AccountID: "01935f2e-0000-7000-8000-0000000000d1", Email: "Ann@Example.org",
+			Identity: domain.Identity{Issuer: "https://login.example.org", Subject: "1f0c"},
+		},
 		"site.created.v1": domain.SiteCreated{
 			OrgID:  orgA,
 			SiteID: site1,

@@ -16,7 +16,8 @@ const (
 	TypeMemberNamed        = "org.member_named"
 	TypeMailPreferencesSet = "org.mail_preferences_set"
 
-	TypeAccountCreated = "account.created"
+	TypeAccountCreated       = "account.created"
+	TypeAccountIdentityBound = "account.identity_bound"
 
 	TypeSiteCreated = "site.created"
 	TypeSiteRenamed = "site.renamed"
@@ -65,6 +66,8 @@ type MemberAdded struct {
 	Role  Role   `json:"role"`
 	// ViewOnly is whether the member, of RoleMember, may only look.
 	ViewOnly bool `json:"view_only,omitempty"`
+	// FromGroups is whether the person's groups at the identity provider gave the membership.
+	FromGroups bool `json:"from_groups,omitempty"`
 }
 
 // MemberRoleChanged changes a member's role, or whether the member may only look (aggregate org).
@@ -157,6 +160,15 @@ type AccountCreated struct {
 	AccountID string `json:"account_id"`
 	// Email is the address as entered; compare with NormalizeEmail.
 	Email string `json:"email"`
+}
+
+// AccountIdentityBound binds an account to a person at an identity provider, in place of a former
+// one (aggregate account). It is stored twice: for the address, and with the id Identity.Key.
+type AccountIdentityBound struct {
+	AccountID string `json:"account_id"`
+	// Email is the account's.
+	Email string `json:"email"`
+	Identity
 }
 
 // SiteCreated creates a site (aggregate site, id <org>.<site>; SiteID is a UUIDv7).
@@ -371,6 +383,7 @@ func (ConditionSeen) EventType() string            { return TypeConditionSeen }
 func (MemberNamed) EventType() string              { return TypeMemberNamed }
 func (MailPreferencesSet) EventType() string       { return TypeMailPreferencesSet }
 func (AccountCreated) EventType() string           { return TypeAccountCreated }
+func (AccountIdentityBound) EventType() string     { return TypeAccountIdentityBound }
 func (SiteCreated) EventType() string              { return TypeSiteCreated }
 func (SiteRenamed) EventType() string              { return TypeSiteRenamed }
 func (HubRegistered) EventType() string            { return TypeHubRegistered }

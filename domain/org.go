@@ -37,6 +37,8 @@ type OrgMember struct {
 	Name string
 	// ViewOnly is whether the member, of RoleMember, may only look.
 	ViewOnly bool
+	// FromGroups is whether the person's groups at the identity provider gave the membership.
+	FromGroups bool
 	// Accepted is the invitation that the person accepted; its ID is empty for the first owner.
 	Accepted OrgInvitation
 	// Mails are the mail preferences that the member has chosen; nil for none.
@@ -120,7 +122,7 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 	case MemberAdded:
 		s.Members = append(slices.Clip(s.Members), OrgMember{
 			ID: f.MemberID, Email: f.Email, Address: NormalizeEmail(f.Email), Role: f.Role,
-			ViewOnly: f.ViewOnly, JoinedAt: e.At,
+			ViewOnly: f.ViewOnly, JoinedAt: e.At, FromGroups: f.FromGroups,
 		})
 	case MemberRoleChanged:
 		s = s.withMember(f.MemberID, func(m *OrgMember) {

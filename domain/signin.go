@@ -26,6 +26,9 @@ type PortalSession struct {
 	CreatedAt time.Time `json:"created_at"`
 	// ExpiresAt is when the session ends.
 	ExpiresAt time.Time `json:"expires_at"`
+	// ConfirmBy is when the identity provider must confirm the session; zero for a session that a
+	// mailed link began.
+	ConfirmBy time.Time `json:"confirm_by,omitzero"`
 	// FormToken is in every form of the session's pages, against cross-site requests.
 	FormToken string `json:"form_token"`
 }
@@ -35,3 +38,14 @@ func ErrSignInLink() *Error { return Errorf(CodeNotFound, "the link has been use
 
 // ErrNotSignedIn returns the error for a missing or expired session.
 func ErrNotSignedIn() *Error { return Errorf(CodeUnauthenticated, "sign in first") }
+
+// SignInAttempt is an attempt to sign in at the identity provider. The browser keeps it.
+type SignInAttempt struct {
+	// State comes back with the browser, Nonce in the ID token, and Verifier proves to the provider
+	// that the attempt is the one that it has answered.
+	State    string `json:"state"`
+	Nonce    string `json:"nonce"`
+	Verifier string `json:"verifier"`
+	// Next is the page to show after the sign-in, as in SignInLink.
+	Next string `json:"next,omitempty"`
+}

@@ -23,6 +23,7 @@ func cookiesFor(public *url.URL) cookies {
 func (c cookies) session() string { return c.prefix() + "hubcloud_session" }
 func (c cookies) notice() string  { return c.prefix() + "hubcloud_notice" }
 func (c cookies) draft() string   { return c.prefix() + "hubcloud_draft" }
+func (c cookies) attempt() string { return c.prefix() + "hubcloud_attempt" }
 
 // prefix keeps sibling hosts from setting the cookies (RFC 6265bis, section 4.1.3.2).
 func (c cookies) prefix() string {

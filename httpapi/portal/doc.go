@@ -19,6 +19,16 @@
 // links are limited per network on each replica, and per address over all replicas. Requesting
 // links for another person's address does not lock that person out: each mailed link works.
 //
+// With Config.Provider, people also sign in at an identity provider. The browser keeps the attempt
+// in a cookie, so that nothing is stored for a visitor, and only an answer to the browser's own
+// attempt signs in. The account of the verified address is bound to the person at the first
+// sign-in; later the person is found by it, and nobody else gets in with the address while it has
+// memberships. What the person's groups allow is applied before the session begins. The provider
+// must confirm such a session every Provider.ConfirmEvery: a page then goes through the provider,
+// and other requests are rejected. Whoever is bound gets no links and no sessions by mail, so that
+// the end of an account at the provider is one here; owners always do, so that an organization is
+// not lost with the provider.
+//
 // A session is a random token in a cookie, and lasts 30 days. Only the token's hash is stored. Each
 // sign-in creates a new session and ends the browser's previous one. Signing out ends the session
 // on every replica at once, with the streams of its open pages. The cookie is HttpOnly and

@@ -121,6 +121,11 @@ func (req *request) askToSignIn() {
 	if page = portalPath("/portal/" + page); page != "" {
 		page = "?next=" + url.QueryEscape(page)
 	}
+	if req.unconfirmed && req.http.Method == http.MethodGet && req.Provider != nil &&
+		req.Provider.Answers() {
+		req.redirect("oidc"+page, "") // most people are signed in there, and come back at once
+		return
+	}
 	req.redirect("sign-in"+page, notice)
 }
 

@@ -8,19 +8,31 @@ import (
 // metrics are the metrics of the package: hubcloud_portal_… and, of event streams, hubcloud_live_….
 type metrics struct {
 	requested, limited, signedIn, expired, signedOut prometheus.Counter
-	forged                                           prometheus.Counter
+	rejected, unavailable, forged                    prometheus.Counter
 	streams                                          prometheus.Gauge
 	events, gaps                                     prometheus.Counter
 }
 
-// newMetrics returns the metrics, registered unless r is nil.
-func newMetrics(r prometheus.Registerer) *metrics {
+// newMetrics returns the metrics, registered unless r is nil. provider may be nil.
+func newMetrics(r prometheus.Registerer, provider Provider) *metrics {
 	metric := promauto.With(r)
+	metric.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "hubcloud_portal_provider_away",
+		Help: "1 while the identity provider (`--oidc`) does not answer, and otherwise 0. " +
+			"Meanwhile only owners, and people who never signed in with it, can sign in.",
+	}, func() float64 {
+		if provider != nil && !provider.Answers() {
+			return 1
+		}
+		return 0
+	})
 	steps := metric.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_portal_sign_ins_total",
 		Help: "Steps of signing in: a link was requested (`asked`), was rejected by a rate limit " +
 			"(`limited`), signed a person in (`signed_in`), or had been used or had expired " +
-			"(`expired`); and sessions ended by signing out (`signed_out`). A rise of `asked` " +
+			"(`expired`); the identity provider, or the rules for it, rejected a person " +
+			"(`rejected`), or it did not answer (`unavailable`); and sessions ended by signing " +
+			"out (`signed_out`). A rise of `asked` " +
 			"without `signed_in` means that mail does not arrive; a rise of `limited`, that a " +
 			"client requests mails to other people.",
 	}, []string{"step"})
@@ -30,6 +42,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		signedIn:  steps.WithLabelValues("signed_in"),
 		expired:   steps.WithLabelValues("expired"),
 		signedOut: steps.WithLabelValues("signed_out"),
+		rejected:  steps.WithLabelValues("rejected"), unavailable: steps.WithLabelValues("unavailable"),
 		forged: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_portal_forged_forms_total",
 			Help: "Forms rejected because they were not sent from a page of the session. A rise " +

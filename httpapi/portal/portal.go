@@ -29,6 +29,8 @@ type Config struct {
 	Directory   Directory
 	KeyUse      KeyUse
 	Mails       Mails
+	// Provider signs people in besides the mailed links; nil for none.
+	Provider Provider
 
 	Hubs     Hubs
 	Devices  Devices
@@ -122,6 +124,7 @@ type Portal struct {
 	// exports bounds the exports under way, and forms the bytes of large forms that are read.
 	exports, forms *shares.Pool
 	open           *shares.Pool // the members' streams
+	atProvider     *shares.Pool // sign-ins that wait for the identity provider
 	metrics        *metrics
 	outcomes       outcomeCache
 }
@@ -145,7 +148,8 @@ func New(cfg Config) *Portal {
 			Name: "exports", What: "exports are under way", Of: "member",
 			Limits: shares.Limits{Total: 16, PerOrg: 4, PerID: 1},
 		}),
-		metrics: newMetrics(cfg.Metrics),
+		atProvider: newProviderPool(cfg.Shares),
+		metrics:    newMetrics(cfg.Metrics, cfg.Provider),
 	}
 	if public, err := url.Parse(cfg.PublicURL); err == nil && public.Host != "" {
 		p.cookies = cookiesFor(public)

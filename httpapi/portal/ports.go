@@ -131,6 +131,17 @@ type Directory interface {
 	Account(ctx context.Context, email string) (domain.AccountState, error)
 	// EnsureAccount returns the account of an address, and creates it if there is none.
 	EnsureAccount(ctx context.Context, o domain.Origin, email string) (domain.AccountState, error)
+	// IdentifiedAccount returns the account that is bound to an identity, or the zero state.
+	IdentifiedAccount(ctx context.Context, identity domain.Identity) (domain.AccountState, error)
+	// BindIdentity binds the account of an address to an identity, and creates it if there is none.
+	// An account that is bound to another identity is forbidden, unless replace is set.
+	BindIdentity(
+		ctx context.Context, o domain.Origin, email string, identity domain.Identity, replace bool,
+	) (domain.AccountState, error)
+	// SetGroupAccess makes the membership of an address what groups allow: access, "" for nothing.
+	SetGroupAccess(
+		ctx context.Context, o domain.Origin, org, email string, access domain.Access,
+	) error
 
 	Invite(
 		ctx context.Context, o domain.Origin, org, email string, access domain.Access,

@@ -32,6 +32,8 @@ type request struct {
 	// token is the session's, from the cookie. It is empty until loadSession has been called.
 	token   string
 	session domain.PortalSession
+	// unconfirmed is set if the browser has a session that the identity provider must confirm first.
+	unconfirmed bool
 	// member is the user's membership in the organization of the path, and org the organization's
 	// id. Both are zero on other pages.
 	member domain.MemberAccess
@@ -219,8 +221,10 @@ func (req *request) loadSession() (err error) {
 		}
 	}
 	req.token = cookie.Value
-	req.session, err = req.SignIn.Session(req.ctx, req.token, req.info.At)
-	return err
+	if req.session, err = req.SignIn.Session(req.ctx, req.token, req.info.At); err != nil {
+		return err
+	}
+	return req.checkProvider()
 }
 
 // spender returns the member whose shares the request uses.

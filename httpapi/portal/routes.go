@@ -73,6 +73,8 @@ func (p *Portal) accountRoutes() []Route {
 		get("/portal/", p.public((*request).home)),
 		get("/portal/assets/{name}", p.asset),
 		get("/portal/invitations/{token}", p.public((*request).acceptInvitation)),
+		get("/portal/oidc", p.public((*request).beginAtProvider)),
+		get("/portal/oidc/callback", p.public((*request).returnFromProvider)),
 		get("/portal/sign-in", p.public((*request).signInPage)),
 		post("/portal/sign-in", p.public((*request).requestLink)),
 		get("/portal/sign-in/{token}", p.public((*request).openLink)),

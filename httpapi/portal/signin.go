@@ -58,6 +58,12 @@ type signInView struct {
 	OpenSignUp bool
 	// Onward is Next relative to /portal/; "" for none.
 	Onward string
+	// Provider is the identity provider; nil for none.
+	Provider Provider
+	// Reason is why the identity provider, or what it told, did not sign the person in.
+	Reason string
+	// SignOut is the page that ends the session at the identity provider; "" for none.
+	SignOut string
 	// Plain reports whether the page was loaded over plain HTTP, so that the browser will not store
 	// the session cookie.
 	Plain bool
@@ -69,26 +75,29 @@ func (req *request) signInPage() error {
 		return err
 	}
 	query := req.http.URL.Query()
-	view := signInView{
-		Layout:     req.layout("Sign in", ""),
-		OpenSignUp: req.OpenSignUp,
-		Address:    query.Get("email"),
-		Next:       portalPath(query.Get("next")),
+	view := req.signInView(portalPath(query.Get("next")))
+	view.Layout, view.Address = req.layout("Sign in", ""), query.Get("email")
+	if req.Provider != nil && query.Has(signedOutParameter) {
+		view.SignOut = req.Provider.SignOutURL()
 	}
-	view.Onward = strings.TrimPrefix(view.Next, "/portal/")
-	view.Plain = req.cookies.secure && strings.HasPrefix(req.PublicURL, "http://")
 	req.render(http.StatusOK, "sign-in.html", view)
 	return nil
+}
+
+// signInView returns the sign-in page without its Layout.
+func (req *request) signInView(next string) signInView {
+	return signInView{
+		OpenSignUp: req.OpenSignUp, Provider: req.Provider,
+		Next: next, Onward: strings.TrimPrefix(next, "/portal/"),
+		Plain: req.cookies.secure && strings.HasPrefix(req.PublicURL, "http://"),
+	}
 }
 
 // requestLink queues a mail with a link. It does the same work for every address, so that its
 // duration does not reveal whether an account exists: that is looked up when the mail is sent.
 func (req *request) requestLink() error {
-	view := signInView{
-		OpenSignUp: req.OpenSignUp,
-		Address:    req.formValue("email"),
-		Next:       portalPath(req.formValue("next")),
-	}
+	view := req.signInView(portalPath(req.formValue("next")))
+	view.Address = req.formValue("email")
 	email, err := domain.CleanEmail("email", view.Address)
 	if err != nil {
 		problem, _ := rejectionText(err)
@@ -210,6 +219,15 @@ func (req *request) useLink() error {
 	if err != nil {
 		return req.writeLinkError(err)
 	}
+	return req.beginSession(account, portalPath(link.Next), time.Time{})
+}
+
+// beginSession begins the session of an account, and redirects to the page next, "" for the one
+// that the person most likely wants. confirmBy is when the identity provider must confirm the
+// session; zero for a sign-in by mail.
+func (req *request) beginSession(
+	account domain.AccountState, next string, confirmBy time.Time,
+) error {
 	// End the browser's previous session: an attacker may have planted its token.
 	if cookie, err := req.http.Cookie(req.cookies.session()); err == nil {
 		if err := req.SignIn.End(req.ctx, cookie.Value); err != nil {
@@ -218,7 +236,7 @@ func (req *request) useLink() error {
 	}
 	req.session = domain.PortalSession{
 		AccountID: account.ID, Email: account.Email, CreatedAt: req.info.At,
-		ExpiresAt: req.info.At.Add(SessionLifetime), FormToken: rand.Text(),
+		ExpiresAt: req.info.At.Add(SessionLifetime), ConfirmBy: confirmBy, FormToken: rand.Text(),
 	}
 	token, err := req.SignIn.Begin(req.ctx, req.session)
 	if err != nil {
@@ -226,11 +244,11 @@ func (req *request) useLink() error {
 	}
 	req.metrics.signedIn.Inc()
 	http.SetCookie(req.w, req.cookies.make(req.cookies.session(), token, SessionLifetime))
-	next := strings.TrimPrefix(portalPath(link.Next), "/portal/")
-	if next == "" {
-		next = req.landingPage(account.Email)
+	page := strings.TrimPrefix(next, "/portal/")
+	if page == "" {
+		page = req.landingPage(account.Email)
 	}
-	req.redirect(next, "")
+	req.redirect(page, "")
 	return nil
 }
 
@@ -249,12 +267,15 @@ func (req *request) writeLinkError(err error) error {
 
 // SignInAddress returns the address that a requested link is mailed to: the address of the account,
 // or of a membership that is older than accounts, or email itself if sign-up is open; "" if no link
-// may be sent. A link must never go to another spelling of a stored address: that may be another
-// person's mailbox.
+// may be sent, as to people who sign in at the identity provider. A link must never go to another
+// spelling of a stored address: that may be another person's mailbox.
 func (c Config) SignInAddress(ctx context.Context, email string) (string, error) {
 	account, err := c.Directory.Account(ctx, email)
 	if err != nil {
 		return "", err
+	}
+	if c.signsInAtProvider(account) {
+		return "", nil
 	}
 	if account.Exists() {
 		return account.Email, nil
@@ -270,7 +291,8 @@ func (c Config) SignInAddress(ctx context.Context, email string) (string, error)
 
 // accountOf returns the account that a link signs in to, and creates it if the person has none. A
 // link that was mailed to another spelling of the account's address, because the account was
-// created after the link, is domain.ErrSignInLink.
+// created after the link, is domain.ErrSignInLink, and so is a link of a person who has signed in at
+// the identity provider since.
 func (p *Portal) accountOf(
 	ctx context.Context, o domain.Origin, link domain.SignInLink,
 ) (domain.AccountState, error) {
@@ -279,7 +301,8 @@ func (p *Portal) accountOf(
 		return domain.AccountState{}, err
 	}
 	if account.Exists() {
-		if account.Email != link.Email && account.CreatedAt.After(link.CreatedAt) {
+		if p.signsInAtProvider(account) ||
+			account.Email != link.Email && account.CreatedAt.After(link.CreatedAt) {
 			return domain.AccountState{}, domain.ErrSignInLink()
 		}
 		return account, nil
@@ -307,6 +330,10 @@ func (p *Portal) landingPage(email string) string {
 	return "organizations"
 }
 
+// signedOutParameter is the parameter of the sign-in page for people whose session at the identity
+// provider goes on.
+const signedOutParameter = "signed-out"
+
 // signOut ends the session.
 func (req *request) signOut() error {
 	if err := req.SignIn.End(req.ctx, req.token); err != nil {
@@ -314,7 +341,11 @@ func (req *request) signOut() error {
 	}
 	req.metrics.signedOut.Inc()
 	http.SetCookie(req.w, req.cookies.expire(req.cookies.session()))
-	req.redirect("sign-in", "signed-out")
+	page := "sign-in"
+	if !req.session.ConfirmBy.IsZero() {
+		page += "?" + signedOutParameter
+	}
+	req.redirect(page, "signed-out")
 	return nil
 }
 

@@ -70,7 +70,8 @@ func (c *Changes) Add(r directory.Recorded) error {
 	case domain.KeyRevoked:
 		c.keys.revoke(r, f)
 	case domain.HubRegistered, domain.HubCertificateIssued, domain.HubCertificateRevoked,
-		domain.HubSecretRotated, domain.HubBlocked, domain.HubUnblocked, domain.AccountCreated:
+		domain.HubSecretRotated, domain.HubBlocked, domain.HubUnblocked, domain.AccountCreated,
+		domain.AccountIdentityBound:
 		// The inventory, certificates and accounts are read from the directory itself, because
 		// those reads must never be stale.
 	case domain.WebhookCreated, domain.WebhookChanged, domain.WebhookSecretRotated,

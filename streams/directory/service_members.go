@@ -2,6 +2,7 @@ package directory
 
 import (
 	"context"
+	"slices"
 
 	"hubcloud/domain"
 )
@@ -72,6 +73,30 @@ func (s *Service) RemoveMember(ctx context.Context, o domain.Origin, orgID, memb
 	o = s.stamp(o)
 	_, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
 		return domain.DecideRemoveMember(org, o, memberID)
+	})
+	if err != nil {
+		return err
+	}
+	return s.awaitInForce(ctx, seq)
+}
+
+// SetGroupAccess makes the membership of a person what the person's groups at the identity provider
+// allow: access, "" for nothing. It changes only memberships that groups gave, and never the last
+// owner. When it returns nil, every replica acts by it. It returns not_found for access in an unknown
+// organization, and rate_limited for one that is full.
+func (s *Service) SetGroupAccess(
+	ctx context.Context, o domain.Origin, orgID, email string, access domain.Access,
+) error {
+	o = s.stamp(o)
+	memberID := s.newID(o)
+	_, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		events, err := domain.DecideGroupAccess(org, o, memberID, email, access)
+		if err == nil && slices.ContainsFunc(events, func(e domain.Event) bool {
+			return e.Type == domain.TypeMemberAdded
+		}) {
+			err = s.checkMemberQuota(org)
+		}
+		return events, err
 	})
 	if err != nil {
 		return err

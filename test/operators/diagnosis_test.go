@@ -99,7 +99,7 @@ func (d diagnosis) expect(name, verdict string, texts ...string) {
 // allComponents are the components that are always reported.
 var allComponents = []string{
 	"service", "broker", "disk", "sync", "open_files", "clock", "certificates", "postgres",
-	"projections", "mail", "webhooks", "hubs", "shares", "logs", "journal",
+	"projections", "mail", "sign_in", "webhooks", "hubs", "shares", "logs", "journal",
 }
 
 // expectComplete checks that all components are reported.

@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -20,19 +21,40 @@ type person struct {
 
 var signInLink = regexp.MustCompile(`https?://[^\s"'<>]+/portal/sign-in/[A-Za-z0-9._~-]+`)
 
-// signIn signs a person in with the link from the mail.
-func signIn(t *testing.T, s *harness.Service, email string) *person {
+// newPerson returns a browser that is not signed in.
+func newPerson(t *testing.T, portal string) *person {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &person{t: t, portal: s.Public() + "/portal", client: &http.Client{
+	return &person{t: t, portal: portal, client: &http.Client{
 		Jar: jar,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		},
 	}}
+}
+
+// get loads a page.
+func (p *person) get(address string) (*http.Response, string) {
+	p.t.Helper()
+	response, err := p.client.Get(address)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return response, string(text)
+}
+
+// signIn signs a person in with the link from the mail.
+func signIn(t *testing.T, s *harness.Service, email string) *person {
+	t.Helper()
+	p := newPerson(t, s.Public()+"/portal")
 	if status := p.post(p.portal+"/sign-in", url.Values{
 		"email": {email},
 	}); status != http.StatusOK {

@@ -28,7 +28,7 @@ type doctorCommand struct {
 
 // Help returns the long help text.
 func (c *doctorCommand) Help() string {
-	return `Checks every component (service, broker, disk, sync setting, open files, clock, certificates, PostgreSQL, projections, mail, webhooks, hubs that
+	return `Checks every component (service, broker, disk, sync setting, open files, clock, certificates, PostgreSQL, projections, mail, the identity provider, webhooks, hubs that
 reconnect often, organizations that were held back, logs near their limits, the journals that hub logs are written from), and prints its state and what to do. It takes less than five seconds, also works while no service
 runs, and changes nothing, except that it creates and removes a file of a few bytes to test the disk. What only a running service knows, such as
 its hubs, it asks the service for at its --admin address.

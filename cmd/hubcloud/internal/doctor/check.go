@@ -110,6 +110,7 @@ var checks = [...]check{
 	{"postgres", checkPostgres, nil, nil},
 	{"projections", nil, checkProjections, notAsked},
 	{"mail", checkMail, checkQueue, nil},
+	{"sign_in", nil, checkSignIn, notAsked},
 	{"webhooks", nil, checkWebhooks, notAsked},
 	{"hubs", nil, checkHubs, notAsked},
 	{"shares", nil, checkShares, notAsked},

@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi"
+	"hubcloud/httpapi/oidc"
 	"hubcloud/projections/schema"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
@@ -46,6 +47,8 @@ type Service struct {
 	// Shares has the use of what organizations share.
 	Shares    *shares.Registry
 	Directory *directory.Log
+	// Provider is the identity provider; nil for none.
+	Provider *oidc.Provider
 	// Presences returns the presence of every hub that has ever connected.
 	Presences func() []domain.Presence
 	// Disconnections returns the ends of a hub's connections since a time.

@@ -54,6 +54,7 @@ type Config struct {
 
 	WebhookPrivate        bool          `help:"Let webhooks of organizations be posted to addresses of this machine and of private networks." default:"${webhookprivate}" name:"webhook-private-addresses" group:"Where"`
 	OpenSignUp            bool          `help:"Let everyone with an e-mail address sign in to the portal and create an organization." name:"open-signup" group:"Portal"`
+	OIDC                  string        `help:"Identity provider with which people sign in to the portal (OpenID Connect): a JSON file, described in deploy/docs/sign-in.md." placeholder:"FILE" name:"oidc" type:"path" group:"Portal"`
 	Environment           string        `help:"Environment of the API keys: live or dev. It is fixed when the installation is created." default:"${environment}" enum:"live,dev" group:"Where"`
 	EventRetention        time.Duration `help:"How long hub events are kept." default:"24h" group:"Limits"`
 	StreamLifetime        time.Duration `help:"Longest duration of an event stream." default:"15m" group:"Limits"`

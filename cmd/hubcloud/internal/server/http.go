@@ -19,6 +19,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/httpapi"
 	"hubcloud/httpapi/mail"
+	"hubcloud/httpapi/oidc"
 	"hubcloud/httpapi/portal"
 	"hubcloud/httpapi/webhook/deliver"
 	"hubcloud/hubbridge/identity"
@@ -42,6 +43,7 @@ type web struct {
 	webhooks    *deliver.Deliverer
 	// alarmState has what was mailed about alarms.
 	alarmState *outbox.AlarmRecords
+	provider   *oidc.Provider // nil without --oidc
 	portal     *portal.Portal
 }
 
@@ -109,6 +111,9 @@ func (s *web) startAPI(ctx context.Context) (httpapi.API, error) {
 	var err error
 	if s.webhooks, err = s.newWebhooks(); err != nil {
 		return httpapi.API{}, fmt.Errorf("webhooks: %w", err)
+	}
+	if err := s.startProvider(); err != nil {
+		return httpapi.API{}, err
 	}
 	if err := s.startMail(ctx); err != nil {
 		return httpapi.API{}, fmt.Errorf("mail: %w", err)
@@ -203,7 +208,7 @@ func (s *web) adminHandler(public httpapi.API) http.Handler {
 		OpenFiles: s.files.limit, Connections: s.files.api, HubConnections: s.files.broker,
 		LogReplicas: s.cfg.LogReplicas, Live: s.cfg.Environment == domain.EnvironmentLive,
 		Components: s.health.check, Projections: s.control.Status, Metrics: s.registry,
-		Shares: s.shares, Directory: s.directoryLog,
+		Shares: s.shares, Directory: s.directoryLog, Provider: s.provider,
 		Presences: s.presence.All, Disconnections: s.hubLogs.Disconnections,
 	}))
 	r.Handle("/healthz", public)

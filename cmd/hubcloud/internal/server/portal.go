@@ -2,9 +2,12 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/domain"
+	"hubcloud/httpapi/oidc"
 	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/streams/feed/orgfeed"
@@ -12,7 +15,7 @@ import (
 
 // portalConfig returns the configuration of the portal, without its Mails. It needs the public URL.
 func (s *web) portalConfig() portal.Config {
-	return portal.Config{
+	cfg := portal.Config{
 		Invitations: s.directory,
 		People:      s.access,
 		SignIn:      s.signIn,
@@ -46,6 +49,39 @@ func (s *web) portalConfig() portal.Config {
 		Logger:            s.logger,
 		Metrics:           s.registry,
 	}
+	if s.provider != nil { // not a nil pointer in an interface
+		cfg.Provider = s.provider
+	}
+	return cfg
+}
+
+// startProvider starts the identity provider of --oidc. It needs the public URL. The start does not
+// wait for the provider.
+func (s *web) startProvider() error {
+	if s.cfg.OIDC == "" {
+		return nil
+	}
+	cfg, err := oidc.ReadConfig(s.cfg.OIDC)
+	if err != nil {
+		return fmt.Errorf("--oidc: %w", err)
+	}
+	s.provider = oidc.New(cfg, oidc.Options{
+		RedirectURL: s.bound.PublicURL + "/portal/oidc/callback", UserAgent: build.UserAgent(),
+		Logger: s.logger,
+	})
+	s.run(stopLoops, "identity provider", s.provider.Run)
+	return nil
+}
+
+// validateSignIn checks the file of --oidc.
+func (c Config) validateSignIn() error {
+	if c.OIDC == "" {
+		return nil
+	}
+	if _, err := oidc.ReadConfig(c.OIDC); err != nil {
+		return fmt.Errorf("--oidc: %w", err)
+	}
+	return nil
 }
 
 // disconnectReason returns the broker's reason for the hub's last disconnection, nil if unknown.

@@ -20,7 +20,7 @@ import (
 func (c Config) Validate() error {
 	for _, validate := range []func() error{
 		c.validateAddresses, c.validateHTTPS, c.validateRoles, c.validateServers, c.validateStorage,
-		c.validateMail, c.validateLimits,
+		c.validateMail, c.validateSignIn, c.validateLimits,
 	} {
 		if err := validate(); err != nil {
 			return err
