@@ -25,6 +25,7 @@ var origin = domain.Origin{
 	At:        time.Date(2026, 11, 21, 4, 5, 6, 123456000, time.UTC),
 	Actor:     domain.Actor{Kind: domain.ActorKey, ID: "0123456789AB"},
 	RequestID: "01JD5Q3W8ZV6K2M4N7P9R1S3T6",
+	Address:   "203.0.113.7",
 }
 
 func hash(n byte) []byte { return bytes.Repeat([]byte{n}, 32) }
@@ -71,7 +72,7 @@ func checkDecision(
 			t.Fatal(err)
 		}
 		if !e.At.Equal(origin.At) || e.Actor != origin.Actor || e.RequestID != origin.RequestID ||
-			e.ID != "" {
+			e.Address != origin.Address || e.ID != "" {
 			t.Errorf("got event %#v, want one of origin %+v without an id", e, origin)
 		}
 		got = append(got, fact)

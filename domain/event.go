@@ -22,6 +22,8 @@ type Event struct {
 	Actor Actor `json:"actor"`
 	// RequestID is the ULID of the request that caused the event, or empty.
 	RequestID string `json:"request_id,omitempty"`
+	// Address is the IP address that the request came from, or empty.
+	Address string `json:"address,omitempty"`
 	// Data is the type's own structure, such as SiteCreated.
 	Data json.RawMessage `json:"data"`
 }
@@ -50,11 +52,13 @@ type Fact interface {
 	EventType() string
 }
 
-// Origin is the time, actor and request of a command. Decide functions copy it into the events.
+// Origin is the time, actor and request of a command, and the address that the request came from.
+// Decide functions copy it into the events.
 type Origin struct {
 	At        time.Time
 	Actor     Actor
 	RequestID string
+	Address   string
 }
 
 // Record returns the event of a fact. Its ID is empty; the directory log sets it. Times are
@@ -72,6 +76,7 @@ func Record(o Origin, fact Fact) Event {
 		At:        wholeMicroseconds(o.At),
 		Actor:     o.Actor,
 		RequestID: o.RequestID,
+		Address:   o.Address,
 		Data:      data,
 	}
 }

@@ -81,6 +81,9 @@ func decodeCanonical(raw []byte) (e Event, ok bool) {
 	if r.has(`,"request_id":"`) {
 		e.RequestID = r.text()
 	}
+	if r.has(`,"address":"`) {
+		e.Address = r.text()
+	}
 	r.skip(`,"data":{`)
 	if r.bad || !bytes.HasSuffix(r.rest, []byte("}}")) || e.At.UnmarshalText([]byte(at)) != nil {
 		return Event{}, false

@@ -24,6 +24,7 @@ const (
 const (
 	ScopeWebhooksRead  Scope = "webhooks:read"
 	ScopeWebhooksWrite Scope = "webhooks:write"
+	ScopeAuditRead     Scope = "audit:read"
 )
 
 // AllScopes returns all scopes, the contract's in its order first.
@@ -31,7 +32,7 @@ func AllScopes() []Scope {
 	return []Scope{
 		ScopeSitesRead, ScopeSitesWrite, ScopeHubsRead, ScopeHubsWrite, ScopeHubsCommand,
 		ScopeEventsRead, ScopeMembersRead, ScopeMembersWrite, ScopeWebhooksRead,
-		ScopeWebhooksWrite,
+		ScopeWebhooksWrite, ScopeAuditRead,
 	}
 }
 

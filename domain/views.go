@@ -138,26 +138,3 @@ type KeyView struct {
 	// RevokedAt is zero while the key is valid.
 	RevokedAt time.Time
 }
-
-// ActivityRetention is how long the activity of an organization can be read. The directory keeps
-// the facts forever.
-const ActivityRetention = 365 * 24 * time.Hour
-
-// Activity is a change in an organization.
-type Activity struct {
-	// Sequence is the event's sequence in the directory, which is the order of changes.
-	Sequence uint64
-	At       time.Time
-	// Type is one of the Type… constants.
-	Type string
-	// Actor made the change. ActorName is its current name: a member's address, a key's label.
-	Actor     Actor
-	ActorName string
-	// SubjectID is what was changed, SubjectName its current name. A device's id is its number.
-	SubjectID   string
-	SubjectName string
-	// Hub is the hub that SubjectID is a device of; empty otherwise.
-	Hub HubID
-	// Detail is the new value: a role, a name, a room.
-	Detail string
-}

@@ -33,8 +33,8 @@ const (
 )
 
 // Config configures an API. An API that serves /v1 needs Keys, Hubs, ReadModels, Directory,
-// PastStates, Devices, Commands, Idempotency, Events, OrgEvents, FeedReaders, Webhooks and Enrolment; one
-// that serves only health and readiness needs none of them.
+// PastStates, Devices, Commands, Idempotency, Events, OrgEvents, FeedReaders, Audit, Webhooks and
+// Enrolment; one that serves only health and readiness needs none of them.
 type Config struct {
 	Keys        Keys
 	Hubs        Hubs
@@ -47,6 +47,7 @@ type Config struct {
 	Events      Events
 	OrgEvents   OrgEvents
 	FeedReaders FeedReaders
+	Audit       Audit
 	Webhooks    Webhooks
 	Enrolment   Enrolment
 

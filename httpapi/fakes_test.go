@@ -12,7 +12,9 @@ import (
 	"hubcloud/domain"
 	"hubcloud/httpapi/sse"
 	"hubcloud/hubbridge/protocol"
+	keyindex "hubcloud/projections/access"
 	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/readmodel"
 )
 
 func TestMain(m *testing.M) { projectionstest.Main(m) }
@@ -101,6 +103,34 @@ func (w *world) Key(id string) (domain.KeyAccess, bool) {
 	defer w.mu.Unlock()
 	k, ok := w.keys[id]
 	return k, ok
+}
+
+// noAudit implements Audit without a record.
+type noAudit struct{ Audit }
+
+func (noAudit) Activity(
+	context.Context, string, int, uint64,
+) (page domain.Page[domain.Activity], err error) {
+	return page, nil
+}
+
+func (noAudit) ActivityAfter(
+	context.Context, string, int, uint64, time.Time,
+) (page domain.Page[domain.Activity], err error) {
+	return page, nil
+}
+
+func (noAudit) ActivityChanged(string) <-chan struct{} { return nil }
+func (noAudit) AwaitActivity(context.Context) error    { return nil }
+
+// realAudit implements Audit as the service does.
+type realAudit struct {
+	*readmodel.Store
+	*keyindex.Index
+}
+
+func (a realAudit) AwaitActivity(ctx context.Context) error {
+	return a.Store.WaitFor(ctx, a.Applied())
 }
 
 // hubAccess implements Hubs, whose method has the same name as one of ReadModels.

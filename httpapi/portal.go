@@ -37,6 +37,7 @@ func (req *request) portalRequestInfo() portal.RequestInfo {
 	return portal.RequestInfo{
 		RequestID:   req.id,
 		At:          req.start,
+		Address:     req.remote.String(),
 		Network:     addressBlock(req.remote),
 		RecordError: func(err error) { req.err = err },
 	}

@@ -145,6 +145,23 @@ type Directory interface {
 	DeleteWebhook(ctx context.Context, o domain.Origin, org, id string) error
 }
 
+// Audit reads the activity of organizations. Errors are as in ReadModels.
+type Audit interface {
+	// Activity lists the newest activity before a sequence, newest first; 0 is the end.
+	Activity(
+		ctx context.Context, org string, limit int, before uint64,
+	) (domain.Page[domain.Activity], error)
+	// ActivityAfter lists the oldest activity after a sequence, and since a time if it is not zero,
+	// oldest first.
+	ActivityAfter(
+		ctx context.Context, org string, limit int, after uint64, since time.Time,
+	) (domain.Page[domain.Activity], error)
+	// ActivityChanged returns a channel that is closed when the organization has new activity after
+	// the call, and AwaitActivity waits until the lists have what was signalled.
+	ActivityChanged(org string) <-chan struct{}
+	AwaitActivity(ctx context.Context) error
+}
+
 // Webhooks delivers events to webhooks, and keeps their secrets.
 type Webhooks interface {
 	// CheckURL returns an invalid_request for an address that nothing is posted to.

@@ -52,6 +52,9 @@ func (s *seen) by(ctx context.Context, reader EventReader) {
 // setLag sets the headers of a page of at most limit events, of which first has been read already.
 // The page may have more events than first: these are not behind it.
 func (req *request) setLag(first domain.EventPage, limit int) {
+	if first.Lag == (domain.FeedLag{}) { // a feed whose readers are not listed
+		return
+	}
 	behind := first.Lag.Behind
 	if first.HasMore {
 		behind -= min(behind, uint64(max(limit-len(first.Events), 0)))

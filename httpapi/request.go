@@ -242,5 +242,6 @@ func (req *request) origin() domain.Origin {
 		At:        req.start,
 		Actor:     domain.Actor{Kind: domain.ActorKey, ID: req.key.ID},
 		RequestID: req.id,
+		Address:   req.remote.String(),
 	}
 }

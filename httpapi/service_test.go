@@ -108,7 +108,7 @@ func startReal(t testing.TB, change func(*Config)) *service {
 	t.Cleanup(keys.Close)
 	s := start(t, func(c *Config) {
 		c.Keys, c.Hubs, c.ReadModels, c.Directory = b.Access, b.Access, b.Store, b.Directory
-		c.Idempotency = keys
+		c.Idempotency, c.Audit = keys, realAudit{b.Store, b.Access}
 		if change != nil {
 			change(c)
 		}
@@ -160,6 +160,7 @@ func startOn(
 		Devices:  live{w},
 		Commands: live{w}, Events: w, OrgEvents: worldFeed{w}, FeedReaders: w, Enrolment: w,
 		Webhooks:    newWebhooks(t),
+		Audit:       noAudit{},
 		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
 		Logger: slog.New(slog.NewJSONHandler(s.logged, nil)),
 	}

@@ -36,6 +36,9 @@ const (
 
 	// eventCaughtUp is no event of a hub: it tells that older events have all been sent.
 	eventCaughtUp EventType = "stream.caught_up"
+	// eventState is a last reported state, and eventSnapshotEnd follows all of them.
+	eventState       EventType = "snapshot.state"
+	eventSnapshotEnd EventType = "snapshot.complete"
 )
 
 // Event is one event of a hub.

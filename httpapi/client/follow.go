@@ -22,6 +22,7 @@ type eventsOptions struct {
 	beginTime   time.Time
 	newest      int
 	onCaughtUp  func()
+	onState     func(State)
 }
 
 // FromNow starts at the next new event if no cursor is given. The default is the oldest stored
@@ -37,6 +38,12 @@ func Last(n int) EventsOption { return func(o *eventsOptions) { o.newest = n } }
 // OnCaughtUp is called once, when every event that was stored before the sequence began has been
 // yielded. It is called between two events, in the goroutine that ranges.
 func OnCaughtUp(do func()) EventsOption { return func(o *eventsOptions) { o.onCaughtUp = do } }
+
+// FromStates begins a Feed with what every channel of the filter's hubs last reported: do is called
+// with each, and every change since is yielded then, without a gap. It has no effect if a position
+// is given, and on other sequences than Feed. If the connection breaks before the last state, the
+// states begin anew. do is called in the goroutine that ranges. Scopes events:read and hubs:read.
+func FromStates(do func(State)) EventsOption { return func(o *eventsOptions) { o.onState = do } }
 
 // LongPoll reads by long-polling, for networks that block streams. The default is a stream of
 // Server-Sent Events.
@@ -204,6 +211,8 @@ func (f *follower) run(ctx context.Context) error {
 // events or the sequence long-polls, otherwise a stream.
 func (f *follower) connect(ctx context.Context) (done bool, err error) {
 	switch {
+	case f.beginsWithStates():
+		return false, f.stream(ctx)
 	case f.position == "" && f.fromNow:
 		position, err := f.c.tryPosition(ctx, f.from)
 		if err == nil {
@@ -252,8 +261,8 @@ func (f *follower) page(ctx context.Context, wait time.Duration) (more bool, err
 	}
 	f.move(p.NextCursor)
 	switch {
-	case p.HasMore && (f.position == before || len(p.Data) == 0 && !f.from.isFeed):
-		// A page of a feed may have none of many events that its filter leaves out.
+	case p.HasMore && (f.position == before || len(p.Data) == 0 && f.from.hubLog):
+		// A page with a filter may have none of many events that the filter leaves out.
 		return false, fmt.Errorf("%w: a page of events with has_more does not advance", ErrProtocol)
 	case len(p.Data) == 0 && !p.HasMore && wait > 0 && time.Since(began) < min(wait, time.Second):
 		return false, errHurried
@@ -263,6 +272,11 @@ func (f *follower) page(ctx context.Context, wait time.Duration) (more bool, err
 		f.caughtUp()
 	}
 	return p.HasMore, nil
+}
+
+// beginsWithStates reports whether the next connection begins with the last reported states.
+func (f *follower) beginsWithStates() bool {
+	return f.position == "" && f.onState != nil && f.from.isFeed
 }
 
 // caughtUp reports to the caller, once, that older events have all been yielded.

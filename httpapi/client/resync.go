@@ -21,7 +21,7 @@ func (c *Client) Position(ctx context.Context, hubID string) (string, error) {
 // positionOf returns the newest position of a source.
 func (c *Client) positionOf(ctx context.Context, from source) (string, error) {
 	var position string
-	err := c.repeat(ctx, from.streamCall(false), func() (err error) {
+	err := c.repeat(ctx, from.streamCall(false, false), func() (err error) {
 		position, err = c.tryPosition(ctx, from)
 		return err
 	})
@@ -33,7 +33,7 @@ func (c *Client) positionOf(ctx context.Context, from source) (string, error) {
 func (c *Client) tryPosition(ctx context.Context, from source) (string, error) {
 	streaming, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := c.openStream(streaming, cancel, from, "", c.timeout, false)
+	s, err := c.openStream(streaming, cancel, from, "", c.timeout, false, false)
 	if err != nil {
 		return "", err
 	}

@@ -8,21 +8,25 @@ import (
 	"time"
 )
 
-// source is an ordered sequence of events that the service pages and streams: the log of a hub, or
-// the feed of the organization.
+// source is an ordered sequence of events that the service pages and streams: the log of a hub, the
+// feed of the organization, or its audit log.
 type source struct {
 	// path is the path of the pages. The stream's is path and /stream.
 	path string
 	// filter is sent with every request.
 	filter url.Values
-	// isFeed reports that positions are the feed's; a hub's log has the cursors of
-	// its events.
+	// isFeed reports that positions are the feed's; the others have the cursors of
+	// their events.
 	isFeed bool
+	// hubLog reports that it is the log of a hub, which has no filter.
+	hubLog bool
 	// reader is the name that the reader gives itself; "" for none.
 	reader string
 }
 
-func hubSource(hubID string) source { return source{path: route("hubs", hubID, "events")} }
+func hubSource(hubID string) source {
+	return source{path: route("hubs", hubID, "events"), hubLog: true}
+}
 
 // identity returns a string that only this event of the source has.
 func (s source) identity(event Event) string {
@@ -57,11 +61,14 @@ func (s source) pageCall(query EventQuery) call {
 
 // streamCall returns the call of a stream with positions, so that no event falls between two
 // connections to a quiet source.
-func (s source) streamCall(caughtUp bool) call {
+func (s source) streamCall(caughtUp, states bool) call {
 	values := s.query()
 	values.Set("positions", "true")
 	if caughtUp {
 		values.Set("caught_up", "true")
+	}
+	if states {
+		values.Set("snapshot", "true")
 	}
 	return call{
 		method: http.MethodGet, path: s.path + "/stream", query: values, reader: s.reader,

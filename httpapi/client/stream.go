@@ -23,15 +23,16 @@ type eventStream struct {
 
 // openStream opens a stream after a position, or with "" at the next new event. The stream lasts as
 // long as ctx. If the stream is silent for stall, it calls cancel, which must be ctx's, with
-// errStalled. With caughtUp the stream has a message once older events have all come.
+// errStalled. With caughtUp the stream has a message once older events have all come, and with
+// states it begins with the last reported states.
 func (c *Client) openStream(
 	ctx context.Context, cancel context.CancelCauseFunc, from source, position string,
-	stall time.Duration, caughtUp bool,
+	stall time.Duration, caughtUp, states bool,
 ) (*eventStream, error) {
 	watchdog := time.AfterFunc(stall, func() { cancel(errStalled) })
 	response, err := c.request(
 		ctx,
-		from.streamCall(caughtUp),
+		from.streamCall(caughtUp, states),
 		nil,
 		func(header http.Header) {
 			header.Set("Accept", "text/event-stream")
@@ -117,7 +118,9 @@ func (w *watched) Read(p []byte) (int, error) {
 func (f *follower) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := f.c.openStream(ctx, cancel, f.from, f.position, stallTimeout, f.onCaughtUp != nil)
+	s, err := f.c.openStream(
+		ctx, cancel, f.from, f.position, stallTimeout, f.onCaughtUp != nil, f.beginsWithStates(),
+	)
 	if err != nil {
 		return err
 	}
@@ -157,6 +160,17 @@ func (f *follower) take(b block) error {
 		return fmt.Errorf("%w: an event that is not valid JSON: %w", ErrProtocol, err)
 	}
 	switch {
+	case event.Type == eventState && f.onState != nil:
+		var state State
+		if err := event.Decode(&state); err != nil {
+			return err
+		}
+		f.onState(state)
+		f.progress()
+		return nil
+	case event.Type == eventSnapshotEnd:
+		f.move(b.id)
+		return nil
 	case event.Type == eventCaughtUp:
 		if b.id != "" {
 			f.move(b.id)

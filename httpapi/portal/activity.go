@@ -17,6 +17,8 @@ const activityPageSize = 100
 type activityView struct {
 	Layout
 	Rows []activityRow
+	// Manages reports whether the member sees the addresses of requests, and may export them.
+	Manages bool
 	// Older is the sequence that the next older page ends before; 0 for none.
 	Older uint64
 }
@@ -44,7 +46,7 @@ func (req *request) activity() error {
 	if err != nil {
 		return err
 	}
-	view := activityView{}
+	view := activityView{Manages: req.member.Manages()}
 	org, err := req.Directory.Org(req.ctx, req.org)
 	if err != nil {
 		return err
@@ -62,6 +64,62 @@ func (req *request) activity() error {
 	view.Layout = req.layout("Activity", "events")
 	req.render(http.StatusOK, "activity.html", view)
 	return nil
+}
+
+// maxActivityExport is the most activities of an export.
+const maxActivityExport = 10_000
+
+// exportActivity answers with the newest activity as CSV, newest first. A failure after the first
+// part breaks the connection off, so that the browser reports it.
+func (req *request) exportActivity() error {
+	release, err := req.exports.Take(req.spender(), 1)
+	if err != nil {
+		return err
+	}
+	defer release()
+	out, begun, before := NewCSV(req.w), false, uint64(0)
+	for rows, more := 0, true; more && rows < maxActivityExport; {
+		page, err := req.ReadModels.Activity(req.ctx, req.org, exportFlush, before)
+		if err != nil && !begun {
+			return err
+		}
+		if !begun {
+			begun = true
+			req.csvHeaders("activity", req.zone())
+			err = out.Row(ActivityColumns()...)
+		}
+		for _, a := range page.Data {
+			before, rows = a.Sequence, rows+1
+			if err == nil {
+				err = out.Row(ActivityFields(a)...)
+			}
+		}
+		if err == nil {
+			err = out.Flush()
+		}
+		if err != nil {
+			req.recordError(err)
+			panic(http.ErrAbortHandler) // part of the file is sent
+		}
+		more = page.HasMore
+	}
+	return nil
+}
+
+// ActivityColumns returns the columns of a file of activity.
+func ActivityColumns() []string {
+	return []string{
+		"time", "type", "actor_kind", "actor_id", "actor_name", "subject_id", "subject_name",
+		"hub_id", "detail", "address", "request_id",
+	}
+}
+
+// ActivityFields returns the fields of the columns of ActivityColumns.
+func ActivityFields(a domain.Activity) []string {
+	return []string{
+		domain.FormatTime(a.At), a.Type, a.Actor.Kind, a.Actor.ID, a.ActorName, a.SubjectID,
+		a.SubjectName, string(a.Hub), a.Detail, a.Address, a.RequestID,
+	}
 }
 
 // namesOfDevices returns the names of the devices that activities are about, by hub.

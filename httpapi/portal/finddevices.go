@@ -183,13 +183,13 @@ func (req *request) exportDevices() error {
 	}
 	zone := req.zone()
 	req.csvHeaders("devices-"+cmp.Or(search.Name, "all"), zone)
-	out := newCSV(req.w)
-	_ = out.row( // a write that fails makes the next one fail
+	out := NewCSV(req.w)
+	_ = out.Row( // a write that fails makes the next one fail
 		"Device", "Device number", "Model", "Battery type", "Value", "Since ("+zone.String()+")", "Room", "Hub",
 		"Hub ID", "Site", "Hub offline since",
 	)
 	for _, d := range devices {
-		if err := out.row(
+		if err := out.Row(
 			d.Name, formatInt(d.DeviceID), d.Model, d.Battery, cmp.Or(d.Value, missing),
 			csvTime(d.Since, zone), d.Room, d.HubName, string(d.Hub), d.Site,
 			csvTime(d.OfflineSince, zone),
@@ -197,7 +197,7 @@ func (req *request) exportDevices() error {
 			return nil // the client has gone
 		}
 	}
-	_ = out.flush() // the client has gone
+	_ = out.Flush() // the client has gone
 	return nil
 }
 

@@ -72,12 +72,12 @@ type eventFile struct {
 	req   *request
 	name  string
 	zone  *time.Location
-	out   *csvWriter
+	out   *CSV
 	begun bool
 }
 
 func (req *request) eventFile(name string) *eventFile {
-	return &eventFile{req: req, name: name, zone: req.zone(), out: newCSV(req.w)}
+	return &eventFile{req: req, name: name, zone: req.zone(), out: NewCSV(req.w)}
 }
 
 func (f *eventFile) begin() {
@@ -86,7 +86,7 @@ func (f *eventFile) begin() {
 	}
 	f.begun = true
 	f.req.csvHeaders(f.name, f.zone)
-	_ = f.out.row( // a write that fails makes the next one fail
+	_ = f.out.Row( // a write that fails makes the next one fail
 		"Time ("+f.zone.String()+")", "Time (ISO 8601)", "Site", "Hub", "Hub ID", "Device",
 		"Device number", "Event", "By", "Severity", "Type", "Data",
 	)
@@ -99,7 +99,7 @@ func (f *eventFile) add(entry logEntry, at place) error {
 	if entry.DeviceID != nil {
 		number = formatInt(*entry.DeviceID)
 	}
-	return f.out.row(
+	return f.out.Row(
 		entry.Time.In(f.zone).Format("2006-01-02 15:04:05.000"),
 		entry.Time.UTC().Format(domain.TimeLayout), at.Site, at.Hub, string(entry.HubID),
 		at.Device, number, entry.Text, entry.By, entry.Severity.String(),
@@ -115,12 +115,12 @@ func (f *eventFile) end(complete bool, err error) error {
 	}
 	f.begin()
 	if err == nil && !complete {
-		err = f.out.row(fmt.Sprintf(
+		err = f.out.Row(fmt.Sprintf(
 			"The export ends here: it has at most %d events. Narrow the filter or the time.", maxExport,
 		))
 	}
 	if err == nil {
-		err = f.out.flush()
+		err = f.out.Flush()
 	}
 	if err != nil {
 		f.req.recordError(err)
@@ -138,10 +138,10 @@ func (req *request) csvHeaders(name string, zone *time.Location) {
 	header.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 }
 
-// csvWriter writes a file for spreadsheets: in UTF-8 with a byte order mark, without which Excel
+// CSV is a file for spreadsheets: in UTF-8 with a byte order mark, without which Excel
 // takes it for another encoding, and with quotes around every field, which programs that split at
 // semicolons or tabs need.
-type csvWriter struct {
+type CSV struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	// rows are the rows that are not sent yet, unsent their number.
@@ -149,12 +149,13 @@ type csvWriter struct {
 	unsent int
 }
 
-func newCSV(w http.ResponseWriter) *csvWriter {
-	return &csvWriter{w: w, control: http.NewResponseController(w), rows: []byte("\ufeff")}
+// NewCSV returns an empty file, which is the response w.
+func NewCSV(w http.ResponseWriter) *CSV {
+	return &CSV{w: w, control: http.NewResponseController(w), rows: []byte("\ufeff")}
 }
 
-// row writes a row. Text that a spreadsheet would run as a formula gets an apostrophe.
-func (c *csvWriter) row(fields ...string) error {
+// Row writes a row. Text that a spreadsheet would run as a formula gets an apostrophe.
+func (c *CSV) Row(fields ...string) error {
 	for i, field := range fields {
 		if i > 0 {
 			c.rows = append(c.rows, ',')
@@ -164,13 +165,13 @@ func (c *csvWriter) row(fields ...string) error {
 	}
 	c.rows = append(c.rows, "\r\n"...)
 	if c.unsent++; c.unsent >= exportFlush {
-		return c.flush()
+		return c.Flush()
 	}
 	return nil
 }
 
-// flush sends on what was written.
-func (c *csvWriter) flush() error {
+// Flush sends on what was written.
+func (c *CSV) Flush() error {
 	// After an error the connection is closed, and the write fails.
 	_ = c.control.SetWriteDeadline(time.Now().Add(exportWriteTimeout))
 	_, err := c.w.Write(c.rows)

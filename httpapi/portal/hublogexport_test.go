@@ -12,7 +12,7 @@ import (
 func TestCSVForSpreadsheets(t *testing.T) {
 	t.Parallel()
 	answer := httptest.NewRecorder()
-	out := newCSV(answer)
+	out := NewCSV(answer)
 	for given, want := range map[string]string{
 		"Front door": "Front door", `say "hi"; bye`: `say ""hi""; bye`, `{"value":-1}`: `{""value"":-1}`,
 		"": "", "Müller, Hans": "Müller, Hans",
@@ -21,7 +21,7 @@ func TestCSVForSpreadsheets(t *testing.T) {
 		`a; "+1`: `a;' ""+1`, "two\r\nlines": "two  lines",
 	} {
 		answer.Body.Reset()
-		if err := out.row(given, "x"); err != nil || out.flush() != nil {
+		if err := out.Row(given, "x"); err != nil || out.Flush() != nil {
 			t.Fatal(err)
 		}
 		got := strings.TrimPrefix(answer.Body.String(), "\ufeff")
@@ -30,7 +30,7 @@ func TestCSVForSpreadsheets(t *testing.T) {
 		}
 	}
 	first := httptest.NewRecorder()
-	if err := newCSV(first).flush(); err != nil || first.Body.String() != "\ufeff" {
+	if err := NewCSV(first).Flush(); err != nil || first.Body.String() != "\ufeff" {
 		t.Errorf("beginning of a file: got %q, %v, want a byte order mark", first.Body, err)
 	}
 }

@@ -39,7 +39,7 @@ func (req *request) acceptInvitation() error {
 		req.w.WriteHeader(http.StatusServiceUnavailable)
 		return nil
 	}
-	origin := domain.Origin{At: req.info.At, RequestID: req.info.RequestID}
+	origin := req.originOf(domain.Actor{}) // the member, once the token is known
 	accepted, err := req.Invitations.AcceptInvitation(req.ctx, origin, req.http.PathValue("token"))
 	if errors.Is(err, context.Canceled) && req.ctx.Err() != nil {
 		return nil // the client has gone

@@ -147,4 +147,5 @@ var scopeTexts = map[string]string{
 		"members",
 	"webhooks:read":  "list webhooks and read their deliveries",
 	"webhooks:write": "create, change, test and delete webhooks",
+	"audit:read":     "read and stream the audit log",
 }

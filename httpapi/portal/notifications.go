@@ -152,8 +152,7 @@ func (req *request) unsubscribe(stop bool) error {
 	}
 	if err == nil && stop {
 		err = req.Directory.StopMails(
-			req.ctx, domain.Origin{At: req.info.At, RequestID: req.info.RequestID}, token.OrgID,
-			token.MemberID,
+			req.ctx, req.originOf(domain.Actor{}), token.OrgID, token.MemberID,
 		)
 	}
 	view, status := unsubscribeView{OrgName: org.Name, Outcome: "ask"}, http.StatusOK

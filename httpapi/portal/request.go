@@ -234,10 +234,13 @@ func (req *request) spender() shares.Spender {
 
 // origin returns the origin of changes by this request: the member, at the time of the request.
 func (req *request) origin() domain.Origin {
+	return req.originOf(domain.Actor{Kind: domain.ActorMember, ID: req.member.MemberID})
+}
+
+// originOf returns the origin of changes that this request makes for an actor.
+func (req *request) originOf(actor domain.Actor) domain.Origin {
 	return domain.Origin{
-		At:        req.info.At,
-		Actor:     domain.Actor{Kind: domain.ActorMember, ID: req.member.MemberID},
-		RequestID: req.info.RequestID,
+		At: req.info.At, Actor: actor, RequestID: req.info.RequestID, Address: req.info.Address,
 	}
 }
 

@@ -27,7 +27,9 @@ type RequestInfo struct {
 	RequestID string
 	// At is when the request began.
 	At time.Time
-	// Network is the block of addresses that the request came from. Limits count per block.
+	// Address is the IP address that the request came from, and Network the block of addresses that
+	// limits count as one client.
+	Address string
 	Network netip.Prefix
 	// RecordError records why the service failed to answer, for the request's log line. It may be
 	// nil.
@@ -160,6 +162,7 @@ func (p *Portal) organizationRoutes() []Route {
 		get("/portal/{org}/events", p.member((*request).orgEvents)),
 		get("/portal/{org}/events.csv", p.member((*request).exportEvents)).longLived(),
 		get("/portal/{org}/activity", p.member((*request).activity)),
+		get("/portal/{org}/activity.csv", p.manager((*request).exportActivity)).longLived(),
 		get("/portal/{org}/activity/commands", p.member((*request).commandLog)),
 	}
 }

@@ -209,11 +209,7 @@ func (req *request) useLink() error {
 	}
 	account, err := req.accountOf(
 		req.ctx,
-		domain.Origin{
-			At:        req.info.At,
-			Actor:     domain.Actor{Kind: domain.ActorService},
-			RequestID: req.info.RequestID,
-		},
+		req.originOf(domain.Actor{Kind: domain.ActorService}),
 		link,
 	)
 	if err != nil {

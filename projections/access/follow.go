@@ -39,8 +39,21 @@ func (a *Index) follow(ctx context.Context) error {
 		}
 		a.caughtUp(last, head)
 		a.applied.Advance(last)
+		a.signalActivity(batch)
 		return nil
 	})
+}
+
+// signalActivity signals the activity that a batch records. Applied includes the batch already.
+func (a *Index) signalActivity(batch []directory.Recorded) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := 0; i < len(batch) && len(a.activity) > 0; i++ {
+		r := batch[i]
+		if activity, ok := domain.ActivityOf(r.Seq, r.Event, r.Fact); ok {
+			a.activity.send(activity.OrgID)
+		}
+	}
 }
 
 // lastEventKnown reports whether the id of the last event applied is known.

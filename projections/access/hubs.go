@@ -9,17 +9,20 @@ type hubs struct {
 	byOrg map[string]map[domain.HubID]struct{}
 	// siteIDs has one copy of each site's id, which its hubs share.
 	siteIDs map[string]string
-	// changed has, for organizations of which someone waits for it, a channel that is closed when
-	// the organization gets, moves or loses a hub.
-	changed map[string]chan struct{}
+	// changed signals that an organization gets, moves or loses a hub.
+	changed signals
 }
+
+// signals has, for organizations of which someone waits for it, a channel that is closed at a
+// change of the organization.
+type signals map[string]chan struct{}
 
 func newHubs() hubs {
 	return hubs{
 		access:  map[domain.HubID]domain.HubAccess{},
 		byOrg:   map[string]map[domain.HubID]struct{}{},
 		siteIDs: map[string]string{},
-		changed: map[string]chan struct{}{},
+		changed: signals{},
 	}
 }
 
@@ -41,7 +44,7 @@ func (h *hubs) put(id domain.HubID, access domain.HubAccess) {
 		h.byOrg[access.OrgID] = map[domain.HubID]struct{}{}
 	}
 	h.byOrg[access.OrgID][id] = struct{}{}
-	h.signal(access.OrgID)
+	h.changed.send(access.OrgID)
 }
 
 // remove removes a hub from its organization, if it has one.
@@ -55,7 +58,7 @@ func (h *hubs) remove(id domain.HubID) {
 	if len(h.byOrg[access.OrgID]) == 0 {
 		delete(h.byOrg, access.OrgID)
 	}
-	h.signal(access.OrgID)
+	h.changed.send(access.OrgID)
 }
 
 // move sets the site of a hub that an organization has.
@@ -63,7 +66,7 @@ func (h *hubs) move(id domain.HubID, site string) {
 	if access, ok := h.access[id]; ok {
 		access.SiteID = h.siteID(site)
 		h.access[id] = access
-		h.signal(access.OrgID)
+		h.changed.send(access.OrgID)
 	}
 }
 
@@ -75,28 +78,28 @@ func (h *hubs) setEpoch(id domain.HubID, epoch domain.Epoch) {
 	}
 }
 
-// changedIn returns the channel of an organization that changed has.
-func (h *hubs) changedIn(org string) <-chan struct{} {
-	c, ok := h.changed[org]
+// of returns the channel of an organization.
+func (s signals) of(org string) <-chan struct{} {
+	c, ok := s[org]
 	if !ok {
 		c = make(chan struct{})
-		h.changed[org] = c
+		s[org] = c
 	}
 	return c
 }
 
-// signal closes the channel of an organization.
-func (h *hubs) signal(org string) {
-	if c, ok := h.changed[org]; ok {
-		delete(h.changed, org)
+// send closes the channel of an organization.
+func (s signals) send(org string) {
+	if c, ok := s[org]; ok {
+		delete(s, org)
 		close(c)
 	}
 }
 
-// signalAll closes all channels.
-func (h *hubs) signalAll() {
-	for org := range h.changed {
-		h.signal(org)
+// sendAll closes all channels.
+func (s signals) sendAll() {
+	for org := range s {
+		s.send(org)
 	}
 }
 

@@ -69,6 +69,8 @@ type Index struct {
 	suspended suspendedKeys
 	hubs      hubs
 	members   members
+	// activity signals that an organization has new activity.
+	activity signals
 	// orgIDs has one copy of each organization's id, which its keys and hubs share.
 	orgIDs map[string]string
 	// eventID is the id of the last event applied; empty if unknown.
@@ -97,9 +99,10 @@ func New(cfg Config) *Index {
 
 // clear removes everything.
 func (a *Index) clear() {
-	a.hubs.signalAll()
+	a.hubs.changed.sendAll()
+	a.activity.sendAll()
 	a.keys, a.suspended = map[string]keyAccess{}, newSuspendedKeys()
-	a.hubs, a.members = newHubs(), newMembers()
+	a.hubs, a.members, a.activity = newHubs(), newMembers(), signals{}
 	a.orgIDs, a.eventID = map[string]string{}, ""
 }
 
@@ -151,7 +154,15 @@ func (a *Index) HubsOf(org string) []domain.HubID {
 func (a *Index) Changed(org string) <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.hubs.changedIn(org)
+	return a.hubs.changed.of(org)
+}
+
+// ActivityChanged returns a channel that is closed when the organization has new activity after the
+// call: Applied includes the event of the directory that records it then.
+func (a *Index) ActivityChanged(org string) <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.activity.of(org)
 }
 
 // OnAdd sets the function that is called with each hub that an organization adds once the Index is

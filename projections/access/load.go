@@ -44,7 +44,7 @@ func (a *Index) restore(snapshot readmodel.AccessSnapshot) {
 		}
 		a.putKey(key.ID, key.OrgID, key.Environment, scopes, key.SecretHash)
 	}
-	a.hubs.signalAll()
+	a.hubs.changed.sendAll()
 	a.hubs = newHubs()
 	for _, hub := range snapshot.Hubs {
 		epoch, err := domain.ParseEpochID(hub.Epoch)

@@ -18,7 +18,7 @@ var renameOrgs string
 type Changes struct {
 	// Activity are the new rows of schema.Activity. Package rebuild removes them from here and
 	// writes them itself.
-	Activity []schema.ActivityRow
+	Activity []domain.Activity
 
 	orgs        []schema.Org
 	renamedOrgs rows[string, domain.OrgRenamed]
@@ -32,7 +32,9 @@ type Changes struct {
 // Add folds one event. If the event contradicts itself or an event that was folded before, Add
 // returns an error for which IsPermanent is true.
 func (c *Changes) Add(r directory.Recorded) error {
-	c.recordActivity(r)
+	if activity, ok := domain.ActivityOf(r.Seq, r.Event, r.Fact); ok {
+		c.Activity = append(c.Activity, activity)
+	}
 	switch f := r.Fact.(type) {
 	case domain.OrgCreated:
 		c.orgs = append(c.orgs, schema.Org{ID: f.OrgID, Name: f.Name, Created: r.Event.At})

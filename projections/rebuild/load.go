@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"hubcloud/domain"
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/schema"
@@ -37,7 +38,7 @@ func (b *build) load(ctx context.Context, until uint64) error {
 	}
 	l := &loading{
 		build: b, skipped: skipped, folded: &projector.Changes{},
-		activity: make(chan []schema.ActivityRow, 2), entities: make(chan *projector.Changes),
+		activity: make(chan []domain.Activity, 2), entities: make(chan *projector.Changes),
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.fold(groupCtx, until) })
@@ -66,7 +67,7 @@ type loading struct {
 	// eventID is the id of the last event that was folded.
 	eventID string
 
-	activity chan []schema.ActivityRow
+	activity chan []domain.Activity
 	entities chan *projector.Changes
 }
 

@@ -196,35 +196,29 @@ var Keys = newTable(
 	Column{Name: "revoked_at", Type: "timestamp with time zone"},
 )
 
-// ActivityRow is a row of Activity: one event that concerns an organization, without secrets.
-type ActivityRow struct {
-	OrgID    string
-	Sequence uint64
-	At       time.Time
-	Type     string
-	Actor    domain.Actor
-	// SubjectID is the id of what the event changes, or the address that is invited. Detail is the
-	// new value, such as a name, a role or a site's id; empty for events without one.
-	SubjectID, Detail string
-	// HubID is the device's hub if the subject is a device; nil otherwise.
-	HubID *string
-}
-
 // Activity has the events of every organization, younger than domain.ActivityRetention.
 var Activity = newTable(
 	Definition{
 		Name: "activity", Projection: Directory, Key: []string{"org_id", "sequence"},
 		Indexes: []string{"CREATE INDEX activity_by_time ON activity (at)"},
 	},
-	[]column[ActivityRow]{
-		text("org_id", func(a *ActivityRow) string { return a.OrgID }),
-		bigint("sequence", func(a *ActivityRow) int64 { return int64(a.Sequence) }),
-		timestamp("at", func(a *ActivityRow) time.Time { return a.At }),
-		text("type", func(a *ActivityRow) string { return a.Type }),
-		text("actor_kind", func(a *ActivityRow) string { return a.Actor.Kind }),
-		text("actor_id", func(a *ActivityRow) string { return a.Actor.ID }),
-		text("subject_id", func(a *ActivityRow) string { return a.SubjectID }),
-		nullableText("hub_id", func(a *ActivityRow) *string { return a.HubID }),
-		text("detail", func(a *ActivityRow) string { return a.Detail }),
+	[]column[domain.Activity]{
+		text("org_id", func(a *domain.Activity) string { return a.OrgID }),
+		bigint("sequence", func(a *domain.Activity) int64 { return int64(a.Sequence) }),
+		timestamp("at", func(a *domain.Activity) time.Time { return a.At }),
+		text("type", func(a *domain.Activity) string { return a.Type }),
+		text("actor_kind", func(a *domain.Activity) string { return a.Actor.Kind }),
+		text("actor_id", func(a *domain.Activity) string { return a.Actor.ID }),
+		text("subject_id", func(a *domain.Activity) string { return a.SubjectID }),
+		nullableText("hub_id", func(a *domain.Activity) *string {
+			if a.Hub == "" {
+				return nil
+			}
+			hub := string(a.Hub)
+			return &hub
+		}),
+		text("detail", func(a *domain.Activity) string { return a.Detail }),
+		text("request_id", func(a *domain.Activity) string { return a.RequestID }),
+		text("address", func(a *domain.Activity) string { return a.Address }),
 	},
 )

@@ -11,10 +11,19 @@ import (
 )
 
 const activity = `-- name: Activity :many
-SELECT a.sequence, a.at, a.type, a.actor_kind, a.actor_id, a.subject_id, a.hub_id, coalesce(detail_sites.name, a.detail)::text AS detail,
+WITH chosen AS (
+    (SELECT org_id, sequence, at, type, actor_kind, actor_id, subject_id, hub_id, detail, request_id, address FROM activity newest
+    WHERE NOT $1::boolean AND newest.org_id = $2 AND newest.sequence < $3 AND newest.at >= $4
+    ORDER BY newest.sequence DESC LIMIT $5)
+    UNION ALL
+    (SELECT org_id, sequence, at, type, actor_kind, actor_id, subject_id, hub_id, detail, request_id, address FROM activity oldest
+    WHERE $1 AND oldest.org_id = $2 AND oldest.sequence > $6 AND oldest.at >= $4
+    ORDER BY oldest.sequence LIMIT $5)
+)
+SELECT a.sequence, a.at, a.type, a.actor_kind, a.actor_id, a.subject_id, a.hub_id, coalesce(detail_sites.name, a.detail)::text AS detail, a.request_id, a.address,
     coalesce(people.email, keys.label, hubs_acting.name, '')::text AS actor_name,
     coalesce(subject_people.email, subject_keys.label, subject_sites.name, subject_hubs.name, subject_invitations.email, '')::text AS subject_name
-FROM activity a
+FROM chosen a
 LEFT JOIN people ON a.actor_kind = 'member' AND people.org_id = a.org_id AND people.id = a.actor_id
 LEFT JOIN api_keys keys ON a.actor_kind = 'key' AND keys.org_id = a.org_id AND keys.id = a.actor_id
 LEFT JOIN hubs hubs_acting ON a.actor_kind = 'hub' AND hubs_acting.org_id = a.org_id AND hubs_acting.id = a.actor_id
@@ -24,16 +33,16 @@ LEFT JOIN sites subject_sites ON subject_sites.org_id = a.org_id AND subject_sit
 LEFT JOIN hubs subject_hubs ON subject_hubs.org_id = a.org_id AND subject_hubs.id = coalesce(a.hub_id, a.subject_id)
 LEFT JOIN invitations subject_invitations ON subject_invitations.org_id = a.org_id AND subject_invitations.id = a.subject_id
 LEFT JOIN sites detail_sites ON a.type = 'hub.moved' AND detail_sites.org_id = a.org_id AND detail_sites.id = a.detail
-WHERE a.org_id = $1 AND a.sequence < $2 AND a.at >= $3
-ORDER BY a.sequence DESC
-LIMIT $4
+ORDER BY a.sequence
 `
 
 type ActivityParams struct {
-	OrgID    string
-	Before   int64
-	Since    time.Time
-	RowLimit int32
+	Ascending bool
+	OrgID     string
+	Before    int64
+	Since     time.Time
+	RowLimit  int32
+	After     int64
 }
 
 type ActivityRow struct {
@@ -45,17 +54,22 @@ type ActivityRow struct {
 	SubjectID   string
 	HubID       *string
 	Detail      string
+	RequestID   string
+	Address     string
 	ActorName   string
 	SubjectName string
 }
 
-// Names are the present ones, which the reader knows. Removed members still have an address.
+// The newest before a sequence, or the oldest after one. Names are the present ones, which the reader knows. Removed
+// members still have an address.
 func (q *Queries) Activity(ctx context.Context, arg ActivityParams) ([]ActivityRow, error) {
 	rows, err := q.db.Query(ctx, activity,
+		arg.Ascending,
 		arg.OrgID,
 		arg.Before,
 		arg.Since,
 		arg.RowLimit,
+		arg.After,
 	)
 	if err != nil {
 		return nil, err
@@ -73,6 +87,8 @@ func (q *Queries) Activity(ctx context.Context, arg ActivityParams) ([]ActivityR
 			&i.SubjectID,
 			&i.HubID,
 			&i.Detail,
+			&i.RequestID,
+			&i.Address,
 			&i.ActorName,
 			&i.SubjectName,
 		); err != nil {

@@ -122,7 +122,10 @@ CREATE TABLE activity (
     subject_id text COLLATE "C" NOT NULL,
     hub_id text COLLATE "C",
     -- What the subject became: a role, a name, scopes, or the id of a site.
-    detail text NOT NULL
+    detail text NOT NULL,
+    request_id text NOT NULL,
+    -- The IP address of the request; empty without one.
+    address text NOT NULL
 );
 
 -- What the broker and the hub said last, for every hub that has ever connected, added or not.

@@ -7,6 +7,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi"
+	"hubcloud/projections/access"
 	"hubcloud/projections/readmodel"
 	"hubcloud/streams"
 	"hubcloud/streams/feed"
@@ -47,6 +48,20 @@ func (e apiOrgEvents) Follow(
 		return nil, err
 	}
 	return reader, nil
+}
+
+// apiAudit adapts the read models and the access index to the API's interface.
+type apiAudit struct {
+	*readmodel.Store
+	access *access.Index
+}
+
+// ActivityChanged returns a channel that is closed at new activity of an organization.
+func (a apiAudit) ActivityChanged(org string) <-chan struct{} { return a.access.ActivityChanged(org) }
+
+// AwaitActivity waits until the read models have what the index has.
+func (a apiAudit) AwaitActivity(ctx context.Context) error {
+	return a.Store.WaitFor(ctx, a.access.Applied())
 }
 
 // grantsBus exchanges messages on rate limits with the other replicas, over the broker.

@@ -171,6 +171,7 @@ func (s *web) newAPI() (httpapi.API, error) {
 		Events:          apiEvents{s.hubLogs},
 		OrgEvents:       apiOrgEvents{s.orgFeed, s.store},
 		FeedReaders:     s.feedReaders,
+		Audit:           apiAudit{s.store, s.access},
 		Webhooks:        s.webhooks,
 		Enrolment:       enrolment,
 		Portal:          s.portal,

@@ -807,6 +807,81 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a page of the audit log
+         * @description Scope: `audit:read`.
+         *
+         *     Who changed what in the organization, when, and from where: people in the portal, API keys, hubs, the operator and the service itself.
+         *     The oldest records come first. Pass `next_cursor` as `after` in the next request, at once if `has_more` is true, also after a page
+         *     without records. The filters are not part of the position.
+         *
+         *     Records are kept for 365 days. `410 cursor_expired` means that the record at the position is gone, also because the installation was
+         *     restored from a backup: read on without `after`. A record has no secret.
+         */
+        get: operations["readAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/audit.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the audit log as CSV
+         * @description Scope: `audit:read`.
+         *
+         *     The records that `GET /audit` would return, at most 10,000, as a file for spreadsheets: UTF-8 with a byte order mark, all fields in quotes, and an
+         *     apostrophe before text that a spreadsheet would run as a formula. The last column is the record's cursor: to go on, pass the last
+         *     line's as `after`. A connection that breaks off means that the file is incomplete.
+         */
+        get: operations["exportAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/audit/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the audit log
+         * @description Scope: `audit:read`.
+         *
+         *     Server-Sent Events, in the order of `GET /audit`. Each message has `id` (the record's cursor), `event` (its type) and `data` (the record as one line
+         *     of JSON). Without `Last-Event-ID` the stream begins with the next new record, or where `after`, `since` or `last` says. Positions,
+         *     keepalive comments, lifetime and limits are as in `GET /events/stream`.
+         */
+        get: operations["streamAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/members": {
         parameters: {
             query?: never;
@@ -2543,6 +2618,71 @@ export interface components {
             has_more: components["schemas"]["HasMore"];
         };
         /**
+         * @description A position in the organization's audit log. Opaque. Store it and pass it back; do not parse it.
+         * @example AwAAAAAAAAAqAAZHuZtX5sA0fX2r
+         */
+        AuditCursor: string;
+        /**
+         * @description A change in the organization.
+         * @example {
+         *       "cursor": "AwAAAAAAAAAqAAZHuZtX5sA0fX2r",
+         *       "type": "site.created",
+         *       "time": "2026-01-02T03:04:05.123456Z",
+         *       "actor": {
+         *         "kind": "key",
+         *         "id": "3F9K2M7PQ4XD",
+         *         "name": "Building app"
+         *       },
+         *       "subject": {
+         *         "id": "019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e47",
+         *         "name": "North wing",
+         *         "hub_id": null
+         *       },
+         *       "detail": null,
+         *       "address": "203.0.113.7",
+         *       "request_id": "01JGJ3V0Z3X4Q8M2N6P0R5T9W1"
+         *     }
+         */
+        AuditRecord: {
+            cursor: components["schemas"]["AuditCursor"];
+            /** @description What was done, as in the guide Audit log. New types are added without a new version. */
+            type: string;
+            time: components["schemas"]["Timestamp"];
+            actor: components["schemas"]["AuditActor"];
+            subject: components["schemas"]["AuditSubject"];
+            /** @description The new value, such as a name, a role or scopes; of a webhook only the host. Null if there is none. */
+            detail: string | null;
+            /** @description The IP address that the request came from. Null for the operator, hubs and the service. It is personal data of members. */
+            address: string | null;
+            /** @description The `X-Request-Id` of the request. Null for changes without one. */
+            request_id: string | null;
+        };
+        /** @description Who or what made a change. */
+        AuditActor: {
+            /** @enum {string} */
+            kind: "member" | "key" | "hub" | "operator" | "service";
+            /** @description The id of the member, API key or hub; null for the service. */
+            id: string | null;
+            /** @description The member's address, the key's label or the hub's name, as it is now. */
+            name: string | null;
+        };
+        /** @description What was changed. */
+        AuditSubject: {
+            /** @description The id of the organization, member, invitation, site, hub, API key or webhook, or the number of the device. */
+            id: string;
+            /** @description What it is called now. For a device, the name of its hub. */
+            name: string | null;
+            /** @description The hub of the device; null for other subjects. */
+            hub_id: components["schemas"]["HubID"] | null;
+        };
+        AuditPage: {
+            data: components["schemas"]["AuditRecord"][];
+            /** @description The position to pass as `after` in the next request, even if the page is empty. */
+            next_cursor: components["schemas"]["AuditCursor"];
+            /** @description Whether there are more records now. */
+            has_more: boolean;
+        };
+        /**
          * @example {
          *       "data": [
          *         {
@@ -3130,6 +3270,35 @@ export interface components {
          *     event id. Not all clients do so: some pass it on as a message without data.
          */
         positions: boolean;
+        /**
+         * @description Only records of changes before this time.
+         * @example 2026-02-02T03:04:05Z
+         */
+        until: string;
+        /**
+         * @description Only records of this type, or of the types that begin so if it ends in `.*`. May be given up to 100 times.
+         * @example [
+         *       "key.*"
+         *     ]
+         */
+        audit_type: string[];
+        /**
+         * @description Only changes of this hub and of its devices. May be given up to 100 times.
+         * @example [
+         *       "hub-7k2m-q4xd-93ta"
+         *     ]
+         */
+        audit_hub_id: components["schemas"]["HubID"][];
+        /**
+         * @description Only changes by the member, API key or hub with this id.
+         * @example 3F9K2M7PQ4XD
+         */
+        actor_id: string;
+        /**
+         * @description Only changes of what has this id.
+         * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e47
+         */
+        subject_id: string;
         /**
          * @description Begin with the events that the service stored at this time or later, as far as they are kept. Not in the future. Only one of `after`,
          *     `since` and `last` may be given; a `Last-Event-ID` takes precedence over all of them.
@@ -4967,6 +5136,264 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["InsufficientScope"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    readAudit: {
+        parameters: {
+            query?: {
+                /** @description A position of the audit log; the answer begins with the record after it. Without one it begins with the oldest record. */
+                after?: components["schemas"]["AuditCursor"];
+                /**
+                 * @description Begin with the events that the service stored at this time or later, as far as they are kept. Not in the future. Only one of `after`,
+                 *     `since` and `last` may be given; a `Last-Event-ID` takes precedence over all of them.
+                 * @example 2026-01-02T03:04:05Z
+                 */
+                since?: components["parameters"]["since"];
+                /**
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
+                 * @example 10
+                 */
+                last?: components["parameters"]["last"];
+                /**
+                 * @description Only records of this type, or of the types that begin so if it ends in `.*`. May be given up to 100 times.
+                 * @example [
+                 *       "key.*"
+                 *     ]
+                 */
+                type?: components["parameters"]["audit_type"];
+                /**
+                 * @description Only changes of this hub and of its devices. May be given up to 100 times.
+                 * @example [
+                 *       "hub-7k2m-q4xd-93ta"
+                 *     ]
+                 */
+                hub_id?: components["parameters"]["audit_hub_id"];
+                /**
+                 * @description Only changes by the member, API key or hub with this id.
+                 * @example 3F9K2M7PQ4XD
+                 */
+                actor_id?: components["parameters"]["actor_id"];
+                /**
+                 * @description Only changes of what has this id.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e47
+                 */
+                subject_id?: components["parameters"]["subject_id"];
+                /**
+                 * @description Only records of changes before this time.
+                 * @example 2026-02-02T03:04:05Z
+                 */
+                until?: components["parameters"]["until"];
+                /**
+                 * @description The most records on the page. With `last` the default is its number.
+                 * @example 100
+                 */
+                limit?: number;
+                /**
+                 * @description How many seconds to wait for a record if there is none. 0 does not wait.
+                 * @example 30
+                 */
+                wait?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of records, empty if there are none after the position. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            410: components["responses"]["CursorExpired"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    exportAudit: {
+        parameters: {
+            query?: {
+                /** @description A position of the audit log; the answer begins with the record after it. Without one it begins with the oldest record. */
+                after?: components["schemas"]["AuditCursor"];
+                /**
+                 * @description Begin with the events that the service stored at this time or later, as far as they are kept. Not in the future. Only one of `after`,
+                 *     `since` and `last` may be given; a `Last-Event-ID` takes precedence over all of them.
+                 * @example 2026-01-02T03:04:05Z
+                 */
+                since?: components["parameters"]["since"];
+                /**
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
+                 * @example 10
+                 */
+                last?: components["parameters"]["last"];
+                /**
+                 * @description Only records of this type, or of the types that begin so if it ends in `.*`. May be given up to 100 times.
+                 * @example [
+                 *       "key.*"
+                 *     ]
+                 */
+                type?: components["parameters"]["audit_type"];
+                /**
+                 * @description Only changes of this hub and of its devices. May be given up to 100 times.
+                 * @example [
+                 *       "hub-7k2m-q4xd-93ta"
+                 *     ]
+                 */
+                hub_id?: components["parameters"]["audit_hub_id"];
+                /**
+                 * @description Only changes by the member, API key or hub with this id.
+                 * @example 3F9K2M7PQ4XD
+                 */
+                actor_id?: components["parameters"]["actor_id"];
+                /**
+                 * @description Only changes of what has this id.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e47
+                 */
+                subject_id?: components["parameters"]["subject_id"];
+                /**
+                 * @description Only records of changes before this time.
+                 * @example 2026-02-02T03:04:05Z
+                 */
+                until?: components["parameters"]["until"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. Its first line has the names of the columns. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example "time","type","actor_kind","actor_id","actor_name","subject_id","subject_name","hub_id","detail","address","request_id","cursor"
+                     *     "2026-01-02T03:04:05.123456Z","site.created","key","3F9K2M7PQ4XD","Building app","019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e47","North wing","","","203.0.113.7","01JGJ3V0Z3X4Q8M2N6P0R5T9W1","AwAAAAAAAAAqAAZHuZtX5sA0fX2r"
+                     */
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            410: components["responses"]["CursorExpired"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    streamAudit: {
+        parameters: {
+            query?: {
+                /** @description The same as `Last-Event-ID`, for clients that cannot set headers. The header takes precedence. */
+                after?: components["schemas"]["AuditCursor"];
+                /**
+                 * @description Begin with the events that the service stored at this time or later, as far as they are kept. Not in the future. Only one of `after`,
+                 *     `since` and `last` may be given; a `Last-Event-ID` takes precedence over all of them.
+                 * @example 2026-01-02T03:04:05Z
+                 */
+                since?: components["parameters"]["since"];
+                /**
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
+                 * @example 10
+                 */
+                last?: components["parameters"]["last"];
+                /**
+                 * @description Only records of this type, or of the types that begin so if it ends in `.*`. May be given up to 100 times.
+                 * @example [
+                 *       "key.*"
+                 *     ]
+                 */
+                type?: components["parameters"]["audit_type"];
+                /**
+                 * @description Only changes of this hub and of its devices. May be given up to 100 times.
+                 * @example [
+                 *       "hub-7k2m-q4xd-93ta"
+                 *     ]
+                 */
+                hub_id?: components["parameters"]["audit_hub_id"];
+                /**
+                 * @description Only changes by the member, API key or hub with this id.
+                 * @example 3F9K2M7PQ4XD
+                 */
+                actor_id?: components["parameters"]["actor_id"];
+                /**
+                 * @description Only changes of what has this id.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e47
+                 */
+                subject_id?: components["parameters"]["subject_id"];
+                /**
+                 * @description `true`: the stream also has blocks with only an `id`, its position. By the HTML standard such a block is no message, but sets the last
+                 *     event id. Not all clients do so: some pass it on as a message without data.
+                 */
+                positions?: components["parameters"]["positions"];
+                /** @description `true`: a message `stream.caught_up` (`StreamMark`) comes once the client has been sent every event that was stored when it connected, also if there is none. */
+                caught_up?: components["parameters"]["caught_up"];
+            };
+            header?: {
+                /** @description The `id` of the last processed message; the stream continues with the record after it. */
+                "Last-Event-ID"?: components["schemas"]["AuditCursor"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The stream. It stays open. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Keeps caches and proxies from buffering records. */
+                    "Cache-Control": "no-cache, no-transform";
+                    /** @description Keeps proxies from buffering records. */
+                    "X-Accel-Buffering": "no";
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example id: AwAAAAAAAAAqAAZHuZtX5sA0fX2r
+                     *     event: site.created
+                     *     data: {"cursor":"AwAAAAAAAAAqAAZHuZtX5sA0fX2r","type":"site.created","time":"2026-01-02T03:04:05.123456Z","actor":{"kind":"key","id":"3F9K2M7PQ4XD","name":"Building app"},"subject":{"id":"019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e47","name":"North wing","hub_id":null},"detail":null,"address":"203.0.113.7","request_id":"01JGJ3V0Z3X4Q8M2N6P0R5T9W1"}
+                     *
+                     *     : keepalive
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            410: components["responses"]["CursorExpired"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["ServiceUnavailable"];

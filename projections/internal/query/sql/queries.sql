@@ -133,12 +133,22 @@ WHERE h.org_id = @org_id AND h.id > @after AND (@site_id::text = '' OR h.site_id
 ORDER BY h.id
 LIMIT @row_limit;
 
--- Names are the present ones, which the reader knows. Removed members still have an address.
+-- The newest before a sequence, or the oldest after one. Names are the present ones, which the reader knows. Removed
+-- members still have an address.
 -- name: Activity :many
-SELECT a.sequence, a.at, a.type, a.actor_kind, a.actor_id, a.subject_id, a.hub_id, coalesce(detail_sites.name, a.detail)::text AS detail,
+WITH chosen AS (
+    (SELECT * FROM activity newest
+    WHERE NOT @ascending::boolean AND newest.org_id = @org_id AND newest.sequence < @before AND newest.at >= @since
+    ORDER BY newest.sequence DESC LIMIT @row_limit)
+    UNION ALL
+    (SELECT * FROM activity oldest
+    WHERE @ascending AND oldest.org_id = @org_id AND oldest.sequence > @after AND oldest.at >= @since
+    ORDER BY oldest.sequence LIMIT @row_limit)
+)
+SELECT a.sequence, a.at, a.type, a.actor_kind, a.actor_id, a.subject_id, a.hub_id, coalesce(detail_sites.name, a.detail)::text AS detail, a.request_id, a.address,
     coalesce(people.email, keys.label, hubs_acting.name, '')::text AS actor_name,
     coalesce(subject_people.email, subject_keys.label, subject_sites.name, subject_hubs.name, subject_invitations.email, '')::text AS subject_name
-FROM activity a
+FROM chosen a
 LEFT JOIN people ON a.actor_kind = 'member' AND people.org_id = a.org_id AND people.id = a.actor_id
 LEFT JOIN api_keys keys ON a.actor_kind = 'key' AND keys.org_id = a.org_id AND keys.id = a.actor_id
 LEFT JOIN hubs hubs_acting ON a.actor_kind = 'hub' AND hubs_acting.org_id = a.org_id AND hubs_acting.id = a.actor_id
@@ -148,6 +158,4 @@ LEFT JOIN sites subject_sites ON subject_sites.org_id = a.org_id AND subject_sit
 LEFT JOIN hubs subject_hubs ON subject_hubs.org_id = a.org_id AND subject_hubs.id = coalesce(a.hub_id, a.subject_id)
 LEFT JOIN invitations subject_invitations ON subject_invitations.org_id = a.org_id AND subject_invitations.id = a.subject_id
 LEFT JOIN sites detail_sites ON a.type = 'hub.moved' AND detail_sites.org_id = a.org_id AND detail_sites.id = a.detail
-WHERE a.org_id = @org_id AND a.sequence < @before AND a.at >= @since
-ORDER BY a.sequence DESC
-LIMIT @row_limit;
+ORDER BY a.sequence;
