@@ -212,3 +212,31 @@ func TestFeedPage(t *testing.T) {
 		t.Errorf("got %s, %v, want the position at the end", text, err)
 	}
 }
+
+// A feed that begins with states passes each on, goes on from the position after them, and begins
+// them anew if the connection breaks before.
+func TestFeedFromStates(t *testing.T) {
+	t.Parallel()
+	state := "event: snapshot.state\ndata: {\"cursor\":null,\"type\":\"snapshot.state\"," +
+		`"hub_id":"hub-1","device_id":3,"time":"2026-01-02T03:04:05.000006Z","clock_trusted":null,` +
+		`"data":` + stateJSON + "}\n\n"
+	end := "id: p\nevent: snapshot.complete\ndata: {\"cursor\":\"p\",\"type\":" +
+		"\"snapshot.complete\"}\n\n"
+	var got []string
+	option := FromStates(func(s State) { got = append(got, s.ID) })
+	c, s := playing(
+		t, nil, events(nil, state), events(nil, state, state, end, feedFrames("q:a/1")), broken,
+		events(errSilent, feedFrames("r:a/2")),
+	)
+	all, err := followedFeed(t.Context(), c, "", 2, option)
+	const id = "hub-1/3/2/color"
+	if err != nil || all != "q:a/1 r:a/2" || strings.Join(got, " ") != id+" "+id+" "+id {
+		t.Errorf("got %s, %v and the states %v, want three states, then a/1 and a/2", all, err, got)
+	}
+	for i, want := range []string{"snapshot=true", "snapshot=true", "", ""} {
+		r := s.seen()[i]
+		if strings.Contains(r.query, "snapshot=true") != (want != "") {
+			t.Errorf("request %d: got the query %s, want %q in it", i, r.query, want)
+		}
+	}
+}

@@ -65,6 +65,9 @@ const (
 		`"failing_since":null,"next_attempt_at":null},"secret":"whsec_x"}`
 	deliveryJSON = `{"message_id":"m","at":"2026-01-02T03:04:05.000006Z","events":2,"attempt":1,` +
 		`"delivered":false,"status":500,"duration_ms":7,"error":"no"}`
+	auditJSON = `{"cursor":"a1","type":"site.created","time":"2026-01-02T03:04:05.000006Z",` +
+		`"actor":{"kind":"key","id":"k1","name":null},"subject":{"id":"s1","name":"Home",` +
+		`"hub_id":null},"detail":null,"address":"192.0.2.1","request_id":"r1"}`
 	labelJSON  = `{"id":3,"name":"Dial","room":null}`
 	windowJSON = `{"status":"open","expires_in":120}`
 	memberJSON = `{"id":"m1","email":"a@b.test","role":"owner","access":"owner",` +
@@ -194,6 +197,32 @@ func TestRoutes(t *testing.T) {
 			`{"data":[` + envelope("c1", EventChannelObserved, `{"key":"lock"}`) + `],` +
 				`"next_cursor":"c1","has_more":true}`,
 			""},
+		{
+			func(c *Client) (any, error) {
+				return c.AuditPage(ctx, AuditFilter{
+					Types: []string{"key.*", "site.created"}, HubIDs: []string{"hub-1"},
+					ActorID: "k1", SubjectID: "s1", Until: time.Unix(0, 0),
+				}, EventQuery{Last: 5})
+			},
+			"GET /v1/audit?actor_id=k1&hub_id=hub-1&last=5&subject_id=s1&type=key.%2A&" +
+				"type=site.created&until=1970-01-01T00%3A00%3A00Z", "",
+			`{"data":[` + auditJSON + `],"next_cursor":"a1","has_more":true}`, "",
+		},
+		{
+			func(c *Client) (any, error) {
+				return one(c.Audit(ctx, AuditFilter{}, "", UntilNewest()))
+			},
+			"GET /v1/audit?limit=500", "",
+			`{"data":[` + auditJSON + `],"next_cursor":"a1","has_more":false}`, auditJSON,
+		},
+		{
+			func(c *Client) (any, error) {
+				var file strings.Builder
+				err := c.AuditCSV(ctx, AuditFilter{ActorID: "k1"}, EventQuery{After: "a0"}, &file)
+				return json.RawMessage(file.String()), err
+			},
+			"GET /v1/audit.csv?actor_id=k1&after=a0", "", `["the file"]`, "",
+		},
 		{
 			func(c *Client) (any, error) { return one(c.Members(ctx)) }, "GET /v1/members", "",
 			list(memberJSON), memberJSON,

@@ -74,6 +74,7 @@ func TestContract(t *testing.T) {
 		{"events", events},
 		{"event types", eventTypes},
 		{"organization feed", orgFeed},
+		{"audit log", auditLog},
 		{"readers", readers},
 		{"webhooks", webhooks},
 		{"stream", stream},

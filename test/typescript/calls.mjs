@@ -38,6 +38,17 @@ while (snapshot.states.length === 0) {
 }
 const followed = await client.feedPage({}, { after: snapshot.position });
 print("states", snapshot.states.length, snapshot.states[0].channel.key, followed.next_cursor !== "");
+const reported = [];
+const begun = new AbortController();
+const options = { onState: (state) => reported.push(state.channel.key), onCaughtUp: () => begun.abort(new Error("begun")), signal: begun.signal };
+const live = async () => { for await (const event of client.feed({ hubIds: [hub] }, "now", options)) print("unexpected", event.type); };
+print("live", await errorOf(live()), reported.includes("lock"));
+print("past", (await client.stateAt(hub, new Date())).data.length > 0);
+for await (const record of client.audit({ types: ["site.renamed"] }, "oldest")) {
+  const { data, next_cursor } = await client.auditPage({ types: ["site.renamed"], until: new Date() });
+  print("audit", record.detail, record.actor.kind, data[0].cursor === record.cursor, next_cursor !== "");
+  break;
+}
 print("label", await client.updateDevice(hub, 1, { room: "Hall" }));
 print("window", (await client.openPairing(hub)).status);
 await client.closePairing(hub);

@@ -108,6 +108,7 @@ func calls(t *testing.T, project string) {
 	want := []string{
 		`sites ["One","Two","Three"]`, `hubs 2 true`, `name Cellar null`, `site Mill 2`,
 		`devices ["Front door","Lamp"] true`, `states 1 lock true`,
+		`live Error: begun true`, `past true`, `audit Mill key true true`,
 		`label {"id":1,"name":"Front door","room":"Hall"}`,
 		`window open`, `lock synchronized false`, `color synchronized 2`, `idempotent true`,
 		`conflict 409 idempotency_conflict 26`, `invalid 400 invalid_request 26`,

@@ -67,6 +67,7 @@ type cli struct {
 	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Offer the API to language models as tools, by the Model Context Protocol." group:"With an API key:"`
 	Readers  readersCommand  `cmd:"" help:"List the readers of events that name themselves, and how far they are behind." group:"With an API key:"`
 	Send     sendCommand     `cmd:"" help:"Send a command to a device, and wait for its outcome." group:"With an API key:"`
+	Audit    auditCommand    `cmd:"" help:"Print or follow who changed what in the organization." group:"With an API key:"`
 	Webhooks webhooksCommand `cmd:"" help:"Have the service post events to addresses of yours." group:"With an API key:"`
 
 	Login    loginCommand    `cmd:"" help:"Store an API's address and key in a profile." group:"With an API key:"`

@@ -62,7 +62,7 @@ func (c *eventsCommand) Validate() error {
 	if c.New && !c.Follow {
 		return errors.New("--new needs --follow: there are no new events to print otherwise")
 	}
-	if _, err := c.since(time.Now()); err != nil {
+	if _, err := timeOf("--since", c.Since, time.Now()); err != nil {
 		return err
 	}
 	if c.Last < 0 || c.Last > 500 {
@@ -131,26 +131,26 @@ func (c *eventsCommand) events(
 	}, err
 }
 
-// since returns the time that --since stands for; zero for none.
-func (c *eventsCommand) since(now time.Time) (time.Time, error) {
-	if c.Since == "" {
+// timeOf returns the time that the value of a flag stands for; zero for none.
+func timeOf(flag, value string, now time.Time) (time.Time, error) {
+	if value == "" {
 		return time.Time{}, nil
 	}
-	if ago, err := time.ParseDuration(c.Since); err == nil && ago >= 0 {
+	if ago, err := time.ParseDuration(value); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
-	at, err := time.Parse(time.RFC3339, c.Since)
+	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
 		return at, fmt.Errorf(
-			"--since %q: must be a time such as 2026-01-02T03:04:05Z, or a duration such as 15m",
-			c.Since,
+			"%s %q: must be a time such as 2026-01-02T03:04:05Z, or a duration such as 15m",
+			flag, value,
 		)
 	}
 	return at, nil
 }
 
 func (c *eventsCommand) options() []client.EventsOption {
-	since, _ := c.since(time.Now()) // Validate has checked it
+	since, _ := timeOf("--since", c.Since, time.Now()) // Validate has checked it
 	options := []client.EventsOption{
 		client.AsReader(c.Reader), client.Since(since), client.Last(c.Last),
 	}

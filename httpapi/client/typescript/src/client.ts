@@ -1,15 +1,15 @@
 import { ProtocolError } from "./errors.js";
 import { Follower } from "./follow.js";
 import type {
-  Call, ClientOptions, FeedOptions, FollowOptions, NewCommand, PageOptions, SendOptions, Sent, Snapshot, StartPosition, StateFilter, StateSnapshot,
+  AuditOptions, Call, ClientOptions, FeedOptions, FollowOptions, NewCommand, PageOptions, SendOptions, Sent, Snapshot, StartPosition, StateFilter, StateSnapshot,
 } from "./options.js";
 import { awaitOutcome, type Outcome } from "./outcome.js";
 import { route } from "./route.js";
-import { feedSource, type FeedFilter, hubSource } from "./source.js";
+import { type AuditFilter, auditSource, feedSource, type FeedFilter, hubSource } from "./source.js";
 import { newIdempotencyKey, parsed, Transport } from "./transport.js";
 import type {
-  AcceptedCommand, CommandBatch, Commands, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Lag,
-  Member, Reader, Site, State, Webhook, WebhookChange, WebhookDelivery, WebhookRequest, Window,
+  AcceptedCommand, AuditPage, AuditRecord, CommandBatch, Commands, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Lag,
+  Member, PastState, Reader, Site, State, Webhook, WebhookChange, WebhookDelivery, WebhookRequest, Window,
 } from "./types.js";
 
 /**
@@ -106,6 +106,21 @@ export class Client {
       after = page.next_starting_after ?? page.data.at(-1)?.id; // a page may have no states although more follow
       if (!page.has_more || after === undefined) {
         return { states, position };
+      }
+    }
+  }
+
+  /** What the devices of a hub had last reported at an instant, as long ago as events are kept. Scope hubs:read. */
+  async stateAt(hubId: string, at: Date, options: Call = {}): Promise<PastState> {
+    const data: PastState["data"] = [];
+    for (let after: string | undefined; ;) {
+      const { has_more, next_starting_after, ...page }: PastState & { has_more: boolean; next_starting_after?: string } = await this.#transport.json({
+        method: "GET", path: route("hubs", hubId, "state"), query: { at: at.toISOString(), starting_after: after }, ...options,
+      });
+      data.push(...page.data);
+      after = next_starting_after;
+      if (!has_more || after === undefined) {
+        return { ...page, data };
       }
     }
   }
@@ -268,6 +283,22 @@ export class Client {
    */
   feed(filter: FeedFilter, from: StartPosition, options: FeedOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
     return new Follower(this.#transport, (hub, call) => this.resync(hub, call), feedSource(filter), from, options).run();
+  }
+
+  /** One page of the organization's audit log, the oldest records first. `wait` is in seconds. Scope audit:read. */
+  auditPage(filter: AuditFilter & { until?: Date } = {}, options: Omit<PageOptions, "reader"> = {}): Promise<AuditPage> {
+    const source = auditSource(filter);
+    source.query["until"] = filter.until?.toISOString();
+    return this.#transport.pageOf(source, options);
+  }
+
+  /**
+   * Yields the records of the organization's audit log after a position, as `follow` does the events of a hub: store the `cursor` of a
+   * processed record to resume after it. Scope audit:read.
+   */
+  audit(filter: AuditFilter, from: StartPosition, options: AuditOptions = {}): AsyncGenerator<AuditRecord, void, undefined> {
+    const records = new Follower(this.#transport, (hub, call) => this.resync(hub, call), auditSource(filter), from, options).run();
+    return records as unknown as AsyncGenerator<AuditRecord, void, undefined>;
   }
 
   members(options: Call & { limit?: number } = {}): AsyncGenerator<Member> {

@@ -1,10 +1,10 @@
 import { ApiError, ConnectionError, isRepeatable, ProtocolError, ResyncError } from "./errors.js";
-import type { Call, FollowOptions, Snapshot, StartPosition } from "./options.js";
+import type { Call, FeedOptions, FollowOptions, Snapshot, StartPosition } from "./options.js";
 import type { Source } from "./source.js";
 import { blocks, type Block } from "./sse.js";
 import { anySignal, sleep } from "./timing.js";
 import type { Transport } from "./transport.js";
-import type { Event, EventPage, FeedEvent, FeedPage } from "./types.js";
+import type { Event, EventPage, FeedEvent, FeedPage, State } from "./types.js";
 
 /** How many cursors are remembered, so that no event is yielded twice. */
 const remembered = 16_384;
@@ -28,7 +28,7 @@ export class Follower {
     readonly resync: (hubId: string, options: Call) => Promise<Snapshot>,
     readonly source: Source,
     readonly from: StartPosition,
-    readonly options: FollowOptions,
+    readonly options: FollowOptions & FeedOptions,
   ) {
     this.#position = typeof from === "object" && "after" in from ? from.after : "";
   }
@@ -56,6 +56,10 @@ export class Follower {
   /** Reads old events page by page if there is no position yet, otherwise one stream to its end. */
   async *#connect(): AsyncGenerator<FeedEvent, void, undefined> {
     const signal = this.options.signal;
+    if (this.#beginsWithStates()) {
+      yield* this.#stream();
+      return;
+    }
     if (this.#position === "" && this.from === "now") {
       this.#move(await this.transport.positionOf(this.source, { signal }));
     }
@@ -74,6 +78,10 @@ export class Follower {
     yield* this.#stream();
   }
 
+  #beginsWithStates(): boolean {
+    return this.#position === "" && this.from === "now" && this.options.onState !== undefined && this.source.isFeed;
+  }
+
   async *#stream(): AsyncGenerator<FeedEvent, void, undefined> {
     const stop = new AbortController();
     const stalled = () => stop.abort(new ConnectionError("the event stream was silent for too long"));
@@ -83,6 +91,7 @@ export class Follower {
     try {
       const stream = await this.transport.openStream(
         this.source, this.#position, signal, this.options.reader, this.options.onCaughtUp !== undefined && !this.#isCaughtUp,
+        this.#beginsWithStates(),
       );
       const alive = async function* () {
         for await (const chunk of stream) {
@@ -115,7 +124,17 @@ export class Follower {
     } catch {
       throw new ProtocolError("an event that is not valid JSON");
     }
-    if ((event?.type as string) === "stream.caught_up") {
+    const type: string | undefined = event?.type;
+    if (type === "snapshot.state") {
+      this.options.onState?.((event as { data: unknown }).data as State);
+      this.#progressed();
+      return;
+    }
+    if (type === "snapshot.complete") {
+      this.#move(block.id ?? "");
+      return;
+    }
+    if (type === "stream.caught_up") {
       this.#move(block.id ?? "");
       this.#caughtUp();
       return;

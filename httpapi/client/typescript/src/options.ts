@@ -93,8 +93,8 @@ export interface Sent extends AcceptedCommand {
   idempotencyKey: string;
 }
 
-/** Options of `follow` and `feed`. */
-export interface FeedOptions extends Call {
+/** Options of `audit`. */
+export interface AuditOptions extends Call {
   /**
    * Is called with each new position that is not an event's. Store it: a hub without events leaves no other cursor to resume from, and the
    * position of a feed moves on past the events that its filter leaves out.
@@ -104,11 +104,24 @@ export interface FeedOptions extends Call {
   onCaughtUp?: () => void;
   /** How long a stream may be silent before it is reconnected, in ms. Defaults to 75,000, enough for two keepalives. */
   stallTimeout?: number;
+}
+
+/** Options of `follow`. */
+export interface ReadOptions extends AuditOptions {
   /** A name for this reader, of 1 to 64 characters: `readers` and the portal then show how far it has read. */
   reader?: string;
 }
 
-export interface FollowOptions extends FeedOptions {
+/** Options of `feed`. */
+export interface FeedOptions extends ReadOptions {
+  /**
+   * Begins with what every channel of the filter's hubs last reported: is called with each, and every change since is yielded then, without
+   * a gap. The start must be "now". If the connection breaks before the last state, the states begin anew. Needs the scope hubs:read.
+   */
+  onState?: (state: State) => void;
+}
+
+export interface FollowOptions extends ReadOptions {
   /**
    * Is called with the hub's devices when the cursor has expired; the events continue after them. Without it, `follow` rejects with a
    * `ResyncError`. Needs the scope hubs:read, and waits until the hub is online.

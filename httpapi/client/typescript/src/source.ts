@@ -1,6 +1,6 @@
 import { route } from "./route.js";
 
-/** An ordered sequence of events that the service pages and streams: the log of a hub, or the feed of the organization. */
+/** An ordered sequence of events that the service pages and streams: the log of a hub, the feed of the organization, or its audit log. */
 export interface Source {
   /** The path of the pages; that of the stream is path and /stream. */
   path: string;
@@ -27,6 +27,25 @@ export interface FeedFilter {
   types?: readonly string[];
   /** Only the part-th of a number of parts of the hubs, such as { part: 2, of: 8 }, which together have each hub once. */
   part?: { part: number; of: number };
+}
+
+/** Selects records of the audit log. */
+export interface AuditFilter {
+  /** Only these types, such as key.created, or those with a prefix, such as key.*. */
+  types?: readonly string[];
+  /** Only changes of these hubs and their devices. */
+  hubIds?: readonly string[];
+  /** Only changes by the member, key or hub with this id. */
+  actorId?: string;
+  /** Only changes of what has this id. */
+  subjectId?: string;
+}
+
+export function auditSource(filter: AuditFilter): Source {
+  return {
+    path: "/audit", isFeed: false,
+    query: { type: filter.types, hub_id: filter.hubIds, actor_id: filter.actorId, subject_id: filter.subjectId },
+  };
 }
 
 export function hubSource(hubId: string): Source {

@@ -3,7 +3,7 @@ import type { Call, ClientOptions, PageOptions, Retry, SendOptions } from "./opt
 import { readerHeader, type Source } from "./source.js";
 import { blocks, chunks } from "./sse.js";
 import { limitedSignal, sleep } from "./timing.js";
-import type { EventPage, FeedPage, Lag } from "./types.js";
+import type { AuditPage, EventPage, FeedPage, Lag } from "./types.js";
 
 /** A request. */
 export interface Request extends Call {
@@ -71,7 +71,7 @@ export class Transport {
   }
 
   /** One page of a source. */
-  async pageOf<P extends EventPage | FeedPage>(source: Source, options: PageOptions): Promise<P & { lag: Lag }> {
+  async pageOf<P extends EventPage | FeedPage | AuditPage>(source: Source, options: PageOptions): Promise<P & { lag: Lag }> {
     const response = await this.send({
       method: "GET", path: source.path, held: (options.wait ?? 0) * 1000, signal: options.signal, reader: options.reader,
       query: { ...source.query, after: options.after, since: options.since?.toISOString(), last: options.last, limit: options.limit, wait: options.wait },
@@ -81,14 +81,14 @@ export class Transport {
 
   /**
    * Opens a stream of events, with positions, after a position, or with "" at the next new event. It is not repeated. With caughtUp it has a
-   * message once older events have all come.
+   * message once older events have all come, and with states it begins with the last reported states.
    */
-  async openStream(source: Source, after: string, signal: AbortSignal, reader?: string, caughtUp = false): Promise<AsyncGenerator<Uint8Array>> {
+  async openStream(source: Source, after: string, signal: AbortSignal, reader?: string, caughtUp = false, states = false): Promise<AsyncGenerator<Uint8Array>> {
     const headers: Record<string, string> = { Accept: "text/event-stream", "Cache-Control": "no-cache", ...readerHeader(reader) };
     if (after !== "") {
       headers["Last-Event-ID"] = after;
     }
-    const query = { ...source.query, positions: "true", caught_up: caughtUp ? "true" : undefined };
+    const query = { ...source.query, positions: "true", caught_up: caughtUp ? "true" : undefined, snapshot: states ? "true" : undefined };
     const response = await this.#fetchOnce({ method: "GET", path: `${source.path}/stream`, query }, signal, headers);
     if (!response.ok) {
       throw await errorOf(response);

@@ -59,6 +59,12 @@ export type WebhookRequest = Schemas["WebhookRequest"];
 export type WebhookChange = Schemas["WebhookChange"];
 /** A request to a webhook. */
 export type WebhookDelivery = Schemas["WebhookDelivery"];
+/** A change in the organization: who changed what, when, and from where. */
+export type AuditRecord = Schemas["AuditRecord"];
+/** A page of the audit log. */
+export type AuditPage = Schemas["AuditPage"];
+/** What the devices of a hub had last reported at an instant. */
+export type PastState = Omit<Schemas["PastState"], "has_more" | "next_starting_after">;
 /** The marker of events that could not be delivered. */
 export type HubEventsSkippedEvent = Schemas["HubEventsSkippedEvent"];
 /** The first event of a hub's log that has begun anew. */
