@@ -10,7 +10,8 @@
 // # Locks
 //
 // A Lock is the kernel's (flock): it ends with the process, however the process ends, so that a
-// killed process leaves no stale lock.
+// killed process leaves no stale lock. Owned is a file with a value in JSON that is written by Write
+// and locked.
 //
 // # Reserve
 //

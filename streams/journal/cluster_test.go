@@ -36,7 +36,7 @@ func TestClusterChangesTheLeader(t *testing.T) {
 		t.Cleanup(conns.Close)
 		return conns
 	}
-	cfg := Config{Groups: Groups(2, true), Replicas: 3}
+	cfg := Config{Groups: 2, Replicas: 3}
 	j := open(t, connect(0), cfg)
 	other := open(t, connect(1), cfg)
 	s := begin(t, j, NewIndex(0))

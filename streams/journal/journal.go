@@ -24,8 +24,6 @@ const (
 	defaultReserve = time.Hour
 	// minWindow is the shortest window in which the broker accepts to look for duplicates.
 	minWindow = 100 * time.Millisecond
-	// maxGroups is the most journals of an installation.
-	maxGroups = 16
 )
 
 // Config configures a Journal. Conn and Retention are required.
@@ -79,16 +77,6 @@ func (c Config) Validate() error {
 		return fmt.Errorf("journal: Retention is %v: must be at least %v", c.Retention, minWindow)
 	}
 	return domain.CheckFields("journal", c)
-}
-
-// Groups returns the number of groups for an installation with so many shards: a server by itself
-// has one journal, so that all hubs share its writes; a cluster spreads the journals' leaders over
-// its servers.
-func Groups(shards int, clustered bool) int {
-	if !clustered {
-		return 1
-	}
-	return min(shards, maxGroups)
 }
 
 // GroupOf returns the group of a shard.

@@ -12,27 +12,6 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-func TestGroups(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		shards    int
-		clustered bool
-		want      int
-	}{{64, false, 1}, {64, true, 16}, {16, true, 16}, {4, true, 4}, {1, true, 1}} {
-		groups := Groups(c.shards, c.clustered)
-		if groups != c.want {
-			t.Errorf("Groups(%d, %t) = %d, want %d", c.shards, c.clustered, groups, c.want)
-		}
-		used := map[int]bool{}
-		for shard := range c.shards {
-			used[GroupOf(shard, groups)] = true
-		}
-		if len(used) != groups || used[-1] || used[groups] {
-			t.Errorf("%d shards are in the groups %v, want all of %d", c.shards, used, groups)
-		}
-	}
-}
-
 func TestInvalidConfigs(t *testing.T) {
 	t.Parallel()
 	nc := streamstest.Start(t).Cloud

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
+	"hubcloud/domain"
 	"hubcloud/streams/disk"
+	"hubcloud/streams/feed"
 )
 
 const (
@@ -18,48 +19,44 @@ const (
 	lastFlush = time.Second
 )
 
-// resume locks the checkpoint and restores the hubs' positions from it. The caller must call unlock
-// at the end.
-func (t *Tap) resume() (unlock func(), err error) {
+// ErrCheckpointTaken reports that another tap uses the checkpoint.
+var ErrCheckpointTaken = errors.New("another tap uses this checkpoint")
+
+// resume opens the checkpoint, if the tap has one, and restores the hubs' positions from it. The
+// caller must call end.
+func (t *Tap) resume() (end func(), err error) {
 	if t.cfg.Checkpoint == "" {
 		return func() {}, nil
 	}
-	if unlock, err = lock(t.cfg.Checkpoint); err != nil {
-		return nil, err
-	}
-	c, err := ReadCheckpoint(t.cfg.Checkpoint)
-	if errors.Is(err, fs.ErrNotExist) {
-		return unlock, nil
+	t.file, err = disk.OpenOwned(t.cfg.Checkpoint)
+	if errors.Is(err, disk.ErrInUse) {
+		return nil, fmt.Errorf("%w: %s", ErrCheckpointTaken, t.cfg.Checkpoint)
 	}
 	if err != nil {
-		unlock()
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	end = func() { _ = t.file.Close() } // it fails only if it was closed before
+	c, exists, err := readCheckpoint(t.file)
+	if err == nil && !exists {
+		return end, nil
+	}
+	var hubs map[domain.HubID]feed.DecodedCursor
+	if err == nil {
+		hubs, err = c.positions()
+	}
+	if err != nil {
+		end()
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	t.cfg.Since, t.cfg.New, t.resumed = c.Since, false, true
-	for id, at := range c.Hubs {
+	for id, at := range hubs {
 		t.hubs.restore(id, at)
 	}
 	t.cfg.Logger.Info(
 		"resuming from checkpoint", "file", t.cfg.Checkpoint, "written", c.Written,
 		"hubs", len(c.Hubs),
 	)
-	return unlock, nil
-}
-
-// ErrCheckpointTaken reports that another tap uses the checkpoint.
-var ErrCheckpointTaken = errors.New("another tap uses this checkpoint")
-
-// lock prevents other taps from using the checkpoint at path until unlock is called or the process
-// ends. It locks a file beside the checkpoint, since each write replaces the checkpoint's file.
-func lock(path string) (unlock func(), err error) {
-	held, err := disk.AcquireLock(path + ".lock")
-	if errors.Is(err, disk.ErrInUse) {
-		return nil, fmt.Errorf("%w: %s", ErrCheckpointTaken, path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
-	}
-	return func() { _ = held.Release() }, nil // it fails only if it was released before
+	return end, nil
 }
 
 // keepCheckpoints writes a checkpoint every CheckpointEvery, if positions have changed, until ctx
@@ -102,8 +99,14 @@ func (t *Tap) save(ctx context.Context) (changes uint64, took time.Duration, err
 		return 0, 0, err
 	}
 	began := time.Now()
-	c := Checkpoint{Since: t.cfg.Since, Written: began, Hubs: hubs}
-	if err := c.Write(t.cfg.Checkpoint); err != nil {
+	c := Checkpoint{
+		Version: checkpointVersion, Since: t.cfg.Since, Written: began,
+		Hubs: make(map[domain.HubID]string, len(hubs)),
+	}
+	for id, at := range hubs {
+		c.Hubs[id] = at.Cursor()
+	}
+	if err := t.file.Write(c); err != nil {
 		return 0, 0, fmt.Errorf("checkpoint: %w", err)
 	}
 	return changes, time.Since(began), nil

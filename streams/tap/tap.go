@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
+	"hubcloud/streams/disk"
 	"hubcloud/streams/feed"
 )
 
@@ -38,6 +39,8 @@ type Tap struct {
 	cfg    Config
 	source *feed.Source
 	hubs   *hubs
+	// file is the checkpoint's; nil without one.
+	file *disk.Owned
 	// chosen are the configured hubs; nil selects all.
 	chosen map[domain.HubID]struct{}
 	// resumed reports that the positions come from a checkpoint. It has every hub that had a log
@@ -68,11 +71,11 @@ func New(cfg Config) (*Tap, error) {
 // ErrRejected, both without a last checkpoint, or an error of the checkpoint file or of the Output.
 func (t *Tap) Run(ctx context.Context) error {
 	defer t.source.Close()
-	unlock, err := t.resume()
+	end, err := t.resume()
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer end()
 	subs, err := t.subscribe()
 	if err != nil {
 		return err

@@ -171,8 +171,8 @@ func TestNew(t *testing.T) {
 	)
 	// The checkpoint has the position at which the tap started.
 	streamstest.Eventually(t, "the checkpoint has 20 events of the hub", func() bool {
-		c, err := tap.ReadCheckpoint(path)
-		return err == nil && c.Hubs[hubID(1)].Seq == 20
+		at, err := readCheckpoint(path)
+		return err == nil && at[hubID(1)].Seq == 20
 	})
 	r.store(hubID(1), 5)
 	r.store(hubID(2), 5)

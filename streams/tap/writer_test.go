@@ -135,8 +135,8 @@ func TestTapToAPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	streamstest.Eventually(t, "the checkpoint has 5 events of the hub", func() bool {
-		c, err := tap.ReadCheckpoint(path)
-		return err == nil && c.Hubs[hubID(1)].Seq == 5
+		at, err := readCheckpoint(path)
+		return err == nil && at[hubID(1)].Seq == 5
 	})
 	r.store(hubID(1), 5)
 	if err := reader.Close(); err != nil {
@@ -145,9 +145,9 @@ func TestTapToAPipe(t *testing.T) {
 	if err := u.wait(); !errors.Is(err, tap.ErrReaderGone) {
 		t.Errorf("Run: got %v, want ErrReaderGone", err)
 	}
-	c, err := tap.ReadCheckpoint(path)
-	if err != nil || c.Hubs[hubID(1)].Seq != 5 {
-		t.Errorf("checkpoint: got %d, error %v, want 5", c.Hubs[hubID(1)].Seq, err)
+	at, err := readCheckpoint(path)
+	if err != nil || at[hubID(1)].Seq != 5 {
+		t.Errorf("checkpoint: got %d, error %v, want 5", at[hubID(1)].Seq, err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -108,14 +107,13 @@ func (p *tapProcess) position() map[string]string {
 	if err != nil {
 		return nil
 	}
-	all := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		if hub, cursor, ok := strings.Cut(strings.TrimSpace(line), " "); ok &&
-			strings.Count(hub, "-") == 3 {
-			all[hub] = cursor
-		}
+	var checkpoint struct {
+		Hubs map[string]string `json:"hubs"`
 	}
-	return all
+	if err := json.Unmarshal(text, &checkpoint); err != nil {
+		p.t.Fatal(err)
+	}
+	return checkpoint.Hubs
 }
 
 // tapLine is a line of the tap's output.
