@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"hubcloud/domain"
 )
@@ -108,7 +109,7 @@ func TestAuditCursors(t *testing.T) {
 // A stream and a waiting page get a record as it is made; a stream resumes where it was.
 func TestAuditStream(t *testing.T) {
 	t.Parallel()
-	s := startReal(t, nil)
+	s := startReal(t, func(c *Config) { c.StreamLifetime, c.StreamKeepalive = 8*time.Hour, time.Hour })
 	begin := auditOf(t, s, "last=1").Next
 	o := s.streamAt("/v1/audit/stream?caught_up=true&type=site.*")
 	if mark := o.block(); !strings.Contains(mark, "event: stream.caught_up\n") {
