@@ -185,12 +185,15 @@ func secure(u *url.URL) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && loopback
 }
 
-// duration is a time.Duration that JSON has as text, such as "8h".
+// duration is a time.Duration that JSON has as text, such as "8h", for ConfirmEvery.
 type duration time.Duration
 
 // UnmarshalText parses the text.
 func (d *duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("confirm_every: must be a duration such as 8h, not %q", text)
+	}
 	*d = duration(parsed)
-	return err
+	return nil
 }

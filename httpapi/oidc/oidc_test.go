@@ -346,6 +346,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"no certificates": {claims{"ca_file": "secret"}, "ca_file: "},
 		"scopes":          {claims{"scopes": []string{"email"}}, "scopes: must contain openid"},
 		"seldom":          {claims{"confirm_every": "1000h"}, "confirm_every: must be 5m to 720h"},
+		"no unit":         {claims{"confirm_every": "8"}, "confirm_every: must be a duration"},
 		"domain":          {claims{"email_domains": []string{"@"}}, "email_domains: "},
 		"organization":    {claims{"groups": rule("a", "Acme", "admin")}, "groups: rule 0: "},
 		"no group":        {claims{"groups": rule("", org, "admin")}, "groups: rule 0: "},

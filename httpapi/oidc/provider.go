@@ -43,9 +43,11 @@ type Provider struct {
 	client  *http.Client
 	// found is what the newest discovery document says; nil before the first.
 	found atomic.Pointer[discovery]
-	// answers reports whether the provider has answered last.
-	answers atomic.Bool
+	// answer is the last answer: 0 for none yet, answers or silent.
+	answer atomic.Int32
 }
+
+const answers, silent = 1, 2
 
 // discovery is what a discovery document says.
 type discovery struct {
@@ -83,7 +85,7 @@ func (p *Provider) Name() string { return p.cfg.Name }
 func (p *Provider) ConfirmEvery() time.Duration { return time.Duration(p.cfg.ConfirmEvery) }
 
 // Answers reports whether the provider has answered last.
-func (p *Provider) Answers() bool { return p.answers.Load() }
+func (p *Provider) Answers() bool { return p.answer.Load() == answers }
 
 // SignOutURL returns the page that ends the session at the provider; "" for none.
 func (p *Provider) SignOutURL() string {
@@ -114,10 +116,15 @@ func (p *Provider) noteAnswer(err error) {
 	if errors.Is(err, context.Canceled) { // the visitor has gone, or the service stops
 		return
 	}
-	switch was := p.answers.Swap(err == nil); {
-	case err == nil && !was:
+	now := int32(answers)
+	if err != nil {
+		now = silent
+	}
+	switch was := p.answer.Swap(now); {
+	case was == now:
+	case err == nil:
 		p.options.Logger.Info("identity provider answers", "issuer", p.cfg.Issuer)
-	case err != nil && (was || p.found.Load() == nil):
+	default:
 		p.options.Logger.Warn(
 			"identity provider does not answer: people sign in by mail or not at all",
 			"issuer", p.cfg.Issuer, "error", err,

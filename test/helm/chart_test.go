@@ -40,7 +40,7 @@ const (
 		serviceMonitor: {enabled: true, labels: {release: prometheus}},
 		prometheusRule: {enabled: true, labels: {release: prometheus}},
 		networkPolicy: {api: [{namespaceSelector: {}}], taps: [{podSelector: {}}]},
-		settings: {HUBCLOUD_MAIL_FROM: hubs@example.org, HUBCLOUD_RATE: 20}, settingsSecret: mail,
+		settings: {HUBCLOUD_MAIL_FROM: hubs@example.org, HUBCLOUD_RATE: 20}, settingsSecret: mail, oidcSecret: oidc,
 		images: {pullSecrets: [registry]}, mqtt: {annotations: {a: b}, type: NodePort},
 		service: {storageClass: fast, nodeSelector: {disk: ssd}, tolerations: [{operator: Exists}]}}`
 	backups  = `{backup: {schedule: "17 3 * * *"}, broker: {storageClass: fast}}`
