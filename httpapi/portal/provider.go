@@ -89,9 +89,7 @@ func (req *request) returnFromProvider() error {
 	if err != nil {
 		return req.rejectPerson(err, attempt.Next)
 	}
-	origin := domain.Origin{
-		At: req.info.At, Actor: domain.Actor{Kind: domain.ActorService}, RequestID: req.info.RequestID,
-	}
+	origin := req.originOf(domain.Actor{Kind: domain.ActorService})
 	account, err := req.accountOfPerson(origin, person)
 	if err == nil {
 		err = req.applyGroups(origin, account.Email, person.Access)
