@@ -110,9 +110,14 @@ func (c *apiFlags) profileOrService() (base, key string, err error) {
 		if err != nil {
 			return "", "", installation.AsUsage(err)
 		}
-		found, err := all.find(cmp.Or(c.Profile, defaultProfile))
-		if err == nil {
-			return found.URL, found.Key, nil
+		name := cmp.Or(c.Profile, defaultProfile)
+		found, err := all.find(name)
+		switch {
+		case err == nil && c.Key != "":
+			return found.URL, c.Key, nil
+		case err == nil:
+			key, err = all.secret(name)
+			return found.URL, key, err
 		}
 		if c.Profile != "" {
 			return "", "", installation.AsUsage(err)

@@ -25,6 +25,7 @@ const maxKeyLine = 4 << 10
 type loginCommand struct {
 	URL     string `help:"Base URL of the API, such as https://api.example.com/v1." required:"" placeholder:"URL" name:"url"`
 	Profile string `help:"Name of the profile." default:"default" placeholder:"NAME"`
+	KeyFile bool   `help:"Store the key in the file of the profiles, not in the system's key store."`
 	outputFlags
 }
 
@@ -32,7 +33,8 @@ type loginCommand struct {
 func (*loginCommand) Help() string {
 	return `Asks for an API key, tries it, and stores it with the URL in a profile, which the commands "hubs", "devices", "events" and "send" use. The key
 is read from the terminal without an echo, or else from standard input; it is never given as an argument, which other users of this machine
-could see. The file is readable by you only: ~/.config/hubcloud/profiles.json, or the same in the configuration folder of your system.
+could see. The key goes into the key store of your system, such as Keychain, Secret Service or Credential Manager, if there is one, and otherwise into
+the file of the profiles, which is readable by you only: ~/.config/hubcloud/profiles.json, or the same in the configuration folder of your system.
 
   hubcloud login --url https://api.example.com/v1
   hubcloud login --url https://api.example.com/v1 --profile staging <key.txt
@@ -76,7 +78,7 @@ func (c *loginCommand) Run(ctx context.Context, out Output) error {
 	if err != nil {
 		return err
 	}
-	all[c.Profile] = apiProfile{URL: withVersion(c.URL), Key: text}
+	all.set(c.Profile, withVersion(c.URL), text, c.KeyFile)
 	path, err := all.write()
 	if err != nil {
 		return err
@@ -127,7 +129,9 @@ func (c *logoutCommand) Run(out Output) error {
 	if err != nil {
 		return installation.AsUsage(err)
 	}
-	delete(all, c.Profile)
+	if err := all.remove(c.Profile); err != nil {
+		return err
+	}
 	if _, err := all.write(); err != nil {
 		return err
 	}
@@ -138,7 +142,7 @@ func (c *logoutCommand) Run(out Output) error {
 	}
 	return c.print(
 		out.Out, field{"profile", c.Profile}, field{"url", found.URL},
-		field{"key_id", keyIDOf(found.Key)},
+		field{"key_id", found.KeyID},
 	)
 }
 
@@ -162,7 +166,7 @@ func (c *profilesCommand) Run(out Output) error {
 	}
 	lines := make([]profileJSON, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		lines = append(lines, profileJSON{name, all[name].URL, keyIDOf(all[name].Key)})
+		lines = append(lines, profileJSON{name, all[name].URL, all[name].KeyID})
 	}
 	header := []string{"PROFILE", "URL", "KEY"}
 	return list(out.Out, c.outputFlags, each(lines), header, func(p profileJSON) []string {

@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+
+	"github.com/zalando/go-keyring"
 
 	"hubcloud/streams/disk"
 )
@@ -19,8 +22,59 @@ const defaultProfile = "default"
 type apiProfile struct {
 	// URL is the base URL of the API, with its version.
 	URL string `json:"url"`
-	// Key is the API key, a secret.
-	Key string `json:"key"`
+	// Key is the API key, a secret; "" if the key store of the system has it.
+	Key string `json:"key,omitempty"`
+	// KeyID is the id of the key, which is not secret.
+	KeyID string `json:"key_id"`
+}
+
+// keyStore is what the system's key store calls this program. The accounts of it are the profiles.
+const keyStore = "hubcloud"
+
+// hasKeyStore reports whether the system may have a key store. On Linux it is behind the bus of the
+// user's session: without one, asking for it would start a bus.
+func hasKeyStore() bool {
+	return runtime.GOOS != "linux" || os.Getenv("DBUS_SESSION_BUS_ADDRESS") != ""
+}
+
+// set stores a profile under a name, its key in the system's key store if there is one and inFile
+// does not ask for the file.
+func (p profiles) set(name, url, key string, inFile bool) {
+	profile := apiProfile{URL: url, Key: key, KeyID: keyIDOf(key)}
+	switch {
+	case !hasKeyStore():
+	case inFile:
+		_ = keyring.Delete(keyStore, name) // the key of an earlier login, if there is one
+	case keyring.Set(keyStore, name, key) == nil:
+		profile.Key = ""
+	}
+	p[name] = profile
+}
+
+// remove removes a profile, and its key from the system's key store.
+func (p profiles) remove(name string) error {
+	if p[name].Key == "" {
+		if err := keyring.Delete(keyStore, name); err != nil && !errors.Is(err, keyring.ErrNotFound) {
+			return fmt.Errorf("the key of profile %s stays in the system's key store: %w", name, err)
+		}
+	}
+	delete(p, name)
+	return nil
+}
+
+// secret returns the key of a profile.
+func (p profiles) secret(name string) (string, error) {
+	if key := p[name].Key; key != "" {
+		return key, nil
+	}
+	key, err := keyring.Get(keyStore, name)
+	if err != nil {
+		return "", fmt.Errorf(
+			"profile %s: its key cannot be read from the system's key store: %w; log in again, or "+
+				"set HUBCLOUD_API_KEY", name, err,
+		)
+	}
+	return key, nil
 }
 
 // profiles are the profiles by name. They are in profiles.json in the user's configuration folder,
