@@ -16,6 +16,8 @@ const (
 	auditPart = 100
 	// auditWait is how long a reader waits for the read models to have what it was woken for.
 	auditWait = 10 * time.Second
+	// auditRecheck is after how long a reader looks for records that it was not woken for.
+	auditRecheck = time.Second
 	// auditSkew is how much later than another record an earlier one may say it was made: replicas
 	// differ in their clocks.
 	auditSkew = time.Minute
@@ -131,6 +133,7 @@ func (f auditFeed) Part(
 			if err := f.await(ctx); err != nil {
 				return domain.EventPage{}, err
 			}
+		case <-time.After(auditRecheck):
 		case <-over:
 			return page, nil
 		case <-ctx.Done():
@@ -198,7 +201,9 @@ type auditReader struct {
 }
 
 func (r *auditReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
-	r.changed = r.feed.audit.ActivityChanged(r.feed.org)
+	again := make(chan struct{})
+	time.AfterFunc(auditRecheck, func() { close(again) })
+	r.changed = again
 	if err := r.feed.await(ctx); err != nil {
 		return nil, err
 	}
