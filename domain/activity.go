@@ -70,6 +70,11 @@ func ActivityOf(sequence uint64, e Event, fact Fact) (a Activity, ok bool) {
 		a.OrgID, a.SubjectID, a.Detail = f.OrgID, f.OrgID, f.Name
 	case ConditionSeen:
 		a.OrgID, a.SubjectID, a.Detail = f.OrgID, string(f.HubID), f.Condition
+	case ConditionUnseen:
+		a.OrgID = f.OrgID
+		for _, first := range f.Occurrences[:min(1, len(f.Occurrences))] {
+			a.SubjectID, a.Detail = string(first.HubID), first.Condition
+		}
 	case MemberNamed:
 		a.OrgID, a.SubjectID, a.Detail = f.OrgID, f.MemberID, f.Name
 	case MailPreferencesSet:

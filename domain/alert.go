@@ -85,6 +85,34 @@ func DecideSeeConditions(s OrgState, o Origin, occurrences []Occurrence) ([]Even
 	})}, nil
 }
 
+// DecideUnseeConditions takes back that occurrences of conditions were seen; it returns no event if
+// nobody has seen any of them. What was seen of a battery has another time, so times do not matter.
+func DecideUnseeConditions(s OrgState, o Origin, occurrences []Occurrence) ([]Event, error) {
+	if !s.Exists() {
+		return nil, ErrOrgNotFound()
+	}
+	var seen []Occurrence
+	for _, c := range occurrences {
+		if s.seenAt(c.HubID, c.Condition) >= 0 {
+			seen = append(seen, c)
+		}
+	}
+	if len(seen) == 0 {
+		return nil, nil
+	}
+	return []Event{Record(o, ConditionUnseen{OrgID: s.ID, Occurrences: seen})}, nil
+}
+
+func (s OrgState) withUnseen(f ConditionUnseen) OrgState {
+	s.Seen = slices.Clone(s.Seen)
+	for _, c := range f.Occurrences {
+		if i := s.seenAt(c.HubID, c.Condition); i >= 0 {
+			s.Seen = slices.Delete(s.Seen, i, i+1)
+		}
+	}
+	return s
+}
+
 func (s OrgState) withSeen(e Event, f ConditionSeen) OrgState {
 	s.Seen = slices.Clone(s.Seen)
 	for _, c := range append([]Occurrence{f.Occurrence}, f.More...) {

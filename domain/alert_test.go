@@ -80,6 +80,16 @@ func TestSeeManyConditions(t *testing.T) {
 	if state, err = domain.EvolveOrg(state, events[0]); err != nil || len(state.Seen) != 500 {
 		t.Errorf("got %d seen, %v, want 500", len(state.Seen), err)
 	}
+	events, err = domain.DecideUnseeConditions(state, origin, all[:499])
+	if err != nil || len(events) != 1 {
+		t.Fatalf("take it back: got %d events, %v, want 1", len(events), err)
+	}
+	if state, err = domain.EvolveOrg(state, events[0]); err != nil || len(state.Seen) != 1 {
+		t.Errorf("take it back: got %d seen, %v, want 1", len(state.Seen), err)
+	}
+	if events, err = domain.DecideUnseeConditions(state, origin, all[:1]); err != nil || len(events) != 0 {
+		t.Errorf("take back what nobody has seen: got %d events, %v, want none", len(events), err)
+	}
 	tooMany := make([]domain.Occurrence, domain.MaxSeenAtOnce+1)
 	if _, err := domain.DecideSeeConditions(state, origin, tooMany); err == nil {
 		t.Error("too many: got no error")

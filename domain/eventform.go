@@ -29,6 +29,7 @@ var factDecoders = map[eventForm]func(json.RawMessage) (Fact, error){
 	{TypeInvitationRevoked, 1}:     decodeFact[MemberInvitationRevoked],
 	{TypeInvitationAccepted, 1}:    decodeFact[MemberInvitationAccepted],
 	{TypeConditionSeen, 1}:         decodeFact[ConditionSeen],
+	{TypeConditionUnseen, 1}:       decodeFact[ConditionUnseen],
 	{TypeMemberNamed, 1}:           decodeFact[MemberNamed],
 	{TypeMailPreferencesSet, 1}:    decodeFact[MailPreferencesSet],
 	{TypeAccountCreated, 1}:        decodeFact[AccountCreated],

@@ -39,6 +39,12 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 				Since: time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC),
 			},
 		},
+		"org.condition_unseen.v1": domain.ConditionUnseen{
+			OrgID: orgA, Occurrences: []domain.Occurrence{{
+				HubID: hub, Condition: "smoke/3/0",
+				Since: time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC),
+			}},
+		},
 		"org.member_named.v1": domain.MemberNamed{OrgID: orgA, MemberID: ann, Name: "Ann Smith"},
 		"org.mail_preferences_set.v1": domain.MailPreferencesSet{
 			OrgID: orgA, MemberID: ann,

@@ -13,6 +13,7 @@ const (
 	TypeInvitationRevoked  = "org.invitation_revoked"
 	TypeInvitationAccepted = "org.invitation_accepted"
 	TypeConditionSeen      = "org.condition_seen"
+	TypeConditionUnseen    = "org.condition_unseen"
 	TypeMemberNamed        = "org.member_named"
 	TypeMailPreferencesSet = "org.mail_preferences_set"
 
@@ -133,6 +134,13 @@ type ConditionSeen struct {
 	Occurrence
 	// More are the others.
 	More []Occurrence `json:"more,omitempty"`
+}
+
+// ConditionUnseen records that a member has taken back that occurrences of conditions were seen
+// (aggregate org).
+type ConditionUnseen struct {
+	OrgID       string       `json:"org_id"`
+	Occurrences []Occurrence `json:"occurrences"`
 }
 
 // Occurrence is an occurrence of a condition of a hub, the one that began at Since, and no later
@@ -380,6 +388,7 @@ func (MemberInvited) EventType() string            { return TypeMemberInvited }
 func (MemberInvitationRevoked) EventType() string  { return TypeInvitationRevoked }
 func (MemberInvitationAccepted) EventType() string { return TypeInvitationAccepted }
 func (ConditionSeen) EventType() string            { return TypeConditionSeen }
+func (ConditionUnseen) EventType() string          { return TypeConditionUnseen }
 func (MemberNamed) EventType() string              { return TypeMemberNamed }
 func (MailPreferencesSet) EventType() string       { return TypeMailPreferencesSet }
 func (AccountCreated) EventType() string           { return TypeAccountCreated }

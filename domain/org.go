@@ -69,6 +69,8 @@ func OrgOf(fact Fact) (id string, ok bool) {
 		return f.OrgID, true
 	case ConditionSeen:
 		return f.OrgID, true
+	case ConditionUnseen:
+		return f.OrgID, true
 	case MemberNamed:
 		return f.OrgID, true
 	case MailPreferencesSet:
@@ -142,6 +144,8 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 		return s.withAcceptance(f), nil
 	case ConditionSeen:
 		return s.withSeen(e, f), nil
+	case ConditionUnseen:
+		return s.withUnseen(f), nil
 	case MailPreferencesSet:
 		return s.withMailPreferences(f), nil
 	default:

@@ -189,6 +189,7 @@ var activityTexts = map[string]string{
 	"org.created":              "{who} created the organization {detail}",
 	"org.renamed":              "{who} renamed the organization to {detail}",
 	"org.condition_seen":       "{who} has seen a problem of the hub {what}",
+	"org.condition_unseen":     "{who} marked a problem of the hub {what} as not seen",
 	"org.mail_preferences_set": "{who} changed their alarm mails, now {detail}",
 	"org.member_added":         "{who} added {what} as {detail}",
 	"org.member_added own":     "{who} joined as {detail}",

@@ -88,6 +88,16 @@ func condition(view attentionView, row conditionRow) conditionView {
 	return shown
 }
 
+// Life reports whether lives may be in danger: the banner of every page shows the condition until it
+// is seen.
+func (r conditionRow) Life() bool {
+	switch r.Kind {
+	case attention.Smoke, attention.CO, attention.Gas, attention.Heat, attention.Emergency:
+		return r.Red()
+	}
+	return false
+}
+
 // Red reports whether the condition is an alarm.
 func (r conditionRow) Red() bool { return r.Severity == domain.SeverityAlarm }
 
@@ -337,15 +347,15 @@ func (req *request) attentionPart() error {
 	return nil
 }
 
-// seeCondition records that the member has seen a condition, or all of an entry, and returns to the
-// page.
+// seeCondition records that the member has seen a condition, or all of an entry, or takes that back,
+// and returns to the page.
 func (req *request) seeCondition() error {
 	since, err := time.Parse(time.RFC3339Nano, req.formValue("since"))
 	if err != nil {
 		return domain.Errorf(domain.CodeInvalidRequest, "since: must be a time")
 	}
 	hub, ok := domain.ParseHubID(req.formValue("hub"))
-	kind := attention.Kind(req.formValue("kind"))
+	kind, undo := attention.Kind(req.formValue("kind")), req.formValue("undo") != ""
 	if !ok && (kind == "" || req.formValue("hub") != "") {
 		return domain.ErrHubNotFound()
 	}
@@ -353,26 +363,30 @@ func (req *request) seeCondition() error {
 		{HubID: hub, Condition: req.formValue("condition"), Since: since},
 	}
 	if kind != "" {
-		seen, err = req.unseen(kind, req.formValue("site"), hub, since)
+		seen, err = req.occurrences(kind, req.formValue("site"), hub, since, undo)
 	}
 	if err == nil && len(seen) > 0 {
-		err = req.Directory.SeeConditions(req.ctx, req.origin(), req.org, seen)
+		err = req.Directory.SeeConditions(req.ctx, req.origin(), req.org, seen, undo)
 	}
-	page := ""
+	page, notice := "", "condition-seen"
+	if undo {
+		notice = "condition-unseen"
+	}
 	switch req.formValue("from") {
 	case "hub":
 		page = hubAddress(hub)
 	case "site":
 		page = "sites/" + req.formValue("site")
 	}
-	return req.finishAction(err, page, "condition-seen")
+	return req.finishAction(err, page, notice)
 }
 
-// unseen returns the conditions of a kind at a site, or at one hub of it, that nobody has seen and
-// that began until a time: the newest that the member's page had.
-func (req *request) unseen(
-	kind attention.Kind, site string, hub domain.HubID, until time.Time,
-) (seen []domain.Occurrence, err error) {
+// occurrences returns the conditions of a kind at a site, or at one hub of it, that began until a
+// time, the newest that the member's page had: if seen is set those that somebody has seen, otherwise
+// those that nobody has seen.
+func (req *request) occurrences(
+	kind attention.Kind, site string, hub domain.HubID, until time.Time, seen bool,
+) (all []domain.Occurrence, err error) {
 	var states []hubState
 	if hub != "" {
 		states, err = req.hubStates(req.ctx, req.org, hub)
@@ -388,12 +402,12 @@ func (req *request) unseen(
 		err = domain.Unavailable("the last reports of the devices cannot be read; try again later")
 	}
 	for _, row := range rows {
-		if row.Kind == kind && row.SeenAt.IsZero() && !row.Since.After(until) &&
-			len(seen) < domain.MaxSeenAtOnce {
-			seen = append(seen, domain.Occurrence{
-				HubID: row.Hub, Condition: row.ID, Since: row.Since,
+		if row.Kind == kind && row.SeenAt.IsZero() != seen && !row.Began.After(until) &&
+			len(all) < domain.MaxSeenAtOnce {
+			all = append(all, domain.Occurrence{
+				HubID: row.Hub, Condition: row.ID, Since: row.Began,
 			})
 		}
 	}
-	return seen, err
+	return all, err
 }

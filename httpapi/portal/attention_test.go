@@ -86,6 +86,16 @@ func TestSeeCondition(t *testing.T) {
 		!strings.Contains(page, "Nothing needs attention.") || strings.Contains(page, "<title>(") {
 		t.Errorf("got %s, want the condition among those seen by the owner", page)
 	}
+	form.Set("undo", "1")
+	if response := b.ask("POST", "/attention/seen", form); response.StatusCode != 303 {
+		t.Fatalf("undo: got %d, want 303", response.StatusCode)
+	}
+	if page = read(t, b.ask("GET", "", nil)); strings.Contains(page, "Seen by") ||
+		!strings.Contains(page, " data-life>") {
+		t.Errorf("undone: got %s, want the danger as not seen", page)
+	}
+	form.Del("undo")
+	b.ask("POST", "/attention/seen", form)
 	again := smoke.ChangedAt.Add(time.Minute)
 	b.reported[0].ChangedAt = &again
 	if page := read(t, b.ask("GET", "", nil)); !strings.Contains(page, "<title>(1 alarm) ") {

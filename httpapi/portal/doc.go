@@ -78,8 +78,10 @@
 // attention decides from what devices reported last. It stands for hubs that are offline too. If
 // the reported states cannot be read in time, the page says so and shows what is known of the hubs.
 // A member may mark a condition as seen: the directory keeps that, and the condition steps back for
-// everybody until it begins again. Scripts reload the list within seconds of an event that may
-// change it. Pages without a list show the number of alarms, and new ones within 10 s.
+// everybody until it begins again; any member may undo that. Scripts reload the list within seconds
+// of an event that may change it. Every page shows the number of alarms, new ones within 10 s, and
+// danger to people as a banner until somebody has seen it. Where a person allows it in the
+// settings, their browser also makes a sound and shows a notification, while a page is open.
 //
 // # Notifications
 //

@@ -25,6 +25,7 @@ var notices = map[string]string{
 	"name-saved":           "Your name is saved.",
 	"mails-chosen":         "Saved.",
 	"condition-seen":       "Marked as seen.",
+	"condition-unseen":     "Marked as not seen.",
 	"hub-removed":          "Hub removed from the organization.",
 	"hub-added":            "Hub added.",
 	"hub-moved":            "Moved: it was already yours.",

@@ -115,9 +115,10 @@ type Directory interface {
 	) (orgID, ownerID string, err error)
 	// Org returns an organization with every event that was acknowledged before the call.
 	Org(ctx context.Context, org string) (domain.OrgState, error)
-	// SeeConditions records that a member has seen occurrences of conditions of hubs.
+	// SeeConditions records that a member has seen occurrences of conditions of hubs or, if undo is
+	// set, takes back that they were seen.
 	SeeConditions(
-		ctx context.Context, o domain.Origin, org string, occurrences []domain.Occurrence,
+		ctx context.Context, o domain.Origin, org string, occurrences []domain.Occurrence, undo bool,
 	) error
 	// SetMailPreferences sets which conditions a member gets mails about.
 	SetMailPreferences(

@@ -24,10 +24,11 @@ func (s *Service) RenameOrg(ctx context.Context, o domain.Origin, orgID, name st
 	return nil
 }
 
-// SeeConditions records that the actor has seen occurrences of conditions of hubs. It returns
-// not_found if the organization does not have one of the hubs.
+// SeeConditions records that the actor has seen occurrences of conditions of hubs or, if undo is
+// set, takes back that they were seen. It returns not_found if the organization does not have one of
+// the hubs.
 func (s *Service) SeeConditions(
-	ctx context.Context, o domain.Origin, orgID string, occurrences []domain.Occurrence,
+	ctx context.Context, o domain.Origin, orgID string, occurrences []domain.Occurrence, undo bool,
 ) error {
 	checked := map[domain.HubID]bool{}
 	for _, c := range occurrences {
@@ -43,6 +44,9 @@ func (s *Service) SeeConditions(
 	}
 	o = s.stamp(o)
 	_, err := s.updateOrg(ctx, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		if undo {
+			return domain.DecideUnseeConditions(org, o, occurrences)
+		}
 		return domain.DecideSeeConditions(org, o, occurrences)
 	})
 	return err

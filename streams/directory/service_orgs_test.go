@@ -60,8 +60,8 @@ func TestSeeConditionOfOwnHubs(t *testing.T) {
 		t.Fatal(err)
 	}
 	smoke := []domain.Occurrence{{HubID: hub, Condition: "smoke/1/0", Since: origin.At}}
-	wantCode(t, w.SeeConditions(t.Context(), origin, w.orgB, smoke), domain.CodeNotFound)
-	if err := w.SeeConditions(t.Context(), origin, w.orgA, smoke); err != nil {
+	wantCode(t, w.SeeConditions(t.Context(), origin, w.orgB, smoke, false), domain.CodeNotFound)
+	if err := w.SeeConditions(t.Context(), origin, w.orgA, smoke, false); err != nil {
 		t.Fatal(err)
 	}
 	org, err := w.Org(t.Context(), w.orgA)

@@ -1,5 +1,8 @@
-// Alarms of the organization while a page is open that does not list them: their number is shown in
-// the navigation and in the title, and a new one as a notice.
+// Alarms of the organization on every page: their number is shown in the navigation and in the title,
+// a new one as a notice, and danger to people as a banner until somebody has seen it, with a sound
+// and a notification where the person allows them.
+
+import { depthOf } from "./parts.js";
 
 const PERIOD = 10_000; // between two looks
 
@@ -14,10 +17,10 @@ let known = null; // the alarms of the last look; null before the first
 const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 
 async function look() {
-  if (document.hidden) {
-    return;
+  if (document.hidden && stored("hubcloud-sound") !== "on" && stored("hubcloud-notify") !== "on") {
+    return; // a hidden page that has nothing to signal costs nothing
   }
-  const part = await fetch(dashboard.dataset.alarms, { headers: { Accept: "text/html" } })
+  const part = await fetch(`${dashboard.dataset.alarms}?up=${depthOf(dashboard.dataset.alarms)}`, { headers: { Accept: "text/html" } })
     .then((response) => (response.ok && !response.redirected ? response.text() : null))
     .catch(() => null);
   const list = part && new DOMParser().parseFromString(part, "text/html").getElementById("attention");
@@ -39,7 +42,8 @@ async function look() {
     document.title = alarms === 0 ? plainTitle : `(${list.dataset.counts}) ${plainTitle}`;
   }
   const rows = [...list.querySelectorAll('[data-severity="alarm"]')].filter((row) => !row.closest(".seen"));
-  const fresh = known && rows.filter((row) => !known.has(row.dataset.condition));
+  warn(rows.filter((row) => "life" in row.dataset));
+  const fresh = known && rows.filter((row) => !known.has(row.dataset.condition) && !("life" in row.dataset));
   known = new Set(rows.map((row) => row.dataset.condition));
   if (fresh?.length > 0 && !document.getElementById("attention")?.querySelector(`[data-condition="${CSS.escape(fresh[0].dataset.condition)}"]`)) {
     show(fresh[0], alarms);
@@ -48,24 +52,130 @@ async function look() {
   }
 }
 
+// described returns the title of a row and its place.
+function described(row) {
+  const [what, where] = row.querySelectorAll(".what p");
+  const names = (element) => [...element.querySelectorAll("bdi")].map((name) => name.textContent);
+  const place = [...names(where), ...names(what)].join(" › ");
+  return { title: what.querySelector("b").textContent, place };
+}
+
 // show shows a notice with a new alarm, and how many others there are, as the badge counts them.
 function show(row, count) {
-  const [what, where] = row.querySelectorAll(".what p");
+  const { title, place } = described(row);
   const notice = document.createElement("p");
   notice.id = "new-alarm";
   notice.className = "notice bad";
   notice.setAttribute("role", "alert");
-  const title = document.createElement("strong");
-  title.textContent = what.textContent;
+  notice.append(strong(title), ` · ${place}`, count > 1 ? `, ${fill(texts.more, { number: count - 1 })}` : "", " ", linkToAll());
+  document.getElementById("new-alarm")?.remove();
+  document.getElementById("main").prepend(notice);
+}
+
+function strong(text) {
+  const element = document.createElement("strong");
+  element.textContent = text;
+  return element;
+}
+
+function linkToAll() {
   const link = document.createElement("a");
   link.href = dashboard.href;
   link.textContent = texts.alarms;
-  const place = [...where.querySelectorAll("bdi")].map((name) => name.textContent).join(" › ");
-  notice.append(title, ` · ${place}`, count > 1 ? `, ${fill(texts.more, { number: count - 1 })}` : "", " ", link);
-  document.getElementById("new-alarm")?.remove();
-  document.getElementById("main").prepend(notice);
+  return link;
+}
+
+// warn shows the banner with the newest danger to people, and removes it once all are seen.
+function warn([row, ...others]) {
+  const banner = document.getElementById("danger");
+  if (!row) {
+    banner?.remove();
+    return;
+  }
+  const state = `${row.dataset.condition} ${others.length}`;
+  if (banner?.dataset.state === state) {
+    return;
+  }
+  const { title, place } = described(row);
+  const fresh = document.createElement("section");
+  fresh.id = "danger";
+  fresh.className = "danger";
+  fresh.dataset.state = state;
+  fresh.setAttribute("role", "alert");
+  const text = document.createElement("p");
+  text.append(strong(title), ` ${place}`, others.length > 0 ? `, ${fill(texts.more, { number: others.length })}` : "", " ", linkToAll());
+  fresh.append(text);
+  const form = row.querySelector("form"); // a person who may only look has none
+  if (form) {
+    form.querySelector('[name="from"]')?.remove();
+    fresh.append(document.adoptNode(form));
+  }
+  banner?.remove();
+  document.getElementById("main").prepend(fresh);
+  signal(row.dataset.condition, `${title} · ${place}`);
+}
+
+// signal makes the sound and shows the notification of a condition, once in this browser.
+function signal(condition, text) {
+  if (stored("hubcloud-signaled") === condition) {
+    return;
+  }
+  store("hubcloud-signaled", condition);
+  if (stored("hubcloud-sound") === "on") {
+    beep();
+  }
+  if (stored("hubcloud-notify") === "on" && globalThis.Notification?.permission === "granted") {
+    const shown = new Notification(text, { tag: condition, requireInteraction: true });
+    shown.onclick = () => focus();
+  }
+}
+
+// beep sounds six times. Without a click on the page before, the browser keeps it silent.
+function beep() {
+  const audio = new AudioContext();
+  for (let i = 0; i < 6; i++) {
+    const tone = audio.createOscillator();
+    tone.frequency.value = i % 2 === 0 ? 880 : 660;
+    tone.connect(audio.destination);
+    tone.start(audio.currentTime + i * 0.4);
+    tone.stop(audio.currentTime + i * 0.4 + 0.3);
+  }
+  setTimeout(() => audio.close(), 4_000);
+}
+
+// stored and store keep what a person allows in this browser, as far as it keeps anything.
+function stored(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}
+
+function store(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // it lasts for the page
+  }
+}
+
+// The settings have a choice for each.
+for (const box of document.querySelectorAll("[data-allows]")) {
+  const name = `hubcloud-${box.dataset.allows}`;
+  box.checked = stored(name) === "on" && (name !== "hubcloud-notify" || globalThis.Notification?.permission === "granted");
+  box.addEventListener("change", async () => {
+    if (box.checked && name === "hubcloud-notify") {
+      box.checked = (await globalThis.Notification?.requestPermission()) === "granted";
+    }
+    store(name, box.checked ? "on" : "off");
+    if (box.checked && name === "hubcloud-sound") {
+      beep();
+    }
+  });
 }
 
 look();
 setInterval(look, PERIOD);
 document.addEventListener("visibilitychange", look);
+document.addEventListener("seen", look);

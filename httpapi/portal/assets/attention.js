@@ -83,7 +83,6 @@ function show(fresh) {
       announce(row.querySelector(".what p").textContent);
     }
   }
-  fresh.querySelector(".seen")?.toggleAttribute("open", shown.querySelector(".seen")?.open ?? false);
   shown.replaceWith(fresh);
   updateTimes();
   showCounts();
@@ -118,6 +117,7 @@ async function see(submitted) {
   button.disabled = true;
   const sent = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" } }).catch(() => null);
   if (sent?.ok) {
+    document.dispatchEvent(new Event("seen"));
     button.blur();
     last = 0;
     await reload();
