@@ -158,18 +158,19 @@ func TestKeyAggregate(t *testing.T) {
 		KeyID: key.ID, OrgID: orgA, Label: "l", Environment: domain.EnvironmentDev, Scopes: scopes,
 		SecretHash: secret[:],
 	}
-	events, err := domain.DecideCreateKey(domain.KeyState{}, origin, orgA, "l", scopes, key)
+	events, err := domain.DecideCreateKey(domain.KeyState{}, origin, orgA, "l", scopes, domain.KeyLimits{}, key)
 	checkDecision(t, events, err, []domain.Fact{created}, "")
 
 	state := fold(t, domain.EvolveKey, created)
-	if !state.Exists() || state.Revoked() || !key.Matches(state.SecretHash) || state.OrgID != orgA {
+	if !state.Exists() || state.Revoked() || key.SecretHash() != state.SecretHash || state.OrgID != orgA {
 		t.Errorf("folded to %#v, want a valid key of %s", state, orgA)
 	}
-	if _, err := domain.DecideCreateKey(state, origin, orgB, "l", scopes, key); err == nil {
+	if _, err := domain.DecideCreateKey(state, origin, orgB, "l", scopes, domain.KeyLimits{}, key); err == nil {
 		t.Error("DecideCreateKey for an existing key: got no error")
 	}
 
 	revoked := domain.KeyRevoked{KeyID: key.ID, OrgID: orgA}
+	checkKeyChanges(t, state, fold(t, domain.EvolveKey, created, revoked))
 	for name, c := range map[string]struct {
 		state domain.KeyState
 		org   string
@@ -192,6 +193,77 @@ func TestKeyAggregate(t *testing.T) {
 		SecretHash: []byte{1},
 	})); err == nil {
 		t.Error("EvolveKey with a hash of one byte: got no error")
+	}
+}
+
+// checkKeyChanges tries the changes of a key, which are rejected for a revoked one.
+func checkKeyChanges(t *testing.T, state, revoked domain.KeyState) {
+	t.Helper()
+	limits := domain.KeyLimits{Sites: []string{"b", "a", "b"}, ExpiresAt: origin.At.Add(time.Hour)}
+	clean := domain.KeyLimits{Sites: []string{"a", "b"}, ExpiresAt: limits.ExpiresAt}
+	changed := domain.KeyChanged{KeyID: state.ID, OrgID: orgA, KeyLimits: clean}
+	expired, members := limits, state
+	expired.ExpiresAt = origin.At
+	members.Scopes = []domain.Scope{domain.ScopeMembersRead}
+	for name, c := range map[string]struct {
+		state  domain.KeyState
+		org    string
+		limits domain.KeyLimits
+		facts  []domain.Fact
+		code   domain.Code
+	}{
+		"limits":              {state, orgA, limits, []domain.Fact{changed}, ""},
+		"the same":            {fold(t, keepKey(state), changed), orgA, limits, nil, ""},
+		"none":                {state, orgA, domain.KeyLimits{}, nil, ""},
+		"another's":           {state, orgB, limits, nil, domain.CodeNotFound},
+		"a revoked key":       {revoked, orgA, limits, nil, domain.CodeNotFound},
+		"a time that is over": {state, orgA, expired, nil, domain.CodeInvalidRequest},
+		"members beside":      {members, orgA, limits, nil, domain.CodeInvalidRequest},
+	} {
+		t.Run("change: "+name, func(t *testing.T) {
+			events, err := domain.DecideChangeKey(c.state, origin, c.org, c.limits)
+			checkDecision(t, events, err, c.facts, c.code)
+		})
+	}
+
+	next := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{9}).WithID(state.ID)
+	if parsed, err := domain.ParseKey(next.Reveal()); err != nil || parsed.ID != state.ID {
+		t.Errorf("WithID: got %v, %v, want a valid key with the id", parsed, err)
+	}
+	hash, until := next.SecretHash(), func(d time.Duration) domain.KeySecret {
+		return domain.KeySecret{Hash: state.SecretHash[:], Until: origin.At.Add(d)}
+	}
+	rotate := func(former ...domain.KeySecret) []domain.Fact {
+		return []domain.Fact{domain.KeyRotated{
+			KeyID: state.ID, OrgID: orgA, SecretHash: hash[:], Former: former,
+		}}
+	}
+	before := domain.KeySecret{Hash: []byte("before"), Until: origin.At.Add(time.Minute)}
+	again := state
+	again.Former = []domain.KeySecret{before, {Hash: []byte("over"), Until: origin.At}}
+	for name, c := range map[string]struct {
+		state   domain.KeyState
+		overlap time.Duration
+		facts   []domain.Fact
+		code    domain.Code
+	}{
+		"overlap":       {state, time.Hour, rotate(until(time.Hour)), ""},
+		"at once":       {again, 0, rotate(), ""},
+		"twice":         {again, time.Hour, rotate(until(time.Hour), before), ""},
+		"too long":      {state, domain.MaxSecretOverlap + 1, nil, domain.CodeInvalidRequest},
+		"a revoked key": {revoked, time.Hour, nil, domain.CodeNotFound},
+	} {
+		t.Run("rotate: "+name, func(t *testing.T) {
+			events, err := domain.DecideRotateKey(c.state, origin, orgA, next, c.overlap)
+			checkDecision(t, events, err, c.facts, c.code)
+		})
+	}
+}
+
+// keepKey returns domain.EvolveKey that begins with a state.
+func keepKey(from domain.KeyState) func(domain.KeyState, domain.Event) (domain.KeyState, error) {
+	return func(_ domain.KeyState, e domain.Event) (domain.KeyState, error) {
+		return domain.EvolveKey(from, e)
 	}
 }
 

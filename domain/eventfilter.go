@@ -16,6 +16,8 @@ type EventFilter struct {
 	// Types chooses events of these types; an entry that ends in `.*` chooses those that begin with
 	// what is before the asterisk. Empty for all. Events feed.gap are always chosen.
 	Types []string `json:"type,omitempty"`
+	// Within are the sites that the reader reaches; nil for all. Sites chooses among them.
+	Within []string `json:"-"`
 	// Part, from 1 to Parts, chooses the hubs of one of that many parts. Parts is 0 for all hubs.
 	Part, Parts int `json:"-"`
 }
@@ -32,12 +34,13 @@ func PartOf(hub HubID, parts int) int {
 func (f *EventFilter) HasHub(hub HubID, site string) bool {
 	return (len(f.Hubs) == 0 || slices.Contains(f.Hubs, hub)) &&
 		(len(f.Sites) == 0 || slices.Contains(f.Sites, site)) &&
+		(f.Within == nil || slices.Contains(f.Within, site)) &&
 		(f.Parts == 0 || PartOf(hub, f.Parts) == f.Part)
 }
 
 // HasAllHubs reports whether the events of all hubs are chosen.
 func (f *EventFilter) HasAllHubs() bool {
-	return len(f.Hubs) == 0 && len(f.Sites) == 0 && f.Parts == 0
+	return len(f.Hubs) == 0 && len(f.Sites) == 0 && f.Within == nil && f.Parts == 0
 }
 
 // HasAllTypes reports whether events of all types are chosen.
@@ -75,5 +78,7 @@ func (f *EventFilter) CheckTypes(field string) error {
 
 // Key returns a text that differs for different filters.
 func (f *EventFilter) Key() string {
-	return fmt.Sprintf("%q %q %q %d/%d", f.Sites, f.Hubs, f.Types, f.Part, f.Parts)
+	return fmt.Sprintf(
+		"%q %q %q %#v %d/%d", f.Sites, f.Hubs, f.Types, f.Within, f.Part, f.Parts,
+	)
 }

@@ -146,6 +146,17 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 				domain.ScopeEventsRead,
 			}, SecretHash: hash(2),
 		},
+		"key.changed.v1": domain.KeyChanged{
+			KeyID: "0123456789AB", OrgID: orgA,
+			KeyLimits: domain.KeyLimits{Sites: []string{site1}, ExpiresAt: later},
+		},
+		"key.rotated.v1": domain.KeyRotated{
+			KeyID: "0123456789AB", OrgID: orgA, SecretHash: hash(3),
+			Former: []domain.KeySecret{{Hash: hash(2), Until: later}},
+		},
+		"key.expiry_mailed.v1": domain.KeyExpiryMailed{
+			KeyID: "0123456789AB", OrgID: orgA, ExpiresAt: later,
+		},
 		"key.revoked.v1": domain.KeyRevoked{KeyID: "0123456789AB", OrgID: orgA},
 		"webhook.created.v1": domain.WebhookCreated{
 			OrgID: orgA, WebhookID: webhook, WebhookTarget: target, Secret: hash(5),

@@ -39,7 +39,11 @@ const (
 	TypeDeviceForgotten       = "hub.device_forgotten"
 
 	TypeKeyCreated = "key.created"
+	TypeKeyChanged = "key.changed"
+	TypeKeyRotated = "key.rotated"
 	TypeKeyRevoked = "key.revoked"
+
+	TypeKeyExpiryMailed = "key.expiry_mailed"
 
 	TypeProjectionSkipped = "projection.skipped"
 
@@ -349,8 +353,32 @@ type KeyCreated struct {
 	// Environment is `live` or `dev`.
 	Environment string  `json:"environment"`
 	Scopes      []Scope `json:"scopes"`
+	KeyLimits
 	// SecretHash is the SHA-256 of the key's secret part, 32 bytes.
 	SecretHash []byte `json:"secret_hash"`
+}
+
+// KeyChanged replaces the limits of an API key.
+type KeyChanged struct {
+	KeyID string `json:"key_id"`
+	OrgID string `json:"org_id"`
+	KeyLimits
+}
+
+// KeyRotated replaces the secret of an API key.
+type KeyRotated struct {
+	KeyID      string `json:"key_id"`
+	OrgID      string `json:"org_id"`
+	SecretHash []byte `json:"secret_hash"`
+	// Former are the secrets that still work for a time, the newest first.
+	Former []KeySecret `json:"former,omitempty"`
+}
+
+// KeyExpiryMailed records that owners and admins were mailed about the expiry of an API key.
+type KeyExpiryMailed struct {
+	KeyID     string    `json:"key_id"`
+	OrgID     string    `json:"org_id"`
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // KeyRevoked revokes an API key.
@@ -410,6 +438,9 @@ func (HubReleased) EventType() string              { return TypeHubReleased }
 func (DeviceLabeled) EventType() string            { return TypeDeviceLabeled }
 func (DeviceForgotten) EventType() string          { return TypeDeviceForgotten }
 func (KeyCreated) EventType() string               { return TypeKeyCreated }
+func (KeyChanged) EventType() string               { return TypeKeyChanged }
+func (KeyRotated) EventType() string               { return TypeKeyRotated }
+func (KeyExpiryMailed) EventType() string          { return TypeKeyExpiryMailed }
 func (KeyRevoked) EventType() string               { return TypeKeyRevoked }
 func (ProjectionSkipped) EventType() string        { return TypeProjectionSkipped }
 func (EventLost) EventType() string                { return TypeEventLost }

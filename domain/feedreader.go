@@ -71,18 +71,24 @@ type FeedReaderID struct {
 	Hub HubID
 	// Part is the part of the feed that is read, as in `2/8`; "" for the whole feed and for hubs.
 	Part string
+	// Key is the id of the API key that reads the feed, if it is limited to sites: the names of its
+	// readers are its own. "" otherwise.
+	Key string
 }
 
 // String returns the id as text.
 func (a FeedReaderID) String() string {
+	what := feedReaderAll
 	switch {
 	case a.Hub != "":
-		return string(a.Hub) + "/" + a.Name
+		what = string(a.Hub)
 	case a.Part != "":
-		return feedReaderPart + strings.Replace(a.Part, "/", "-", 1) + "/" + a.Name
-	default:
-		return feedReaderAll + "/" + a.Name
+		what = feedReaderPart + strings.Replace(a.Part, "/", "-", 1)
 	}
+	if a.Key != "" {
+		what += "@" + a.Key
+	}
+	return what + "/" + a.Name
 }
 
 const (
@@ -94,6 +100,7 @@ const (
 func ParseFeedReaderID(text string) (id FeedReaderID, ok bool) {
 	what, name, _ := strings.Cut(text, "/")
 	id.Name = name
+	what, id.Key, _ = strings.Cut(what, "@")
 	part, isPart := strings.CutPrefix(what, feedReaderPart)
 	switch {
 	case what == feedReaderAll:
@@ -107,10 +114,11 @@ func ParseFeedReaderID(text string) (id FeedReaderID, ok bool) {
 	return id, CheckReaderName(name) == nil
 }
 
-// Compare orders ids by name, hub and part.
+// Compare orders ids by name, hub, part and key.
 func (a FeedReaderID) Compare(b FeedReaderID) int {
 	return cmp.Or(
 		strings.Compare(a.Name, b.Name), cmp.Compare(a.Hub, b.Hub), strings.Compare(a.Part, b.Part),
+		strings.Compare(a.Key, b.Key),
 	)
 }
 

@@ -70,6 +70,8 @@ type AddHub struct {
 	SiteID string
 	// Name is the hub's new name; nil keeps the current one.
 	Name *string
+	// Reach is the caller's, if it is limited to sites: a hub at another site cannot be added.
+	Reach Reach `json:"-"`
 }
 
 // UpdateHub is the command to rename or move a hub of an organization.
@@ -109,6 +111,9 @@ func DecideAddHub(
 	s HubState, o Origin, c AddHub, presence *Presence, epoch EpochID,
 ) ([]Event, error) {
 	if s.ownedBy(c.OrgID) {
+		if !c.Reach.HasSite(s.SiteID) {
+			return nil, ErrHubNotAddable()
+		}
 		return DecideUpdateHub(
 			s,
 			o,

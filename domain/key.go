@@ -13,11 +13,74 @@ type KeyState struct {
 	Label       string
 	Environment string
 	Scopes      []Scope
-	SecretHash  [32]byte
-	CreatedAt   time.Time
+	KeyLimits
+	SecretHash [32]byte
+	// Former are the secrets that the key had before, and that still work for a time.
+	Former    []KeySecret
+	CreatedAt time.Time
+	// ExpiryMailed is the ExpiresAt that people were mailed about.
+	ExpiryMailed time.Time
 	// RevokedAt is zero while the key is valid.
 	RevokedAt time.Time
 }
+
+// KeyLimits are what limits an API key beside its scopes.
+type KeyLimits struct {
+	// Sites are the sites that the key reaches, in order; empty for all.
+	Sites []string `json:"sites,omitempty"`
+	// ExpiresAt is when the key stops working; zero for never.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+}
+
+// KeySecret is a secret that a key had before.
+type KeySecret struct {
+	// Hash is its SHA-256, 32 bytes.
+	Hash []byte `json:"hash"`
+	// Until is when it stops working.
+	Until time.Time `json:"until"`
+}
+
+const (
+	// MaxKeySites is how many sites a key may be limited to.
+	MaxKeySites = 100
+	// KeyExpiryNotice is how long before its expiry people are mailed about a key.
+	KeyExpiryNotice = 7 * 24 * time.Hour
+)
+
+// Clean returns the limits for a key that has scopes and begins to have the limits now: sites in
+// order and each once. It returns an invalid_request for a time that is past, for too many sites,
+// and for sites beside a scope that reaches further.
+func (l KeyLimits) Clean(scopes []Scope, now time.Time) (KeyLimits, error) {
+	l.Sites = slices.Compact(slices.Sorted(slices.Values(l.Sites)))
+	if len(l.Sites) > MaxKeySites {
+		return l, Errorf(CodeInvalidRequest, "sites: must be at most %d", MaxKeySites)
+	}
+	for _, scope := range scopes {
+		if len(l.Sites) > 0 && !scope.OfSites() {
+			return l, Errorf(
+				CodeInvalidRequest,
+				"sites: the scope %s reaches the whole organization; leave out the scope or the sites",
+				scope,
+			)
+		}
+	}
+	if l.ExpiresAt.IsZero() {
+		return l, nil
+	}
+	l.ExpiresAt = wholeMicroseconds(l.ExpiresAt)
+	if !l.ExpiresAt.After(now) || l.ExpiresAt.Year() > 9999 {
+		return l, Errorf(CodeInvalidRequest, "expires_at: must be in the future, before the year 10000")
+	}
+	return l, nil
+}
+
+// Equal reports whether both limit a key in the same way.
+func (l KeyLimits) Equal(other KeyLimits) bool {
+	return slices.Equal(l.Sites, other.Sites) && l.ExpiresAt.Equal(other.ExpiresAt)
+}
+
+// FormerKeyUse returns the name under which the use of a key's former secrets is recorded.
+func FormerKeyUse(keyID string) string { return keyID + "-former" }
 
 // Exists reports whether the key was ever created.
 func (s KeyState) Exists() bool { return s.ID != "" }
@@ -29,6 +92,12 @@ func (s KeyState) Revoked() bool { return !s.RevokedAt.IsZero() }
 func KeyOf(fact Fact) (id string, ok bool) {
 	switch f := fact.(type) {
 	case KeyCreated:
+		return f.KeyID, true
+	case KeyChanged:
+		return f.KeyID, true
+	case KeyRotated:
+		return f.KeyID, true
+	case KeyExpiryMailed:
 		return f.KeyID, true
 	case KeyRevoked:
 		return f.KeyID, true
@@ -54,9 +123,10 @@ func CleanScopes(scopes []Scope) ([]Scope, error) {
 	return clean, nil
 }
 
-// DecideCreateKey creates a key for an organization. The caller has validated label and scopes.
+// DecideCreateKey creates a key for an organization. The caller has validated label, scopes and
+// limits.
 func DecideCreateKey(
-	s KeyState, o Origin, orgID, label string, scopes []Scope, key Key,
+	s KeyState, o Origin, orgID, label string, scopes []Scope, limits KeyLimits, key Key,
 ) ([]Event, error) {
 	if s.Exists() {
 		return nil, fmt.Errorf("key %s exists already", key.ID)
@@ -64,14 +134,69 @@ func DecideCreateKey(
 	hash := key.SecretHash()
 	return []Event{Record(o, KeyCreated{
 		KeyID: key.ID, OrgID: orgID, Label: label, Environment: key.Environment, Scopes: scopes,
-		SecretHash: hash[:],
+		KeyLimits: limits, SecretHash: hash[:],
 	})}, nil
+}
+
+// DecideChangeKey sets the limits of a key, whose sites the caller has checked; it returns no event
+// if nothing changes. Its errors are invalid_request, and those of DecideRevokeKey, also for a
+// revoked key.
+func DecideChangeKey(s KeyState, o Origin, orgID string, limits KeyLimits) ([]Event, error) {
+	if !s.isOf(orgID) || s.Revoked() {
+		return nil, ErrKeyNotFound()
+	}
+	limits, err := limits.Clean(s.Scopes, o.At)
+	if err != nil || limits.Equal(s.KeyLimits) {
+		return nil, err
+	}
+	return []Event{Record(o, KeyChanged{s.ID, s.OrgID, limits})}, nil
+}
+
+// DecideRotateKey gives a key the secret of next, which has the id and the environment of the key.
+// The former secrets work for the time overlap, or for what is left of a shorter one. Its errors are
+// those of DecideChangeKey.
+func DecideRotateKey(
+	s KeyState, o Origin, orgID string, next Key, overlap time.Duration,
+) ([]Event, error) {
+	if !s.isOf(orgID) || s.Revoked() {
+		return nil, ErrKeyNotFound()
+	}
+	if overlap < 0 || overlap > MaxSecretOverlap {
+		return nil, Errorf(CodeInvalidRequest, "overlap: must be at most %s", MaxSecretOverlap)
+	}
+	until := wholeMicroseconds(o.At.Add(overlap))
+	former := []KeySecret{{Hash: s.SecretHash[:], Until: until}}
+	for _, f := range s.Former {
+		if f.Until.After(until) {
+			f.Until = until
+		}
+		former = append(former, f)
+	}
+	former = slices.DeleteFunc(former, func(f KeySecret) bool { return !f.Until.After(o.At) })
+	hash := next.SecretHash()
+	return []Event{Record(o, KeyRotated{
+		s.ID, s.OrgID, hash[:], former[:min(len(former), maxFormerSecrets)],
+	})}, nil
+}
+
+// DecideMailKeyExpiry records that people were mailed about the expiry of a key; it returns no event
+// if that is recorded already.
+func DecideMailKeyExpiry(s KeyState, o Origin) ([]Event, error) {
+	if s.Revoked() || s.ExpiryMailed.Equal(s.ExpiresAt) {
+		return nil, nil
+	}
+	return []Event{Record(o, KeyExpiryMailed{s.ID, s.OrgID, s.ExpiresAt})}, nil
+}
+
+// isOf reports whether the key is an organization's, or exists if orgID is empty.
+func (s KeyState) isOf(orgID string) bool {
+	return s.Exists() && (orgID == "" || s.OrgID == orgID)
 }
 
 // DecideRevokeKey revokes a key; it returns no event if the key is revoked already. It returns
 // not_found for a key that does not exist and, unless orgID is empty, for another organization's.
 func DecideRevokeKey(s KeyState, o Origin, orgID string) ([]Event, error) {
-	if !s.Exists() || orgID != "" && s.OrgID != orgID {
+	if !s.isOf(orgID) {
 		return nil, ErrKeyNotFound()
 	}
 	if s.Revoked() {
@@ -96,8 +221,21 @@ func EvolveKey(s KeyState, e Event) (KeyState, error) {
 		}
 		return KeyState{
 			ID: f.KeyID, OrgID: f.OrgID, Label: f.Label, Environment: f.Environment,
-			Scopes: f.Scopes, SecretHash: [32]byte(f.SecretHash), CreatedAt: e.At,
+			Scopes: f.Scopes, KeyLimits: f.KeyLimits, SecretHash: [32]byte(f.SecretHash),
+			CreatedAt: e.At,
 		}, nil
+	case KeyChanged:
+		s.KeyLimits = f.KeyLimits
+		return s, nil
+	case KeyRotated:
+		if len(f.SecretHash) != len(s.SecretHash) {
+			return s, fmt.Errorf("event %s (%s): secret hash must have 32 bytes", e.ID, e.Type)
+		}
+		s.SecretHash, s.Former = [32]byte(f.SecretHash), f.Former
+		return s, nil
+	case KeyExpiryMailed:
+		s.ExpiryMailed = f.ExpiresAt
+		return s, nil
 	case KeyRevoked:
 		s.RevokedAt = e.At
 		return s, nil

@@ -2,7 +2,6 @@ package domain
 
 import (
 	"crypto/sha256"
-	"crypto/subtle"
 	"hash/crc32"
 	"log/slog"
 	"strings"
@@ -45,11 +44,13 @@ type Key struct {
 
 // NewKey returns a key of an environment, made from random bytes.
 func NewKey(environment string, entropy [KeyEntropy]byte) Key {
-	k := Key{
-		Environment: environment,
-		ID:          encodeBase62(entropy[:16], KeyIDLength),
-		Secret:      encodeBase62(entropy[16:], keyRandomLength),
-	}
+	k := Key{Environment: environment, Secret: encodeBase62(entropy[16:], keyRandomLength)}
+	return k.WithID(encodeBase62(entropy[:16], KeyIDLength))
+}
+
+// WithID returns a key with another id and the same random secret.
+func (k Key) WithID(id string) Key {
+	k.ID, k.Secret = id, k.Secret[:keyRandomLength]
 	check := keyCheck(k.Reveal())
 	k.Secret += string(check[:])
 	return k
@@ -90,12 +91,6 @@ func IsKeyID(s string) bool { return len(s) == KeyIDLength && isBase62(s) }
 // SecretHash returns the SHA-256 of the secret, the only part that is stored. A slower hash is not
 // needed for 256 random bits.
 func (k Key) SecretHash() [32]byte { return sha256.Sum256([]byte(k.Secret)) }
-
-// Matches reports, in constant time, whether hash is the key's SecretHash.
-func (k Key) Matches(hash [32]byte) bool {
-	own := k.SecretHash()
-	return subtle.ConstantTimeCompare(own[:], hash[:]) == 1
-}
 
 // Reveal returns the whole key, which is shown once, when it is created.
 func (k Key) Reveal() string { return keyPrefix + k.Environment + "_" + k.ID + k.Secret }

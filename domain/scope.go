@@ -36,6 +36,18 @@ func AllScopes() []Scope {
 	}
 }
 
+// OfSites reports whether a key that is limited to sites may have the scope: whoever has it reaches
+// nothing but sites, their hubs, and what belongs to these.
+func (s Scope) OfSites() bool {
+	switch s {
+	case ScopeSitesRead, ScopeSitesWrite, ScopeHubsRead, ScopeHubsWrite, ScopeHubsCommand,
+		ScopeEventsRead, ScopeWebhooksRead, ScopeWebhooksWrite:
+		return true
+	default:
+		return false
+	}
+}
+
 // ParseScope returns the scope of that name. The error is an invalid_request that names all scopes.
 func ParseScope(s string) (Scope, error) {
 	if scope := Scope(s); slices.Contains(AllScopes(), scope) {

@@ -92,14 +92,18 @@ type DeviceLabel struct {
 
 // KeyAccess is what the service needs of an API key to authorize a request. Revoked keys have none.
 type KeyAccess struct {
-	ID    string
-	OrgID string
+	ID string
+	// Reach is what the key reaches. Handlers must pass it on whole.
+	Reach Reach
 	// Environment is `live` or `dev`.
 	Environment string
 	Scopes      []Scope
-	// SecretHash is the SHA-256 of the key's secret part.
+	// ExpiresAt is when the key stops working; zero for never.
+	ExpiresAt time.Time
+	// SecretHash is the SHA-256 of the key's secret part, and Former are secrets that still work.
 	SecretHash [32]byte
-	// Revoked is closed when the key is revoked. Streams opened with it end then.
+	Former     []KeySecret
+	// Revoked is closed when the key is revoked, or changed. Streams opened with it end then.
 	Revoked <-chan struct{}
 }
 
@@ -134,7 +138,16 @@ type KeyView struct {
 	Label       string
 	Environment string
 	Scopes      []Scope
+	KeyLimits
+	// FormerUntil is when the last of the secrets stops working that the key had before; zero if it
+	// was not rotated.
+	FormerUntil time.Time
 	CreatedAt   time.Time
 	// RevokedAt is zero while the key is valid.
 	RevokedAt time.Time
+}
+
+// Expired reports whether the key has stopped working.
+func (k KeyView) Expired(now time.Time) bool {
+	return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt)
 }

@@ -102,18 +102,18 @@ func (a API) ShareLimits(ctx context.Context, bus shares.Bus) error {
 	return shares.ShareRate(ctx, a.api.keyRates, bus, a.api.Now)
 }
 
-// ownHub returns the hub of the path if it is the caller's. Other organizations' hubs, unknown hubs
+// ownHub returns the hub of the path if it is within the caller's reach. All other hubs, unknown hubs
 // and malformed ids get the same answer in the same time.
 func (a *api) ownHub(req *request) (domain.HubID, error) {
 	hub, ok := domain.ParseHubID(req.http.PathValue("hub_id"))
-	if !ok || !isOwn(a.Hubs, req.key.OrgID, hub) {
+	if !ok || !isWithin(a.Hubs, req.key.Reach, hub) {
 		return "", domain.ErrHubNotFound()
 	}
 	return hub, nil
 }
 
-// isOwn reports whether an organization has a hub.
-func isOwn(hubs Hubs, org string, hub domain.HubID) bool {
+// isWithin reports whether a hub is within a reach.
+func isWithin(hubs Hubs, reach domain.Reach, hub domain.HubID) bool {
 	access, ok := hubs.Hub(hub)
-	return ok && access.OrgID == org
+	return ok && reach.HasHub(access)
 }

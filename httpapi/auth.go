@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"crypto/subtle"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"hubcloud/domain"
 )
@@ -28,46 +30,90 @@ func (a *api) authenticate(req *request) error {
 		}
 		return err
 	}
-	req.key = key
+	req.key = key.KeyAccess
+	req.keyEnds = key.ends
 	if a.KeyUse != nil {
 		a.KeyUse.Used(key.ID, req.start)
+		if key.former {
+			a.KeyUse.Used(domain.FormerKeyUse(key.ID), req.start)
+		}
 	}
 	return nil
 }
 
+// verifiedKey is an API key that a request has presented.
+type verifiedKey struct {
+	domain.KeyAccess
+	// ends is when the key expires, or the presented secret stops working; zero for never.
+	ends time.Time
+	// former reports that the secret is one from before a rotation.
+	former bool
+}
+
 // findKey returns the request's API key once this replica is known to be up to date.
-func (a *api) findKey(req *request) (domain.KeyAccess, error) {
+func (a *api) findKey(req *request) (verifiedKey, error) {
 	if len(req.http.Header["Authorization"]) > 0 {
 		// Without news from the directory a key that this replica knows may have been revoked, and
 		// one that it does not know may be valid.
 		if err := a.awaitFresh(req.ctx); err != nil {
-			return domain.KeyAccess{}, err
+			return verifiedKey{}, err
 		}
 	}
-	return a.verifyKey(req.http.Header)
+	return a.verifyKey(req.http.Header, req.start)
 }
 
 // verifyKey returns the key of the Authorization header. An unknown key id takes the same time as a
-// wrong secret and has the same error.
-func (a *api) verifyKey(header http.Header) (domain.KeyAccess, error) {
+// wrong secret and has the same error. Only who has the secret learns that a key has expired.
+func (a *api) verifyKey(header http.Header, now time.Time) (verifiedKey, error) {
 	values := header["Authorization"]
 	if len(values) != 1 {
-		return domain.KeyAccess{}, errNoKey
+		return verifiedKey{}, errNoKey
 	}
 	token, ok := bearerToken(values[0])
 	if !ok {
-		return domain.KeyAccess{}, errNoKey
+		return verifiedKey{}, errNoKey
 	}
 	presented, err := domain.ParseKey(token)
 	if err != nil || presented.Environment != a.Environment {
-		return domain.KeyAccess{}, errBadKey
+		return verifiedKey{}, errBadKey
 	}
 	key, found := a.Keys.Key(presented.ID)
-	matches := presented.Matches(key.SecretHash) // for an unknown id too, which takes as long
-	if !found || !matches || key.Environment != a.Environment {
-		return domain.KeyAccess{}, errBadKey
+	verified := verifiedKey{KeyAccess: key, ends: key.ExpiresAt}
+	hash := presented.SecretHash()
+	equals := func(stored []byte) bool { return subtle.ConstantTimeCompare(hash[:], stored) == 1 }
+	matches := equals(key.SecretHash[:]) // for an unknown id too, which takes as long
+	for _, former := range key.Former {
+		if equals(former.Hash) {
+			matches, verified.former = true, true
+			if verified.ends.IsZero() || former.Until.Before(verified.ends) {
+				verified.ends = former.Until
+			}
+		}
 	}
-	return key, nil
+	switch {
+	case !found || !matches || key.Environment != a.Environment:
+		return verifiedKey{}, errBadKey
+	case !verified.ends.IsZero() && !now.Before(verified.ends):
+		return verifiedKey{}, endedKey(verified)
+	}
+	return verified, nil
+}
+
+// endedKey returns the error for a key, or a secret of it, whose time is over.
+func endedKey(key verifiedKey) error {
+	what := "expired"
+	if key.former && key.ends != key.ExpiresAt {
+		what = "was rotated, and this secret stopped working"
+	}
+	return domain.Errorf(
+		domain.CodeUnauthenticated, "Authorization: the API key %s at %s", what,
+		domain.FormatTime(key.ends),
+	)
+}
+
+// keyEnded reports whether the request's key was revoked or changed, or its time is over.
+func (req *request) keyEnded() bool {
+	return isClosed(req.key.Revoked) || !req.keyEnds.IsZero() && !req.api.Now().Before(req.keyEnds)
 }
 
 // bearerToken returns what follows the scheme Bearer, which may be in any case (RFC 9110, section

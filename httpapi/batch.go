@@ -41,6 +41,13 @@ type batchBody struct {
 	Data      []batchItem     `json:"data"`
 }
 
+// storedBatch is a batchBody as it is remembered.
+type storedBatch struct {
+	batchBody
+	// SentBy is the id of the API key.
+	SentBy string `json:"sent_by"`
+}
+
 // batchItem is a command of several. It is also stored, with the status from after the hub's answer.
 type batchItem struct {
 	ID       *string       `json:"id"`
@@ -86,7 +93,7 @@ type selection struct {
 
 // sendCommands sets up to maxBatch channels, and answers with an outcome for each.
 func (a *api) sendCommands(req *request) error {
-	key, err := idempotencyKey(req.http.Header)
+	key, err := req.idempotencyKey()
 	if err != nil {
 		return err
 	}
@@ -118,7 +125,7 @@ func (a *api) runBatch(
 		id = domain.NewUUIDv7(now, entropy)
 	}
 	if b.selection != nil {
-		if err := a.selectChannels(ctx, req.key.OrgID, &b); err != nil {
+		if err := a.selectChannels(ctx, req.key.Reach, &b); err != nil {
 			return batchBody{}, err
 		}
 	}
@@ -130,11 +137,11 @@ func (a *api) runBatch(
 	}
 	for i, c := range b.commands {
 		body.Data[i] = batchItem{HubID: c.HubID, DeviceID: c.DeviceID, Endpoint: c.Endpoint}
-		if !isOwn(a.Hubs, req.key.OrgID, c.HubID) {
+		if !isWithin(a.Hubs, req.key.Reach, c.HubID) {
 			body.Data[i].reject(domain.ErrHubNotFound())
 			continue
 		}
-		c.OrgID, c.Key, c.Value = req.key.OrgID, b.key, b.value
+		c.OrgID, c.Key, c.Value = req.key.Reach.OrgID, b.key, b.value
 		if key != "" {
 			c.IdempotencyKey = fmt.Sprintf(
 				"%s%s/%s/%d/%d", batchKey, id, c.HubID, c.DeviceID, c.Endpoint,
@@ -153,8 +160,10 @@ func (a *api) runBatch(
 		}
 	}
 	_, _, err := a.Idempotency.Once(
-		ctx, req.key.OrgID, batchKey+id, nil,
-		func(context.Context, string) ([]byte, error) { return json.Marshal(body) },
+		ctx, req.key.Reach.OrgID, batchKey+id, nil,
+		func(context.Context, string) ([]byte, error) {
+			return json.Marshal(storedBatch{body, req.key.ID})
+		},
 	)
 	return body, err
 }
@@ -171,7 +180,7 @@ func (i *batchItem) reject(err error) {
 }
 
 // selectChannels adds the writable channels that a batch selects to its commands.
-func (a *api) selectChannels(ctx context.Context, org string, b *batch) error {
+func (a *api) selectChannels(ctx context.Context, reach domain.Reach, b *batch) error {
 	filter := domain.StateFilter{Key: &b.key, SiteID: b.selection.SiteID, HubID: b.selection.HubID}
 	known := map[batchChannel]bool{}
 	for _, c := range b.commands {
@@ -179,7 +188,7 @@ func (a *api) selectChannels(ctx context.Context, org string, b *batch) error {
 	}
 	var after domain.StatePosition
 	for range maxSelectPages {
-		page, err := a.ReadModels.States(ctx, org, filter, maxStates, after)
+		page, err := a.ReadModels.States(ctx, reach, filter, maxStates, after)
 		if err != nil {
 			return err
 		}
@@ -212,11 +221,11 @@ func (a *api) getCommands(req *request) error {
 		return err
 	}
 	defer release()
-	body, sent, err := a.findCommands(req.ctx, req.key.OrgID, req.http.PathValue("command_id"))
+	body, sent, err := a.findCommands(req.ctx, req.key, req.http.PathValue("command_id"))
 	if err != nil {
 		return err
 	}
-	if err := a.updateStatuses(req.ctx, req.key.OrgID, &body, sent); err != nil {
+	if err := a.updateStatuses(req.ctx, req.key.Reach, &body, sent); err != nil {
 		return err
 	}
 	if err := req.Reserve(200 * len(body.Data)); err != nil {
@@ -227,7 +236,7 @@ func (a *api) getCommands(req *request) error {
 
 // findCommands returns the commands with an id as they were answered, and when they were sent.
 func (a *api) findCommands(
-	ctx context.Context, org, id string,
+	ctx context.Context, key domain.KeyAccess, id string,
 ) (body batchBody, sent time.Time, err error) {
 	notFound := domain.Errorf(domain.CodeNotFound, "no such commands")
 	hubText, commandText, single := strings.Cut(id, ".")
@@ -235,25 +244,29 @@ func (a *api) findCommands(
 		if !domain.IsUUID(id) {
 			return body, sent, notFound
 		}
-		stored, err := a.Idempotency.Answer(ctx, org, batchKey+id)
+		stored, err := a.Idempotency.Answer(ctx, key.Reach.OrgID, batchKey+id)
 		if err != nil {
 			if domain.CodeOf(err) == domain.CodeNotFound {
 				err = notFound
 			}
 			return body, sent, err
 		}
-		if err := json.Unmarshal(stored, &body); err != nil {
+		var batch storedBatch
+		if err := json.Unmarshal(stored, &batch); err != nil {
 			return body, sent, fmt.Errorf("commands %s: %w", id, err)
 		}
-		sent, err = time.Parse(domain.TimeLayout, body.CreatedAt)
-		return body, sent, err
+		if key.Reach.Limited() && batch.SentBy != key.ID {
+			return body, sent, notFound // it may have hubs that the key does not reach
+		}
+		sent, err = time.Parse(domain.TimeLayout, batch.CreatedAt)
+		return batch.batchBody, sent, err
 	}
 	hub, ok := domain.ParseHubID(hubText)
-	if !ok || !isOwn(a.Hubs, org, hub) {
+	if !ok || !isWithin(a.Hubs, key.Reach, hub) {
 		return body, sent, notFound
 	}
 	record, err := a.Commands.Find(ctx, hub, commandText)
-	if err != nil || record.OrgID != org {
+	if err != nil || record.OrgID != key.Reach.OrgID {
 		return body, sent, errors.Join(err, notFound)
 	}
 	item := batchItem{
@@ -271,7 +284,7 @@ func (a *api) findCommands(
 
 // updateStatuses sets the statuses of commands that hubs may have carried out since.
 func (a *api) updateStatuses(
-	ctx context.Context, org string, body *batchBody, sent time.Time,
+	ctx context.Context, reach domain.Reach, body *batchBody, sent time.Time,
 ) error {
 	byHub := map[domain.HubID][]*batchItem{}
 	for i := range body.Data {
@@ -286,7 +299,7 @@ func (a *api) updateStatuses(
 			filter := domain.StateFilter{HubID: &hub, Key: &body.Key}
 			var after domain.StatePosition
 			for more := true; more; {
-				page, err := a.ReadModels.States(ctx, org, filter, maxStates, after)
+				page, err := a.ReadModels.States(ctx, reach, filter, maxStates, after)
 				if err != nil {
 					return err
 				}

@@ -20,7 +20,7 @@ type locks struct {
 }
 
 func (l locks) States(
-	context.Context, string, domain.StateFilter, int, domain.StatePosition,
+	context.Context, domain.Reach, domain.StateFilter, int, domain.StatePosition,
 ) (page domain.StatesPage, _ error) {
 	rooms := []string{"hall", "attic", "hall"}
 	for i, room := range rooms {

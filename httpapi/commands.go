@@ -20,8 +20,8 @@ type commandBody struct {
 // and values itself. For an unknown channel key it asks the hub whether the device has such a
 // channel (rejectKey).
 func (a *api) sendCommand(req *request, hub domain.HubID, device int64) (err error) {
-	command := domain.Command{OrgID: req.key.OrgID, HubID: hub, DeviceID: device}
-	if command.IdempotencyKey, err = idempotencyKey(req.http.Header); err != nil {
+	command := domain.Command{OrgID: req.key.Reach.OrgID, HubID: hub, DeviceID: device}
+	if command.IdempotencyKey, err = req.idempotencyKey(); err != nil {
 		return err
 	}
 	endpointGiven, err := req.readCommand(&command)
@@ -93,7 +93,7 @@ func (a *api) rejectEndpoint(
 	req *request, command domain.Command, endpointGiven bool, notFound error,
 ) error {
 	states, err := a.ReadModels.States(
-		req.ctx, command.OrgID,
+		req.ctx, req.key.Reach,
 		domain.StateFilter{HubID: &command.HubID, Key: &command.Key}, maxEndpoints,
 		domain.StatePosition{HubID: command.HubID, DeviceID: command.DeviceID},
 	)

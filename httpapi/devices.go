@@ -169,7 +169,7 @@ func (a *api) getDevice(req *request, hub domain.HubID, id int64) error {
 func (a *api) updateDevice(req *request, hub domain.HubID, id int64) error {
 	body := req.readFields("name", "room")
 	change := domain.LabelDevice{
-		OrgID:    req.key.OrgID,
+		OrgID:    req.key.Reach.OrgID,
 		HubID:    hub,
 		DeviceID: id,
 		SetName:  body.has("name"),
@@ -208,7 +208,7 @@ func (a *api) readLabels(
 	go func() {
 		defer close(done)
 		defer func() { panicked = recover() }()
-		labels, err = a.ReadModels.DeviceLabels(req.ctx, req.key.OrgID, hub)
+		labels, err = a.ReadModels.DeviceLabels(req.ctx, req.key.Reach.OrgID, hub)
 	}()
 	return func(asked error) (map[int64]domain.DeviceLabel, error) {
 		<-done

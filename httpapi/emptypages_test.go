@@ -18,7 +18,7 @@ type endlessFeed struct {
 }
 
 func (f *endlessFeed) Part(
-	context.Context, string, domain.EventFilter, string, int, int, time.Duration,
+	context.Context, domain.Reach, domain.EventFilter, string, int, int, time.Duration,
 ) (domain.EventPage, error) {
 	f.parts.Add(1)
 	return domain.EventPage{

@@ -105,7 +105,7 @@ type pageWriter struct {
 // mustEnd reports whether the page must end early.
 func (p *pageWriter) mustEnd() bool {
 	return p.failed || time.Since(p.begun) > managementTimeout || p.searched >= maxSearched ||
-		isClosed(p.req.api.Draining) || isClosed(p.req.key.Revoked) ||
+		isClosed(p.req.api.Draining) || p.req.keyEnded() ||
 		p.req.api.awaitFresh(p.req.ctx) != nil
 }
 

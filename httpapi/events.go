@@ -22,7 +22,7 @@ func (a *api) readEvents(req *request, hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
-	return a.readFeed(req, hubFeed{a.Events, a.Hubs, hub, req.key.OrgID}, q)
+	return a.readFeed(req, hubFeed{a.Events, a.Hubs, hub, req.key.Reach}, q)
 }
 
 // readFeed answers with a page of a feed.
@@ -85,6 +85,9 @@ func (a *api) waitForEvents(
 	// The time for writing the answer begins after the wait. After an error the connection is
 	// closed, and the write fails.
 	_ = http.NewResponseController(req.w).SetWriteDeadline(time.Now().Add(wait + writeTimeout))
+	if left := req.keyEnds.Sub(a.Now()); !req.keyEnds.IsZero() {
+		wait = min(wait, left)
+	}
 	ctx, cancel := context.WithCancel(req.ctx)
 	watched, lost := make(chan struct{}), a.lost()
 	go func() {
@@ -107,7 +110,7 @@ func (a *api) waitForEvents(
 	if err := a.awaitFresh(req.ctx); err != nil {
 		return domain.EventPage{}, err
 	}
-	if isClosed(req.key.Revoked) {
+	if req.keyEnded() {
 		return domain.EventPage{}, errBadKey
 	}
 	return page, err

@@ -184,7 +184,7 @@ func (w live) Find(context.Context, domain.HubID, string) (domain.CommandRecord,
 
 // States returns the channels that the hub's devices have of the filter's key.
 func (w *world) States(
-	_ context.Context, _ string, filter domain.StateFilter, _ int, _ domain.StatePosition,
+	_ context.Context, _ domain.Reach, filter domain.StateFilter, _ int, _ domain.StatePosition,
 ) (domain.StatesPage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

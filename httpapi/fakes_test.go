@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,7 +88,7 @@ func (w *world) addKey(
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keys[key.ID] = domain.KeyAccess{
-		ID: key.ID, OrgID: org, Environment: domain.EnvironmentDev, Scopes: scopes,
+		ID: key.ID, Reach: domain.Reach{OrgID: org}, Environment: domain.EnvironmentDev, Scopes: scopes,
 		SecretHash: key.SecretHash(), Revoked: revoked,
 	}
 	return "Bearer " + key.Reveal(), func() {
@@ -143,7 +144,7 @@ func (w hubAccess) Hub(id domain.HubID) (domain.HubAccess, bool) {
 	return domain.HubAccess{OrgID: org}, ok
 }
 
-func (w *world) Sites(context.Context, string, int, string) (domain.Page[domain.Site], error) {
+func (w *world) Sites(context.Context, domain.Reach, int, string) (domain.Page[domain.Site], error) {
 	return domain.Page[domain.Site]{}, w.fault
 }
 
@@ -324,14 +325,14 @@ func (w *world) Last(_ context.Context, _ domain.HubID, n int) (string, error) {
 type worldFeed struct{ *world }
 
 func (w worldFeed) Part(
-	ctx context.Context, _ string, _ domain.EventFilter, after string, limit, bytes int,
+	ctx context.Context, _ domain.Reach, _ domain.EventFilter, after string, limit, bytes int,
 	wait time.Duration,
 ) (domain.EventPage, error) {
 	return w.world.Part(ctx, "", after, limit, bytes, wait)
 }
 
 func (w worldFeed) Follow(
-	ctx context.Context, _ string, _ domain.EventFilter, after string,
+	ctx context.Context, _ domain.Reach, _ domain.EventFilter, after string,
 ) (EventReader, error) {
 	return w.world.Follow(ctx, "", after)
 }
@@ -346,7 +347,7 @@ func (w worldFeed) Since(t time.Time) string {
 }
 
 func (w worldFeed) Last(
-	ctx context.Context, _ string, _ domain.EventFilter, n int,
+	ctx context.Context, _ domain.Reach, _ domain.EventFilter, n int,
 ) (string, error) {
 	return w.world.Last(ctx, "", n)
 }
@@ -419,9 +420,12 @@ func (w *world) Saw(_ string, id domain.FeedReaderID, position string, lag domai
 }
 
 func (w *world) Page(
-	context.Context, string, int, *domain.FeedReaderID,
+	_ context.Context, _ string, has func(domain.FeedReaderID) bool, _ int, _ *domain.FeedReaderID,
 ) (domain.Page[domain.FeedReader], error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return domain.Page[domain.FeedReader]{Data: w.seen}, w.fault
+	seen := slices.DeleteFunc(slices.Clone(w.seen), func(r domain.FeedReader) bool {
+		return !has(r.FeedReaderID)
+	})
+	return domain.Page[domain.FeedReader]{Data: seen}, w.fault
 }

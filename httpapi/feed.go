@@ -24,19 +24,19 @@ type feed interface {
 	Reader(name string) domain.FeedReaderID
 }
 
-// hubFeed is the event log of one hub, for the organization that has the hub.
+// hubFeed is the event log of one hub, for a caller that reaches the hub.
 type hubFeed struct {
 	events Events
 	hubs   Hubs
 	hub    domain.HubID
-	org    string
+	reach  domain.Reach
 }
 
 func (f hubFeed) Part(
 	ctx context.Context, after string, limit, bytes int, wait time.Duration,
 ) (domain.EventPage, error) {
 	page, err := f.events.Part(ctx, f.hub, after, limit, bytes, wait)
-	if err == nil && !isOwn(f.hubs, f.org, f.hub) {
+	if err == nil && !isWithin(f.hubs, f.reach, f.hub) {
 		return domain.EventPage{}, domain.ErrHubNotFound()
 	}
 	return page, err
@@ -44,11 +44,28 @@ func (f hubFeed) Part(
 
 func (f hubFeed) Follow(ctx context.Context, after string) (EventReader, error) {
 	reader, err := f.events.Follow(ctx, f.hub, after)
-	if err == nil && !isOwn(f.hubs, f.org, f.hub) {
+	if err == nil && !isWithin(f.hubs, f.reach, f.hub) {
 		reader.Close()
 		return nil, domain.ErrHubNotFound()
 	}
-	return reader, err
+	if err != nil || !f.reach.Limited() {
+		return reader, err // it ends when the organization loses the hub
+	}
+	return limitedReader{reader, f}, nil
+}
+
+// limitedReader is the reader of a hub's log that also ends when the hub moves out of the reach.
+type limitedReader struct {
+	EventReader
+	feed hubFeed
+}
+
+func (r limitedReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
+	events, err := r.EventReader.Next(ctx, limit)
+	if err == nil && !isWithin(r.feed.hubs, r.feed.reach, r.feed.hub) {
+		return nil, domain.ErrHubNotFound()
+	}
+	return events, err
 }
 
 func (f hubFeed) Since(ctx context.Context, t time.Time) (string, error) {
@@ -66,18 +83,18 @@ func (f hubFeed) Reader(name string) domain.FeedReaderID {
 // orgFeed is the feed of an organization.
 type orgFeed struct {
 	events OrgEvents
-	org    string
+	key    domain.KeyAccess
 	filter domain.EventFilter
 }
 
 func (f orgFeed) Part(
 	ctx context.Context, after string, limit, bytes int, wait time.Duration,
 ) (domain.EventPage, error) {
-	return f.events.Part(ctx, f.org, f.filter, after, limit, bytes, wait)
+	return f.events.Part(ctx, f.key.Reach, f.filter, after, limit, bytes, wait)
 }
 
 func (f orgFeed) Follow(ctx context.Context, after string) (EventReader, error) {
-	return f.events.Follow(ctx, f.org, f.filter, after)
+	return f.events.Follow(ctx, f.key.Reach, f.filter, after)
 }
 
 func (f orgFeed) Since(_ context.Context, t time.Time) (string, error) {
@@ -85,11 +102,14 @@ func (f orgFeed) Since(_ context.Context, t time.Time) (string, error) {
 }
 
 func (f orgFeed) Last(ctx context.Context, n int) (string, error) {
-	return f.events.Last(ctx, f.org, f.filter, n)
+	return f.events.Last(ctx, f.key.Reach, f.filter, n)
 }
 
 func (f orgFeed) Reader(name string) domain.FeedReaderID {
 	id := domain.FeedReaderID{Name: name}
+	if f.key.Reach.Limited() {
+		id.Key = f.key.ID
+	}
 	if f.filter.Parts > 0 {
 		id.Part = strconv.Itoa(f.filter.Part) + "/" + strconv.Itoa(f.filter.Parts)
 	}
@@ -102,7 +122,7 @@ func (a *api) readOrgEvents(req *request) error {
 	if err != nil {
 		return err
 	}
-	return a.readFeed(req, orgFeed{a.OrgEvents, req.key.OrgID, filter}, q)
+	return a.readFeed(req, orgFeed{a.OrgEvents, req.key, filter}, q)
 }
 
 // streamOrgEvents streams the organization's events.
@@ -115,7 +135,7 @@ func (a *api) streamOrgEvents(req *request) error {
 	if err != nil {
 		return err
 	}
-	return a.streamFeed(req, orgFeed{a.OrgEvents, req.key.OrgID, filter}, q, states)
+	return a.streamFeed(req, orgFeed{a.OrgEvents, req.key, filter}, q, states)
 }
 
 const (

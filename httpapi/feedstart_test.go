@@ -83,7 +83,7 @@ func TestStreamCaughtUp(t *testing.T) {
 type pagedStates struct{ ReadModels }
 
 func (pagedStates) States(
-	_ context.Context, _ string, filter domain.StateFilter, _ int, after domain.StatePosition,
+	_ context.Context, _ domain.Reach, filter domain.StateFilter, _ int, after domain.StatePosition,
 ) (page domain.StatesPage, _ error) {
 	for id := after.DeviceID + 1; id <= 5 && len(page.Data) < 2; id++ {
 		hub := hubOne

@@ -104,7 +104,7 @@ func FuzzAuthorization(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		_, err := a.verifyKey(http.Header{"Authorization": {value}})
+		_, err := a.verifyKey(http.Header{"Authorization": {value}}, day)
 		token := strings.TrimLeft(value[min(6, len(value)):], " ")
 		genuine := len(value) > 7 && strings.EqualFold(value[:7], "Bearer ") && token == bearer[7:]
 		if (err == nil) != genuine {

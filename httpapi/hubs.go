@@ -90,7 +90,7 @@ func (a *api) listHubs(req *request) error {
 		}
 		site = &id
 	}
-	page, err := a.ReadModels.Hubs(req.ctx, req.key.OrgID, site, limit, after)
+	page, err := a.ReadModels.Hubs(req.ctx, req.key.Reach, site, limit, after)
 	if err != nil {
 		return err
 	}
@@ -98,14 +98,17 @@ func (a *api) listHubs(req *request) error {
 }
 
 func (a *api) addHub(req *request) error {
-	key, err := idempotencyKey(req.http.Header)
+	key, err := req.idempotencyKey()
 	if err != nil {
 		return err
 	}
 	body := req.readFields("serial", "site_id", "name")
 	hub, ok := domain.ParseSerial(body.text("serial"))
 	body.require(ok, errBadSerial)
-	add := domain.AddHub{OrgID: req.key.OrgID, HubID: hub, SiteID: body.text("site_id")}
+	add := domain.AddHub{
+		OrgID: req.key.Reach.OrgID, HubID: hub, SiteID: req.key.Reach.Site(body.text("site_id")),
+		Reach: req.key.Reach,
+	}
 	if body.has("name") {
 		name := read(body, "name", body.name)
 		add.Name = &name
@@ -123,7 +126,7 @@ func (a *api) addHub(req *request) error {
 			if err != nil {
 				return nil, err
 			}
-			return a.changedHub(ctx, req.key.OrgID, state)
+			return a.changedHub(ctx, req.key.Reach.OrgID, state)
 		},
 	)
 }
@@ -134,16 +137,16 @@ var errBadSerial = invalid(
 )
 
 func (a *api) getHub(req *request, id domain.HubID) error {
-	hub, err := a.ReadModels.Hub(req.ctx, req.key.OrgID, id)
+	hub, err := a.ReadModels.Hub(req.ctx, req.key.Reach.OrgID, id)
 	return req.answer(http.StatusOK, newHubBody(hub), err)
 }
 
 func (a *api) updateHub(req *request, hub domain.HubID) error {
 	body := req.readFields("name", "site_id")
-	change := domain.UpdateHub{OrgID: req.key.OrgID, HubID: hub, SetName: body.has("name")}
+	change := domain.UpdateHub{OrgID: req.key.Reach.OrgID, HubID: hub, SetName: body.has("name")}
 	change.Name = read(body, "name", body.nullableName)
 	if body.has("site_id") {
-		site := body.text("site_id")
+		site := req.key.Reach.Site(body.text("site_id"))
 		body.require(domain.IsUUID(site), domain.ErrSiteNotFound())
 		change.SiteID = &site
 	}
@@ -157,10 +160,10 @@ func (a *api) updateHub(req *request, hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
-	changed, err := a.changedHub(req.ctx, req.key.OrgID, state)
+	changed, err := a.changedHub(req.ctx, req.key.Reach.OrgID, state)
 	return req.answer(http.StatusOK, changed, err)
 }
 
 func (a *api) resetLink(req *request, hub domain.HubID) error {
-	return req.answerNothing(a.Directory.ResetLink(req.ctx, req.origin(), req.key.OrgID, hub))
+	return req.answerNothing(a.Directory.ResetLink(req.ctx, req.origin(), req.key.Reach.OrgID, hub))
 }

@@ -3,19 +3,23 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 
 	"hubcloud/domain"
 )
 
-// idempotencyKey returns the request's Idempotency-Key, or "" if it has none.
-func idempotencyKey(header http.Header) (string, error) {
-	values := header["Idempotency-Key"]
+// idempotencyKey returns the request's Idempotency-Key, or "" if it has none. An API key that is
+// limited to sites has names of its own: it must not learn which ones others have used.
+func (req *request) idempotencyKey() (string, error) {
+	values := req.http.Header["Idempotency-Key"]
 	switch len(values) {
 	case 0:
 		return "", nil
 	case 1:
-		return values[0], domain.CheckIdempotencyKey(values[0])
+		name := values[0]
+		if req.key.Reach.Limited() {
+			name = req.key.ID + "\x00" + name
+		}
+		return name, domain.CheckIdempotencyKey(values[0])
 	default:
 		return "", invalid("Idempotency-Key: must be given once")
 	}
@@ -58,7 +62,7 @@ func (req *request) once(
 		return json.Marshal(result)
 	}
 	answer, replayed, err := req.api.Idempotency.Once(
-		req.ctx, req.key.OrgID, key, fingerprint, doJSON,
+		req.ctx, req.key.Reach.OrgID, key, fingerprint, doJSON,
 	)
 	req.setReplayed(replayed && err == nil)
 	return json.RawMessage(answer), err

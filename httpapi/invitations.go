@@ -30,11 +30,11 @@ func (a *api) listInvitations(req *request) error {
 	if err != nil {
 		return err
 	}
-	page, err := a.ReadModels.Invitations(req.ctx, req.key.OrgID, limit, after, req.start)
+	page, err := a.ReadModels.Invitations(req.ctx, req.key.Reach.OrgID, limit, after, req.start)
 	if err != nil {
 		return err
 	}
-	org, err := a.Directory.Org(req.ctx, req.key.OrgID)
+	org, err := a.Directory.Org(req.ctx, req.key.Reach.OrgID)
 	return req.answer(http.StatusOK, listOf(page, func(i domain.Invitation) invitationBody {
 		known, _ := org.Invitation(i.ID)
 		return newInvitationBody(i, domain.AccessOf(i.Role, known.ViewOnly))
@@ -42,7 +42,7 @@ func (a *api) listInvitations(req *request) error {
 }
 
 func (a *api) createInvitation(req *request) error {
-	key, err := idempotencyKey(req.http.Header)
+	key, err := req.idempotencyKey()
 	if err != nil {
 		return err
 	}
@@ -65,12 +65,12 @@ func (a *api) createInvitation(req *request) error {
 		func(ctx context.Context, _ string) (any, error) {
 			// If the answer is lost and this runs again, the second invitation replaces the first;
 			// no answer has shown the first link.
-			invitation, err := a.Directory.Invite(ctx, req.origin(), req.key.OrgID, email, access)
+			invitation, err := a.Directory.Invite(ctx, req.origin(), req.key.Reach.OrgID, email, access)
 			return newInvitationBody(invitation, access), err
 		},
 	)
 }
 
 func (a *api) revokeInvitation(req *request, id string) error {
-	return req.answerNothing(a.Directory.RevokeInvitation(req.ctx, req.origin(), req.key.OrgID, id))
+	return req.answerNothing(a.Directory.RevokeInvitation(req.ctx, req.origin(), req.key.Reach.OrgID, id))
 }

@@ -29,7 +29,7 @@ func newMemberBody(m domain.Member, org domain.OrgState) memberBody {
 func (a *api) answerMember(req *request, member domain.Member, err error) error {
 	var org domain.OrgState
 	if err == nil {
-		org, err = a.Directory.Org(req.ctx, req.key.OrgID)
+		org, err = a.Directory.Org(req.ctx, req.key.Reach.OrgID)
 	}
 	return req.answer(http.StatusOK, newMemberBody(member, org), err)
 }
@@ -39,18 +39,18 @@ func (a *api) listMembers(req *request) error {
 	if err != nil {
 		return err
 	}
-	page, err := a.ReadModels.Members(req.ctx, req.key.OrgID, limit, after)
+	page, err := a.ReadModels.Members(req.ctx, req.key.Reach.OrgID, limit, after)
 	if err != nil {
 		return err
 	}
-	org, err := a.Directory.Org(req.ctx, req.key.OrgID)
+	org, err := a.Directory.Org(req.ctx, req.key.Reach.OrgID)
 	return req.answer(http.StatusOK, listOf(page, func(m domain.Member) memberBody {
 		return newMemberBody(m, org)
 	}), err)
 }
 
 func (a *api) getMember(req *request, id string) error {
-	member, err := a.ReadModels.Member(req.ctx, req.key.OrgID, id)
+	member, err := a.ReadModels.Member(req.ctx, req.key.Reach.OrgID, id)
 	return a.answerMember(req, member, err)
 }
 
@@ -63,19 +63,19 @@ func (a *api) updateMember(req *request, id string) error {
 		if body.err != nil {
 			return body.err
 		}
-		member, err = a.Directory.ChangeAccess(req.ctx, req.origin(), req.key.OrgID, id, access)
+		member, err = a.Directory.ChangeAccess(req.ctx, req.origin(), req.key.Reach.OrgID, id, access)
 	} else {
 		role := read(body, "role", body.role)
 		if body.err != nil {
 			return body.err
 		}
-		member, err = a.Directory.ChangeRole(req.ctx, req.origin(), req.key.OrgID, id, role)
+		member, err = a.Directory.ChangeRole(req.ctx, req.origin(), req.key.Reach.OrgID, id, role)
 	}
 	return a.answerMember(req, member, err)
 }
 
 func (a *api) removeMember(req *request, id string) error {
-	return req.answerNothing(a.Directory.RemoveMember(req.ctx, req.origin(), req.key.OrgID, id))
+	return req.answerNothing(a.Directory.RemoveMember(req.ctx, req.origin(), req.key.Reach.OrgID, id))
 }
 
 // access returns the access that a body gives by the field access, or by role, the contract's.

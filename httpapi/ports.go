@@ -10,7 +10,8 @@ import (
 
 // Keys looks up API keys. It is called for each request and must answer from memory.
 type Keys interface {
-	// Key returns the key with that id, and false if there is none or it was revoked.
+	// Key returns the key with that id, and false if there is none or it was revoked. It may have
+	// expired.
 	Key(id string) (domain.KeyAccess, bool)
 }
 
@@ -39,22 +40,23 @@ type KeyUse interface {
 }
 
 // ReadModels returns the resources of an organization. Errors are domain.Errors: not_found for what
-// is not the organization's, and invalid_request for a startingAfter that is not in the list.
+// is not the organization's, and invalid_request for a startingAfter that is not in the list. Lists
+// of what is at sites have only what is within the reach.
 type ReadModels interface {
 	// Sites lists sites, oldest first, after the site startingAfter; "" is the beginning.
 	Sites(
-		ctx context.Context, org string, limit int, startingAfter string,
+		ctx context.Context, reach domain.Reach, limit int, startingAfter string,
 	) (domain.Page[domain.Site], error)
 	Site(ctx context.Context, org, site string) (domain.Site, error)
 	// Hubs lists hubs by id; if site is not nil, only those at that site.
 	Hubs(
-		ctx context.Context, org string, site *string, limit int, startingAfter string,
+		ctx context.Context, reach domain.Reach, site *string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
 	// States lists the last reported states of the channels that a filter selects, ordered by hub,
 	// device, key and endpoint, after a position. A page may have few or none although more follow.
 	States(
-		ctx context.Context, org string, filter domain.StateFilter, limit int,
+		ctx context.Context, reach domain.Reach, filter domain.StateFilter, limit int,
 		after domain.StatePosition,
 	) (domain.StatesPage, error)
 	// Members lists members, owners first, then by the time of joining.
@@ -260,23 +262,25 @@ type Events interface {
 	Last(ctx context.Context, hub domain.HubID, n int) (string, error)
 }
 
-// OrgEvents reads the feeds of organizations: the events of all their hubs. Errors are as in
-// Events.
+// OrgEvents reads the feeds of organizations: the events of all their hubs within a reach. Errors
+// are as in Events.
 type OrgEvents interface {
 	// Part returns the events that the filter chooses, as Events.Part does. A page without events
 	// may have more, if many were filtered out.
 	Part(
-		ctx context.Context, org string, filter domain.EventFilter, after string, limit, bytes int,
-		wait time.Duration,
+		ctx context.Context, reach domain.Reach, filter domain.EventFilter, after string,
+		limit, bytes int, wait time.Duration,
 	) (domain.EventPage, error)
 	// Follow returns a reader of the events that the filter chooses, as Events.Follow does.
 	Follow(
-		ctx context.Context, org string, filter domain.EventFilter, after string,
+		ctx context.Context, reach domain.Reach, filter domain.EventFilter, after string,
 	) (EventReader, error)
 	// Since and Last return positions as the methods of Events do. If the filter chooses few of the
 	// newest events, Last may find fewer than n.
 	Since(t time.Time) string
-	Last(ctx context.Context, org string, filter domain.EventFilter, n int) (string, error)
+	Last(
+		ctx context.Context, reach domain.Reach, filter domain.EventFilter, n int,
+	) (string, error)
 	// StatesPosition returns a position from before ReadModels.States: every event that a later
 	// call of States lacks is after it. It also fails like States.
 	StatesPosition(ctx context.Context, org string) (string, error)
@@ -308,9 +312,11 @@ type FeedReaders interface {
 	// Saw records that a reader of an organization was given everything up to a position, and how
 	// far that is behind. It must not block.
 	Saw(org string, id domain.FeedReaderID, position string, lag domain.FeedLag)
-	// Page lists readers after an id, nil for the first page, in the order of their ids.
+	// Page lists the readers that has reports, after an id, nil for the first page, in the order of
+	// their ids.
 	Page(
-		ctx context.Context, org string, limit int, after *domain.FeedReaderID,
+		ctx context.Context, org string, has func(domain.FeedReaderID) bool, limit int,
+		after *domain.FeedReaderID,
 	) (domain.Page[domain.FeedReader], error)
 }
 

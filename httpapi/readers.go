@@ -32,7 +32,7 @@ type seen struct {
 // newSeen reads the name of the reader that reads a feed.
 func (a *api) newSeen(req *request, events feed) (seen, error) {
 	name, err := readerName(req.http.Header)
-	return seen{a.FeedReaders, req.key.OrgID, events.Reader(name)}, err
+	return seen{a.FeedReaders, req.key.Reach.OrgID, events.Reader(name)}, err
 }
 
 // at records that the reader was given everything up to a position.
@@ -119,6 +119,14 @@ func (a *api) listReaders(req *request) error {
 		}
 		after = &id
 	}
-	page, err := a.FeedReaders.Page(req.ctx, req.key.OrgID, limit, after)
+	reach := req.key.Reach
+	page, err := a.FeedReaders.Page(
+		req.ctx, reach.OrgID, func(id domain.FeedReaderID) bool {
+			if id.Hub != "" {
+				return isWithin(a.Hubs, reach, id.Hub)
+			}
+			return !reach.Limited() || id.Key == req.key.ID
+		}, limit, after,
+	)
 	return req.answer(http.StatusOK, listOf(page, a.newReaderBody), err)
 }

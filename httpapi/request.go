@@ -38,6 +38,8 @@ type request struct {
 	span   telemetry.Span
 	// key is the API key of the caller, once it has been verified.
 	key domain.KeyAccess
+	// keyEnds is when the key, or the secret that the caller has, stops working; zero for never.
+	keyEnds time.Time
 
 	// reserved is how many bytes of response memory the request holds.
 	reserved int64

@@ -40,7 +40,7 @@ func (req *request) report() {
 	)
 	if req.key.ID != "" {
 		attrs = append(
-			attrs, slog.String("key_id", req.key.ID), slog.String("org_id", req.key.OrgID),
+			attrs, slog.String("key_id", req.key.ID), slog.String("org_id", req.key.Reach.OrgID),
 		)
 	}
 	if req.ended != "" {
@@ -84,7 +84,7 @@ func (req *request) endSpan() {
 		)
 		if req.key.ID != "" {
 			req.span.Set(
-				telemetry.KeyKeyID.String(req.key.ID), telemetry.KeyOrgID.String(req.key.OrgID),
+				telemetry.KeyKeyID.String(req.key.ID), telemetry.KeyOrgID.String(req.key.Reach.OrgID),
 			)
 		}
 		if req.status >= http.StatusInternalServerError {

@@ -23,7 +23,7 @@ const (
 // spender returns whose account the request is on: a key and its organization, or an address.
 func (req *request) spender() shares.Spender {
 	if req.key.ID != "" {
-		return shares.Spender{Org: req.key.OrgID, ID: req.key.ID}
+		return shares.Spender{Org: req.key.Reach.OrgID, ID: req.key.ID}
 	}
 	return shares.Spender{ID: addressBlock(req.remote).String()}
 }

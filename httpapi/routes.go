@@ -77,7 +77,9 @@ func (a *api) routes() []*route {
 func (a *api) siteRoutes() []*route {
 	const read, write = domain.ScopeSitesRead, domain.ScopeSitesWrite
 	site := func(handle func(*request, string) error) func(*request) error {
-		return onID("site_id", domain.ErrSiteNotFound, handle)
+		return onID("site_id", domain.ErrSiteNotFound, func(req *request, id string) error {
+			return handle(req, req.key.Reach.Site(id))
+		})
 	}
 	return []*route{
 		keyRoute("GET", "/v1/sites", read, a.listSites, takes("limit", "starting_after")),

@@ -39,7 +39,7 @@ func (a *api) listSites(req *request) error {
 	if err != nil {
 		return err
 	}
-	page, err := a.ReadModels.Sites(req.ctx, req.key.OrgID, limit, after)
+	page, err := a.ReadModels.Sites(req.ctx, req.key.Reach, limit, after)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (a *api) listSites(req *request) error {
 }
 
 func (a *api) createSite(req *request) error {
-	key, err := idempotencyKey(req.http.Header)
+	key, err := req.idempotencyKey()
 	if err != nil {
 		return err
 	}
@@ -55,19 +55,22 @@ func (a *api) createSite(req *request) error {
 	if err != nil {
 		return err
 	}
+	if err := req.key.Reach.WholeOrganization("create one"); err != nil {
+		return err
+	}
 	return req.answerOnce(
 		http.StatusCreated,
 		key,
 		name,
 		func(ctx context.Context, id string) (any, error) {
-			site, err := a.Directory.CreateSiteWithID(ctx, req.origin(), req.key.OrgID, id, name)
+			site, err := a.Directory.CreateSiteWithID(ctx, req.origin(), req.key.Reach.OrgID, id, name)
 			return newSiteBody(site.View()), err
 		},
 	)
 }
 
 func (a *api) getSite(req *request, id string) error {
-	site, err := a.ReadModels.Site(req.ctx, req.key.OrgID, id)
+	site, err := a.ReadModels.Site(req.ctx, req.key.Reach.OrgID, id)
 	return req.answer(http.StatusOK, newSiteBody(site), err)
 }
 
@@ -76,11 +79,11 @@ func (a *api) updateSite(req *request, id string) error {
 	if err != nil {
 		return err
 	}
-	state, err := a.Directory.RenameSite(req.ctx, req.origin(), req.key.OrgID, id, name)
+	state, err := a.Directory.RenameSite(req.ctx, req.origin(), req.key.Reach.OrgID, id, name)
 	if err != nil {
 		return err
 	}
-	changed, err := a.changedSite(req.ctx, req.key.OrgID, state)
+	changed, err := a.changedSite(req.ctx, req.key.Reach.OrgID, state)
 	return req.answer(http.StatusOK, changed, err)
 }
 

@@ -111,7 +111,7 @@ func (s *snapshot) begin() (err error) {
 	if s == nil {
 		return nil
 	}
-	if s.position, err = s.req.api.OrgEvents.StatesPosition(s.req.ctx, s.req.key.OrgID); err != nil {
+	if s.position, err = s.req.api.OrgEvents.StatesPosition(s.req.ctx, s.req.key.Reach.OrgID); err != nil {
 		return err
 	}
 	_, err = s.read()
@@ -126,7 +126,7 @@ func (s *snapshot) read() (bool, error) {
 	ctx, cancel := context.WithTimeout(s.req.ctx, managementTimeout)
 	defer cancel()
 	page, err := s.req.api.ReadModels.States(
-		ctx, s.req.key.OrgID, s.parts[0], snapshotPage, s.after,
+		ctx, s.req.key.Reach, s.parts[0], snapshotPage, s.after,
 	)
 	if err != nil {
 		return false, err
@@ -173,7 +173,7 @@ func (s *stream) sendSnapshot() (ended string, cause error) {
 			return s.readerEnded(err)
 		}
 		switch {
-		case isClosed(s.req.key.Revoked):
+		case s.req.keyEnded():
 			return endedByRevoking, nil
 		case isClosed(a.Draining):
 			return endedByDraining, nil

@@ -116,11 +116,11 @@ func (a *api) listStates(req *request) error {
 	if err != nil {
 		return err
 	}
-	position, err := a.OrgEvents.StatesPosition(req.ctx, req.key.OrgID)
+	position, err := a.OrgEvents.StatesPosition(req.ctx, req.key.Reach.OrgID)
 	if err != nil {
 		return err
 	}
-	page, err := a.ReadModels.States(req.ctx, req.key.OrgID, filter, limit, after)
+	page, err := a.ReadModels.States(req.ctx, req.key.Reach, filter, limit, after)
 	if err != nil {
 		return err
 	}

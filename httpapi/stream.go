@@ -22,7 +22,7 @@ func (a *api) streamEvents(req *request, hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
-	return a.streamFeed(req, hubFeed{a.Events, a.Hubs, hub, req.key.OrgID}, q, nil)
+	return a.streamFeed(req, hubFeed{a.Events, a.Hubs, hub, req.key.Reach}, q, nil)
 }
 
 // streamFeed streams a feed as Server-Sent Events until the client leaves or the stream must end.
@@ -184,8 +184,11 @@ func (s *stream) run() (ended string, cause error) {
 			return endedByBroker, nil
 		case <-due:
 			now := time.Now()
-			if s.out.Expired(now) {
+			switch {
+			case s.out.Expired(now):
 				return endedByLifetime, nil
+			case s.req.keyEnded():
+				return endedByRevoking, nil
 			}
 			renewal = now.Add(a.Retention / 4)
 			frames := s.idleFrames(s.out.TakeKeepalive(now))
@@ -200,10 +203,13 @@ func (s *stream) run() (ended string, cause error) {
 
 // wake returns when the stream has something to do other than sending events.
 func (s *stream) wake(renewal time.Time) time.Time {
-	if next := s.out.NextWake(); next.Before(renewal) {
-		return next
+	wake := renewal
+	for _, next := range []time.Time{s.out.NextWake(), s.req.keyEnds} {
+		if !next.IsZero() && next.Before(wake) {
+			wake = next
+		}
 	}
-	return renewal
+	return wake
 }
 
 // sendEvents sends the events that the reader has now. If the stream is to end, it returns why.
@@ -222,7 +228,7 @@ func (s *stream) sendEvents() (ended string, cause error) {
 	if err := s.req.api.awaitFresh(s.req.ctx); err != nil {
 		return s.readerEnded(err)
 	}
-	if isClosed(s.req.key.Revoked) {
+	if s.req.keyEnded() {
 		return endedByRevoking, nil
 	}
 	if s.out.Send(frames) != nil {
@@ -236,7 +242,7 @@ func (s *stream) sendEvents() (ended string, cause error) {
 // pace waits after a write until the organization's streams may write again.
 func (s *stream) pace(bytes int) {
 	rates := s.req.api.writeRates
-	wait := rates.Spend(s.req.key.OrgID, 1+bytes/streamWrite, s.req.api.Now())
+	wait := rates.Spend(s.req.key.Reach.OrgID, 1+bytes/streamWrite, s.req.api.Now())
 	if wait <= 0 {
 		return
 	}

@@ -101,7 +101,18 @@ func (a *api) webhookRoutes() []*route {
 	const read, write = domain.ScopeWebhooksRead, domain.ScopeWebhooksWrite
 	const one = "/v1/webhooks/{webhook_id}"
 	on := func(handle func(*request, string) error) func(*request) error {
-		return onID("webhook_id", domain.ErrWebhookNotFound, handle)
+		return onID("webhook_id", domain.ErrWebhookNotFound, func(req *request, id string) error {
+			if req.key.Reach.Limited() {
+				all, err := a.allWebhooks(req)
+				if err != nil {
+					return err
+				}
+				if _, err := all.Get(id); err != nil {
+					id = domain.NoID
+				}
+			}
+			return handle(req, id)
+		})
 	}
 	return []*route{
 		keyRoute("GET", "/v1/webhooks", read, a.listWebhooks, takes("limit", "starting_after")),
@@ -121,7 +132,7 @@ func (a *api) listWebhooks(req *request) error {
 	if err != nil {
 		return err
 	}
-	all, err := a.Directory.Webhooks(req.ctx, req.key.OrgID)
+	all, err := a.allWebhooks(req)
 	if err != nil {
 		return err
 	}
@@ -139,7 +150,7 @@ func (a *api) listWebhooks(req *request) error {
 // createWebhook creates a webhook and shows its secret. A stored answer to an Idempotency-Key has no
 // secret: it is added each time, as long as it was not replaced.
 func (a *api) createWebhook(req *request) error {
-	key, err := idempotencyKey(req.http.Header)
+	key, err := req.idempotencyKey()
 	if err != nil {
 		return err
 	}
@@ -156,9 +167,12 @@ func (a *api) createWebhook(req *request) error {
 	if change.Filter != nil {
 		target.Filter = *change.Filter
 	}
+	if target.Filter, err = req.key.Reach.LimitFilter(target.Filter); err != nil {
+		return err
+	}
 	answer, err := req.once(key, target, func(ctx context.Context, id string) (any, error) {
 		w, err := a.Directory.CreateWebhook(
-			ctx, req.origin(), req.key.OrgID, id, target, a.Webhooks.Seal,
+			ctx, req.origin(), req.key.Reach.OrgID, id, target, a.Webhooks.Seal,
 		)
 		if err != nil {
 			return nil, err
@@ -183,9 +197,18 @@ func (a *api) createWebhook(req *request) error {
 	return req.answer(http.StatusCreated, created, err)
 }
 
-// webhook returns a webhook of the caller's organization.
+// allWebhooks returns the webhooks of the caller's organization that get nothing but what the caller
+// reaches.
+func (a *api) allWebhooks(req *request) (domain.WebhooksState, error) {
+	all, err := a.Directory.Webhooks(req.ctx, req.key.Reach.OrgID)
+	return slices.DeleteFunc(slices.Clone(all), func(w domain.Webhook) bool {
+		return !req.key.Reach.HasFilter(w.Filter)
+	}), err
+}
+
+// webhook returns one of them.
 func (a *api) webhook(req *request, id string) (domain.Webhook, error) {
-	all, err := a.Directory.Webhooks(req.ctx, req.key.OrgID)
+	all, err := a.allWebhooks(req)
 	if err != nil {
 		return domain.Webhook{}, err
 	}
@@ -224,10 +247,13 @@ func (a *api) updateWebhook(req *request, id string) error {
 		enabled := read(body, "enabled", body.boolean)
 		change.Enabled = &enabled
 	}
+	if body.err == nil && change.Filter != nil {
+		*change.Filter, body.err = req.key.Reach.LimitFilter(*change.Filter)
+	}
 	if body.err != nil {
 		return body.err
 	}
-	w, err := a.Directory.ChangeWebhook(req.ctx, req.origin(), req.key.OrgID, id, change)
+	w, err := a.Directory.ChangeWebhook(req.ctx, req.origin(), req.key.Reach.OrgID, id, change)
 	if err != nil {
 		return err
 	}
@@ -298,7 +324,7 @@ func (o object) boolean(name string) (value bool, err error) {
 }
 
 func (a *api) deleteWebhook(req *request, id string) error {
-	err := a.Directory.DeleteWebhook(req.ctx, req.origin(), req.key.OrgID, id)
+	err := a.Directory.DeleteWebhook(req.ctx, req.origin(), req.key.Reach.OrgID, id)
 	if err == nil {
 		a.Webhooks.Forget(req.ctx, id)
 	}
@@ -346,14 +372,14 @@ func (a *api) replayWebhook(req *request, id string) error {
 	}
 	if after != "" {
 		// The filter does not matter for whether the position is valid.
-		_, err := a.OrgEvents.Part(req.ctx, req.key.OrgID, domain.EventFilter{}, after, 1, 1, 0)
+		_, err := a.OrgEvents.Part(req.ctx, req.key.Reach, domain.EventFilter{}, after, 1, 1, 0)
 		if err != nil {
 			return err
 		}
 	} else if body.has("after") {
 		return invalid("after: must not be empty")
 	}
-	w, err := a.Directory.ReplayWebhook(req.ctx, req.origin(), req.key.OrgID, id, after, since)
+	w, err := a.Directory.ReplayWebhook(req.ctx, req.origin(), req.key.Reach.OrgID, id, after, since)
 	if err != nil {
 		return err
 	}
@@ -390,7 +416,7 @@ func (a *api) rotateWebhook(req *request, id string) error {
 		overlap = time.Duration(seconds) * time.Second
 	}
 	w, err := a.Directory.RotateWebhook(
-		req.ctx, req.origin(), req.key.OrgID, id, a.Webhooks.Seal(id), overlap,
+		req.ctx, req.origin(), req.key.Reach.OrgID, id, a.Webhooks.Seal(id), overlap,
 	)
 	if err != nil {
 		return err

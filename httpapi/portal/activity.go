@@ -219,6 +219,8 @@ var activityTexts = map[string]string{
 	"hub.device_forgotten":     "{who} removed {what} from the list of its hub",
 	"key.created":              "{who} created the API key {what} with {detail}",
 	"key.created plain":        "{who} created the API key {what}",
+	"key.changed":              "{who} changed the sites or the expiry of the API key {what}",
+	"key.rotated":              "{who} replaced the secret of the API key {what}",
 	"key.revoked":              "{who} revoked the API key {what}",
 	"webhook.created":          "{who} created the webhook to {detail}",
 	"webhook.changed":          "{who} changed the webhook to {detail}",

@@ -331,7 +331,7 @@ func (req *request) attentionPart() error {
 	if err != nil {
 		return err
 	}
-	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
+	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ type commandRow struct {
 
 // commandLog shows the commands that people and API keys sent within the retention, newest first.
 func (req *request) commandLog() error {
-	hubs, err := req.ReadModels.Hubs(req.ctx, req.org, nil, maxCommandHubs, "")
+	hubs, err := req.ReadModels.Hubs(req.ctx, domain.Reach{OrgID: req.org}, nil, maxCommandHubs, "")
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (d dashboardView) Filtered() bool { return d.Find != "" || d.Status != "" }
 
 // dashboard shows the organization's sites and hubs, and its latest events.
 func (req *request) dashboard() error {
-	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
+	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
 	if err != nil {
 		return err
 	}

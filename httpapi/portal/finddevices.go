@@ -216,7 +216,7 @@ func (req *request) deviceSearch() (view foundView, search deviceSearch, err err
 		Room: truncate(req.queryValue("room"), longestSearch),
 		Find: truncate(req.queryValue("find"), longestSearch),
 	}
-	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
+	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
 	if err != nil {
 		return view, search, err
 	}
@@ -380,7 +380,7 @@ func (req *request) readFound(
 	if site != "" {
 		filter.SiteID = &site
 	}
-	page, err := req.Reported.States(req.ctx, req.org, filter, limit, after)
+	page, err := req.Reported.States(req.ctx, domain.Reach{OrgID: req.org}, filter, limit, after)
 	if err == nil && page.HasMore {
 		next = formatPosition(page.Next)
 	}

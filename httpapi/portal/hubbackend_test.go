@@ -326,7 +326,7 @@ func (b *hubBackend) FindDevices(
 
 // States returns the reported channels of a key, or all, after the position.
 func (b *hubBackend) States(
-	_ context.Context, _ string, filter domain.StateFilter, limit int, after domain.StatePosition,
+	_ context.Context, _ domain.Reach, filter domain.StateFilter, limit int, after domain.StatePosition,
 ) (domain.StatesPage, error) {
 	var page domain.StatesPage
 	b.asked = filter

@@ -99,7 +99,7 @@ func (req *request) showHub(status int, rejected rejectedForm) error {
 	}
 	view.Scripts = []string{"hub.js"}
 	view.Data = req.scriptData(view.Layout, "", req.hub)
-	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
+	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (p *Portal) hubStates(ctx context.Context, org string, only domain.HubID) (
 func (p *Portal) readStates(ctx context.Context, org string, site *string) ([]hubState, error) {
 	var states []hubState
 	for after := ""; ; after = string(states[len(states)-1].ID) {
-		page, err := p.ReadModels.Hubs(ctx, org, site, statesPage, after)
+		page, err := p.ReadModels.Hubs(ctx, domain.Reach{OrgID: org}, site, statesPage, after)
 		if err != nil {
 			return nil, err
 		}

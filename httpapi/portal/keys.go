@@ -1,9 +1,11 @@
 package portal
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"hubcloud/domain"
@@ -16,8 +18,7 @@ type keysView struct {
 	More   pager
 	Scopes []scopeRow
 	Label  string
-	// Problem is what is wrong with the form, and Field the rejected field: label or scopes.
-	Problem, Field string
+	keyLimitsForm
 	// Created is a key that was created by this request, and CreatedID its id.
 	Created, CreatedID string
 	Environment        string
@@ -25,10 +26,24 @@ type keysView struct {
 	BaseURL string
 }
 
-// keyRow is an API key. LastUsed is zero if it was never used.
+// keyLimitsForm are the fields of a form with the limits of a key.
+type keyLimitsForm struct {
+	// Expires is the field as typed.
+	Expires   string
+	Sites     []siteChoice
+	MoreSites bool
+	// Problem is what is wrong with the form, and Field the rejected field: label, sites, expires_at
+	// or scopes.
+	Problem, Field string
+}
+
+// keyRow is an API key. LastUsed is zero if it was never used, and FormerUsed is when a secret was
+// last used that a rotation has replaced.
 type keyRow struct {
 	domain.KeyView
-	LastUsed time.Time
+	LastUsed, FormerUsed time.Time
+	// SiteNames are the sites that the key is limited to.
+	SiteNames []string
 }
 
 // scopeRow is a scope with its meaning in the words of the contract.
@@ -39,10 +54,11 @@ type scopeRow struct {
 }
 
 // keys shows the organization's API keys.
-func (req *request) keys() error { return req.showKeys(http.StatusOK, keysView{}, nil) }
+func (req *request) keys() error { return req.showKeys(http.StatusOK, keysView{}, nil, nil) }
 
-// showKeys shows the page of API keys. checked are the scopes that are checked in the form.
-func (req *request) showKeys(status int, view keysView, checked []string) error {
+// showKeys shows the page of API keys. checked are the scopes that are checked in the form, and
+// sites the sites.
+func (req *request) showKeys(status int, view keysView, checked, sites []string) error {
 	keys, links, err := readPage(
 		req,
 		"keys",
@@ -55,16 +71,11 @@ func (req *request) showKeys(status int, view keysView, checked []string) error 
 	if err != nil {
 		return err
 	}
-	ids := make([]string, 0, len(keys))
-	for _, key := range keys {
-		ids = append(ids, key.ID)
-	}
-	used, err := req.KeyUse.LastUsed(req.ctx, ids)
-	if err != nil {
+	if view.Keys, err = req.keyRows(keys); err != nil {
 		return err
 	}
-	for _, key := range keys {
-		view.Keys = append(view.Keys, keyRow{key, used[key.ID]})
+	if view.Sites, view.MoreSites, err = req.siteChoices(maxSites, sites); err != nil {
+		return err
 	}
 	for _, scope := range domain.AllScopes() {
 		view.Scopes = append(
@@ -81,17 +92,72 @@ func (req *request) showKeys(status int, view keysView, checked []string) error 
 	return nil
 }
 
+// keyRows returns rows of keys.
+func (req *request) keyRows(keys []domain.KeyView) ([]keyRow, error) {
+	ids, limited := make([]string, 0, len(keys)), false
+	for _, key := range keys {
+		if ids = append(ids, key.ID); !key.FormerUntil.IsZero() {
+			ids = append(ids, domain.FormerKeyUse(key.ID))
+		}
+		limited = limited || key.Sites != nil
+	}
+	used, err := req.KeyUse.LastUsed(req.ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	if limited {
+		sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, site := range sites.Data {
+			names[site.ID] = site.Name
+		}
+	}
+	var rows []keyRow
+	for _, key := range keys {
+		row := keyRow{
+			KeyView: key, LastUsed: used[key.ID], FormerUsed: used[domain.FormerKeyUse(key.ID)],
+		}
+		for _, site := range key.Sites {
+			row.SiteNames = append(row.SiteNames, cmp.Or(names[site], site))
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// keyLimits reads the fields of a form with the limits of a key.
+func (req *request) keyLimits() (limits domain.KeyLimits, err error) {
+	limits.Sites = req.http.PostForm["site"]
+	if typed := req.formValue("expires"); typed != "" {
+		at, ok := parseClock(typed, req.zone())
+		if !ok {
+			return limits, domain.Errorf(domain.CodeInvalidRequest, "expires_at: must be a time")
+		}
+		limits.ExpiresAt = at
+	}
+	return limits, nil
+}
+
 // createKey creates an API key and shows it. It does not redirect: the key would have to be stored
 // for the next page.
 func (req *request) createKey() error {
 	view, checked := keysView{Label: req.formValue("label")}, req.http.PostForm["scope"]
+	view.Expires = req.formValue("expires")
 	scopes := make([]domain.Scope, 0, len(checked))
 	for _, scope := range checked {
 		scopes = append(scopes, domain.Scope(scope))
 	}
 	var id, key string
-	err := req.submitOnce(func() (err error) {
-		id, key, err = req.Directory.CreateKey(req.ctx, req.origin(), req.org, view.Label, scopes)
+	err := req.submitOnce(func() error {
+		limits, err := req.keyLimits()
+		if err == nil {
+			id, key, err = req.Directory.CreateKey(
+				req.ctx, req.origin(), req.org, view.Label, scopes, limits,
+			)
+		}
 		return err
 	})
 	if errors.Is(err, errAlreadySubmitted) {
@@ -103,12 +169,95 @@ func (req *request) createKey() error {
 		if view.Field == "scopes" && len(scopes) == 0 {
 			view.Problem = "Choose at least one scope."
 		}
-		return req.showKeys(rejectionStatus(err), view, checked)
+		return req.showKeys(rejectionStatus(err), view, checked, req.http.PostForm["site"])
 	}
 	if err != nil {
 		return err
 	}
-	return req.showKeys(http.StatusCreated, keysView{Created: key, CreatedID: id}, nil)
+	return req.showKeys(http.StatusCreated, keysView{Created: key, CreatedID: id}, nil, nil)
+}
+
+// keyView is the page of an API key.
+type keyView struct {
+	Layout
+	Key keyRow
+	keyLimitsForm
+	// Secret is the key with the secret that this request has made.
+	Secret string
+}
+
+// keyPage shows an API key, which may be changed there.
+func (req *request) keyPage() error { return req.showKey(http.StatusOK, keyView{}) }
+
+// showKey shows the page of the key of the path. A view without a problem gets the key's limits.
+func (req *request) showKey(status int, view keyView) error {
+	key, err := req.ReadModels.Key(req.ctx, req.org, req.http.PathValue("key"))
+	if err != nil {
+		return err
+	}
+	rows, err := req.keyRows([]domain.KeyView{key})
+	if err != nil {
+		return err
+	}
+	sites := key.Sites
+	if view.Problem != "" {
+		sites = req.http.PostForm["site"]
+	} else if !key.ExpiresAt.IsZero() {
+		view.Expires = key.ExpiresAt.In(req.zone()).Format(clockLayout + ":05")
+	}
+	if view.Sites, view.MoreSites, err = req.siteChoices(maxSites, sites); err != nil {
+		return err
+	}
+	view.Key, view.Layout = rows[0], req.layout("API key", "developers")
+	if view.Secret != "" {
+		view.Scripts = []string{"copy.js"}
+	}
+	req.render(status, "key.html", view)
+	return nil
+}
+
+// changeKey sets the limits of an API key.
+func (req *request) changeKey() error {
+	key := req.http.PathValue("key")
+	limits, err := req.keyLimits()
+	if err == nil {
+		err = req.Directory.ChangeKey(req.ctx, req.origin(), key, req.org, limits)
+	}
+	return req.finishForm(err, "keys", "key-changed", func(status int, problem string) error {
+		return req.showKey(status, keyView{keyLimitsForm: keyLimitsForm{
+			Expires: req.formValue("expires"), Problem: problem, Field: rejectedField(err),
+		}})
+	})
+}
+
+// rotateKey gives an API key a new secret and shows it, as createKey does.
+func (req *request) rotateKey() error {
+	hours, err := strconv.ParseUint(req.formValue("overlap"), 10, 16)
+	if err != nil {
+		return domain.Errorf(domain.CodeInvalidRequest, "overlap: must be a number of hours")
+	}
+	var secret string
+	err = req.submitOnce(func() (err error) {
+		secret, err = req.Directory.RotateKey(
+			req.ctx, req.origin(), req.http.PathValue("key"), req.org,
+			time.Duration(hours)*time.Hour,
+		)
+		return err
+	})
+	if errors.Is(err, errAlreadySubmitted) {
+		req.redirectInOrg("keys", "key-shown")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return req.showKey(http.StatusOK, keyView{Secret: secret})
+}
+
+// redirectToKey redirects to the page that the forms of a key are on.
+func (req *request) redirectToKey() error {
+	req.redirectInOrg("keys/"+req.http.PathValue("key"), "")
+	return nil
 }
 
 // confirmKeyRevocation asks whether to revoke an API key.

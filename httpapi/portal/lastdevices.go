@@ -30,7 +30,8 @@ func (p *Portal) lastDevices(
 	ctx context.Context, org string, hub domain.HubID,
 ) ([]hubDevice, error) {
 	page, err := p.Reported.States(
-		ctx, org, domain.StateFilter{HubID: &hub}, lastStates, domain.StatePosition{},
+		ctx, domain.Reach{OrgID: org}, domain.StateFilter{HubID: &hub}, lastStates,
+		domain.StatePosition{},
 	)
 	if codeOf(err) == domain.CodeServiceUnavailable {
 		return nil, nil // the page is shown without them

@@ -19,7 +19,7 @@ func (reported) FindDevices(
 }
 
 func (r reported) States(
-	_ context.Context, _ string, _ domain.StateFilter, limit int, after domain.StatePosition,
+	_ context.Context, _ domain.Reach, _ domain.StateFilter, limit int, after domain.StatePosition,
 ) (domain.StatesPage, error) {
 	rest := slices.DeleteFunc(slices.Clone(r), func(s domain.ReportedState) bool {
 		return s.DeviceID < after.DeviceID ||

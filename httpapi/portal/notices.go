@@ -12,8 +12,9 @@ var notices = map[string]string{
 	"left":                 "You have left the organization.",
 	"invited":              "Invitation sent. Anyone who has the link can accept it.",
 	"invitation-revoked":   "Invitation withdrawn. Its link no longer works.",
+	"key-changed":          "Key changed. Its event streams have ended and begin again.",
 	"key-shown": "This key has already been created. It was shown once: if you did not " +
-		"copy it, revoke it and create another.",
+		"copy it, revoke it and create another, or rotate it again.",
 	"key-revoked": "Key revoked. Its requests are rejected and its streams have ended.",
 	"webhook-shown": "This webhook has already been created. Its secret was shown once: if you did " +
 		"not copy it, make a new one.",

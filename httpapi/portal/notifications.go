@@ -31,7 +31,7 @@ type notificationsView struct {
 	Mails string
 	// All reports that the conditions of all sites are mailed.
 	All   bool
-	Sites []mailSite
+	Sites []siteChoice
 	// MoreSites reports that the page does not show all sites.
 	MoreSites bool
 	// PerHour is how many mails a member gets in an hour at most.
@@ -40,10 +40,33 @@ type notificationsView struct {
 	Problem string
 }
 
-// mailSite is a site that a member may choose.
-type mailSite struct {
+// siteChoice is a site that may be chosen in a form.
+type siteChoice struct {
 	domain.Site
 	Chosen bool
+}
+
+// siteChoices returns the first sites of the organization, at most that many, and others that are
+// chosen. more reports that there are others.
+func (req *request) siteChoices(
+	most int, chosen []string,
+) (choices []siteChoice, more bool, err error) {
+	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, most, "")
+	if err != nil {
+		return nil, false, err
+	}
+	for _, site := range sites.Data {
+		choices = append(choices, siteChoice{site, slices.Contains(chosen, site.ID)})
+	}
+	for _, id := range chosen {
+		if slices.ContainsFunc(choices, func(c siteChoice) bool { return c.ID == id }) {
+			continue
+		}
+		if site, err := req.ReadModels.Site(req.ctx, req.org, id); err == nil {
+			choices = append(choices, siteChoice{site, true})
+		}
+	}
+	return choices, sites.HasMore, nil
 }
 
 // notifications shows what is mailed to the member.
@@ -62,22 +85,19 @@ func (req *request) notifications() error {
 func (req *request) showNotifications(
 	status int, chosen domain.MailPreferences, problem string,
 ) error {
-	sites, err := req.ReadModels.Sites(req.ctx, req.org, domain.MaxMailSites, "")
+	sites, more, err := req.siteChoices(domain.MaxMailSites, chosen.Sites)
 	if err != nil {
 		return err
 	}
 	view := notificationsView{
 		Layout: req.layout("Notifications", "settings"),
-		Mails:  mailNothing, All: chosen.Sites == nil, MoreSites: sites.HasMore,
+		Mails:  mailNothing, All: chosen.Sites == nil, Sites: sites, MoreSites: more,
 		PerHour: counted(req.AlarmMailsPerHour, "mail"), Problem: problem,
 	}
 	for value, severities := range mailSeverities {
 		if slices.Equal(severities, chosen.Severities) {
 			view.Mails = value
 		}
-	}
-	for _, site := range sites.Data {
-		view.Sites = append(view.Sites, mailSite{site, slices.Contains(chosen.Sites, site.ID)})
 	}
 	req.render(status, "notifications.html", view)
 	return nil

@@ -111,7 +111,8 @@ func (p *Portal) lastState(
 	ctx context.Context, command domain.CommandRecord,
 ) (state domain.ReportedState) {
 	page, err := p.Reported.States(
-		ctx, command.OrgID, domain.StateFilter{HubID: &command.HubID, Key: &command.Key}, 1,
+		ctx, domain.Reach{OrgID: command.OrgID},
+		domain.StateFilter{HubID: &command.HubID, Key: &command.Key}, 1,
 		domain.StatePosition{
 			HubID: command.HubID, DeviceID: command.DeviceID, Key: command.Key,
 			Endpoint: command.Endpoint - 1, // the channel is the first one after it

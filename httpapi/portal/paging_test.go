@@ -279,7 +279,7 @@ func TestFormIsSubmittedOnce(t *testing.T) {
 			t.Errorf("site, submission %d: got %d, want 303", i, response.StatusCode)
 		}
 	}
-	sites, err := w.Backend.Store.Sites(t.Context(), w.mill.ID, 50, "")
+	sites, err := w.Backend.Store.Sites(t.Context(), domain.Reach{OrgID: w.mill.ID}, 50, "")
 	if err != nil || len(sites.Data) != 2 {
 		t.Errorf("got %d sites, %v, want Mill and one Far", len(sites.Data), err)
 	}

@@ -63,11 +63,11 @@ type SignIn interface {
 type ReadModels interface {
 	// Sites returns sites in the order of their creation.
 	Sites(
-		ctx context.Context, org string, limit int, startingAfter string,
+		ctx context.Context, reach domain.Reach, limit int, startingAfter string,
 	) (domain.Page[domain.Site], error)
 	// Hubs returns hubs in the order of their ids, only those at the site unless site is nil.
 	Hubs(
-		ctx context.Context, org string, site *string, limit int, startingAfter string,
+		ctx context.Context, reach domain.Reach, site *string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
 	// FindHubs returns the hubs at a site whose name, id or serial contains text. An empty site
 	// means every site, an empty text every hub.
@@ -159,7 +159,17 @@ type Directory interface {
 	// CreateKey creates an API key and returns its id and the key, which is not stored.
 	CreateKey(
 		ctx context.Context, o domain.Origin, org, label string, scopes []domain.Scope,
+		limits domain.KeyLimits,
 	) (keyID, key string, err error)
+	// ChangeKey sets the limits of an API key.
+	ChangeKey(
+		ctx context.Context, o domain.Origin, key, org string, limits domain.KeyLimits,
+	) error
+	// RotateKey gives an API key a new secret and returns the key with it, which is not stored.
+	// The former secret works for the time overlap.
+	RotateKey(
+		ctx context.Context, o domain.Origin, key, org string, overlap time.Duration,
+	) (secret string, err error)
 	RevokeKey(ctx context.Context, o domain.Origin, key, org string) error
 
 	CreateSite(ctx context.Context, o domain.Origin, org, name string) (domain.SiteState, error)

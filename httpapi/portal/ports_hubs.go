@@ -71,7 +71,7 @@ type Reported interface {
 	// States returns the channels that a filter selects, at most limit, after a position. A page may
 	// have few or none although more follow.
 	States(
-		ctx context.Context, org string, filter domain.StateFilter, limit int,
+		ctx context.Context, reach domain.Reach, filter domain.StateFilter, limit int,
 		after domain.StatePosition,
 	) (domain.StatesPage, error)
 	// StatesNeedingAttention returns the channels of the devices of which some channel may need

@@ -111,6 +111,11 @@ func (p *Portal) organizationRoutes() []Route {
 
 		get("/portal/{org}/keys", p.member((*request).keys)),
 		post("/portal/{org}/keys", p.manager((*request).createKey)),
+		get("/portal/{org}/keys/{key}", p.manager((*request).keyPage)),
+		post("/portal/{org}/keys/{key}/limits", p.manager((*request).changeKey)),
+		get("/portal/{org}/keys/{key}/limits", p.manager((*request).redirectToKey)),
+		post("/portal/{org}/keys/{key}/rotate", p.manager((*request).rotateKey)),
+		get("/portal/{org}/keys/{key}/rotate", p.manager((*request).redirectToKey)),
 		get("/portal/{org}/keys/{key}/revoke", p.manager((*request).confirmKeyRevocation)),
 		post("/portal/{org}/keys/{key}/revoke", p.manager((*request).revokeKey)),
 

@@ -65,7 +65,7 @@ func (req *request) findEverything(view *searchView) error {
 			view.Groups = append(view.Groups, searchGroup{label, icon, results})
 		}
 	}
-	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
+	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (req *request) showSites(status int, view sitesView) error {
 		req, "sites", "sites",
 		func(limit int, after string) (domain.Page[domain.Site], error) {
 			if len(view.Choices) >= maxSites { // Choices may lack sites
-				return req.ReadModels.Sites(req.ctx, req.org, limit, after)
+				return req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, limit, after)
 			}
 			return pageInOrder(view.Choices, limit, after, siteID, compareSites)
 		},
@@ -124,7 +124,7 @@ func (req *request) findHubs(site, find string) (found []domain.Hub, err error) 
 // loadSiteChoices sets Choices and Chosen. Choices includes the chosen site even if the
 // organization has more sites than the page shows.
 func (req *request) loadSiteChoices(view *sitesView) error {
-	choices, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
+	choices, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func (req *request) countUnlocked(ctx context.Context) (map[string]int, error) {
 	filter := domain.StateFilter{Key: &key, Value: &locked}
 	after := domain.StatePosition{}
 	for range unlockedReads {
-		page, err := req.Reported.States(ctx, req.org, filter, findPage, after)
+		page, err := req.Reported.States(ctx, domain.Reach{OrgID: req.org}, filter, findPage, after)
 		if err != nil {
 			return nil, err
 		}

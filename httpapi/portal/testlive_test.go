@@ -242,7 +242,7 @@ func (r *testLive) append(hub domain.HubID, eventType string, device int64, data
 }
 
 func (r *testLive) Hubs(
-	_ context.Context, _ string, site *string, limit int, after string,
+	_ context.Context, _ domain.Reach, site *string, limit int, after string,
 ) (domain.Page[domain.Hub], error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,10 +1,12 @@
 package access_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,16 +41,30 @@ func TestIndexIsTheSameFromEitherSource(t *testing.T) {
 	}
 	keyID, key, err := service.CreateKey(
 		t.Context(), origin, orgID, "one",
-		[]domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead},
+		[]domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead}, domain.KeyLimits{},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed, _, err := service.CreateKey(t.Context(), origin, orgID, "two", domain.AllScopes())
+	removed, _, err := service.CreateKey(t.Context(), origin, orgID, "two", domain.AllScopes(), domain.KeyLimits{})
 	if err == nil {
 		err = service.RevokeKey(t.Context(), origin, removed, orgID)
 	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	site, err := service.CreateSite(t.Context(), origin, orgID, "Site")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := domain.KeyLimits{
+		Sites: []string{site.ID}, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Second),
+	}
+	if err := service.ChangeKey(t.Context(), origin, keyID, orgID, limits); err != nil {
+		t.Fatal(err)
+	}
+	former := key
+	if key, err = service.RotateKey(t.Context(), origin, keyID, orgID, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	w.AddHub(t, org, 1, 1)
@@ -76,13 +92,19 @@ func TestIndexIsTheSameFromEitherSource(t *testing.T) {
 		projectionstest.Await(t, a, behind)
 		got, ok := a.Key(keyID)
 		parsed, err := domain.ParseKey(key)
-		if !ok || err != nil || !parsed.Matches(got.SecretHash) || got.OrgID != orgID ||
+		if !ok || err != nil || parsed.SecretHash() != got.SecretHash || got.Reach.OrgID != orgID ||
 			got.ID != keyID ||
 			got.Environment != domain.EnvironmentDev ||
 			!reflect.DeepEqual(got.Scopes, []domain.Scope{
 				domain.ScopeHubsRead, domain.ScopeEventsRead,
 			}) {
 			t.Errorf("%s: Key: got %+v, %v, want the key that was created", name, got, err)
+		}
+		before, _ := domain.ParseKey(former)
+		hash := before.SecretHash()
+		if !slices.Equal(got.Reach.Sites, limits.Sites) || !got.ExpiresAt.Equal(limits.ExpiresAt) ||
+			len(got.Former) != 1 || !bytes.Equal(got.Former[0].Hash, hash[:]) {
+			t.Errorf("%s: Key: got %+v, want its limits and its former secret", name, got)
 		}
 		if _, ok := a.Key(removed); ok {
 			t.Errorf("%s: Key returns a revoked key", name)
@@ -120,7 +142,7 @@ func TestRevokingAKeyClosesRevoked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyID, _, err := service.CreateKey(t.Context(), origin, orgID, "one", domain.AllScopes())
+	keyID, _, err := service.CreateKey(t.Context(), origin, orgID, "one", domain.AllScopes(), domain.KeyLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -167,7 +167,23 @@ func (a *Index) applyFact(fact domain.Fact) {
 	a.members.apply(fact)
 	switch f := fact.(type) {
 	case domain.KeyCreated:
-		a.putKey(f.KeyID, f.OrgID, f.Environment, f.Scopes, f.SecretHash)
+		if len(f.SecretHash) == 32 { // another matches no secret
+			a.putKey(domain.KeyAccess{
+				ID: f.KeyID, Reach: domain.Reach{OrgID: f.OrgID, Sites: f.Sites},
+				Environment: f.Environment, Scopes: f.Scopes, ExpiresAt: f.ExpiresAt,
+				SecretHash: [32]byte(f.SecretHash),
+			})
+		}
+	case domain.KeyChanged:
+		a.changeKey(f.KeyID, func(key *domain.KeyAccess) {
+			key.Reach.Sites, key.ExpiresAt = f.Sites, f.ExpiresAt
+		})
+	case domain.KeyRotated:
+		if len(f.SecretHash) == 32 {
+			a.changeKey(f.KeyID, func(key *domain.KeyAccess) {
+				key.SecretHash, key.Former = [32]byte(f.SecretHash), f.Former
+			})
+		}
 	case domain.KeyRevoked:
 		if key, ok := a.keys[f.KeyID]; ok {
 			delete(a.keys, f.KeyID)
@@ -193,16 +209,24 @@ func (a *Index) applyFact(fact domain.Fact) {
 	}
 }
 
-// putKey puts a key in force. A key without a valid hash matches no secret and is left out.
-func (a *Index) putKey(id, org, environment string, scopes []domain.Scope, hash []byte) {
-	if len(hash) != 32 {
-		return
-	}
+// putKey puts a key in force.
+func (a *Index) putKey(key domain.KeyAccess) {
 	revoke := make(chan struct{})
-	a.keys[id] = keyAccess{revoke: revoke, KeyAccess: domain.KeyAccess{
-		ID: id, OrgID: a.orgID(org), Environment: environment, Scopes: scopes,
-		SecretHash: [32]byte(hash), Revoked: revoke,
-	}}
+	key.Reach.OrgID, key.Revoked = a.orgID(key.Reach.OrgID), revoke
+	a.keys[key.ID] = keyAccess{revoke: revoke, KeyAccess: key}
+}
+
+// changeKey changes a key, in force or suspended. What was opened with it ends, since it may not be
+// allowed any more.
+func (a *Index) changeKey(id string, change func(*domain.KeyAccess)) {
+	if key, ok := a.keys[id]; ok {
+		close(key.revoke)
+		change(&key.KeyAccess)
+		a.putKey(key.KeyAccess)
+	} else if key, ok := a.suspended.keys[id]; ok {
+		change(&key)
+		a.suspended.keys[id] = key
+	}
 }
 
 // orgID returns the one copy of an organization's id.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
@@ -106,7 +107,8 @@ func (a *Index) clear() {
 	a.orgIDs, a.eventID = map[string]string{}, ""
 }
 
-// Key returns a key that is in force, by its id. Its Revoked is closed when the key is revoked.
+// Key returns a key that was not revoked, by its id: it may have expired. Its Revoked is closed when
+// the key is revoked or changed.
 func (a *Index) Key(id string) (domain.KeyAccess, bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -114,13 +116,25 @@ func (a *Index) Key(id string) (domain.KeyAccess, bool) {
 	return key.KeyAccess, ok
 }
 
-// KeysOf returns how many keys of an organization are in force.
+// Expiring returns the keys that expire after a time, and at another at the latest.
+func (a *Index) Expiring(after, until time.Time) (keys []domain.KeyAccess) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, key := range a.keys {
+		if key.ExpiresAt.After(after) && !key.ExpiresAt.After(until) {
+			keys = append(keys, key.KeyAccess)
+		}
+	}
+	return keys
+}
+
+// KeysOf returns how many keys of an organization were not revoked.
 func (a *Index) KeysOf(org string) int {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	n := 0
 	for _, key := range a.keys {
-		if key.OrgID == org {
+		if key.Reach.OrgID == org {
 			n++
 		}
 	}

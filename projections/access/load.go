@@ -42,7 +42,16 @@ func (a *Index) restore(snapshot readmodel.AccessSnapshot) {
 		for i, scope := range key.Scopes {
 			scopes[i] = domain.Scope(scope)
 		}
-		a.putKey(key.ID, key.OrgID, key.Environment, scopes, key.SecretHash)
+		if len(key.SecretHash) != 32 {
+			continue // it matches no secret
+		}
+		limits := readmodel.LimitsOf(key.Sites, key.ExpiresAt)
+		a.putKey(domain.KeyAccess{
+			ID: key.ID, Reach: domain.Reach{OrgID: key.OrgID, Sites: limits.Sites},
+			Environment: key.Environment, Scopes: scopes, ExpiresAt: limits.ExpiresAt,
+			SecretHash: [32]byte(key.SecretHash),
+			Former:     readmodel.FormerSecrets(key.FormerSecrets),
+		})
 	}
 	a.hubs.changed.sendAll()
 	a.hubs = newHubs()

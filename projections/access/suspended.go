@@ -51,6 +51,6 @@ func (a *Index) resumeKey(seq uint64) {
 	}
 	if key, ok := a.suspended.keys[id]; ok {
 		delete(a.suspended.keys, id)
-		a.putKey(id, key.OrgID, key.Environment, key.Scopes, key.SecretHash[:])
+		a.putKey(key)
 	}
 }

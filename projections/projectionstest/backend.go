@@ -113,7 +113,7 @@ func (o *Organization) NewMember(t testing.TB, email string, role domain.Role) d
 func (o *Organization) NewKey(t testing.TB, scopes ...domain.Scope) (id, authorization string) {
 	t.Helper()
 	id, key, err := o.Directory.CreateKey(
-		t.Context(), installationtest.Operator, o.ID, "test", scopes,
+		t.Context(), installationtest.Operator, o.ID, "test", scopes, domain.KeyLimits{},
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 		for step := range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			pick := func(of []int) int { return rapid.SampledFrom(of).Draw(rt, "which") }
 			name := rapid.SampledFrom([]string{"a", "b", "ü"}).Draw(rt, "name")
-			switch kind := rapid.IntRange(0, 17).Draw(rt, "kind"); {
+			switch kind := rapid.IntRange(0, 19).Draw(rt, "kind"); {
 			case kind == 0 && len(orgs) > 0 && rapid.Bool().Draw(rt, "rename"):
 				record(domain.OrgRenamed{OrgID: fmt.Sprint("org-", pick(orgs)), Name: name})
 			case kind == 0:
@@ -197,6 +197,19 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 						DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device"),
 					},
 				)
+			case kind == 18:
+				record(domain.KeyChanged{
+					KeyID: fmt.Sprint("key-", pick(keys)), OrgID: org, KeyLimits: domain.KeyLimits{
+						Sites: []string{"a", "b"}[:step%3], ExpiresAt: time.Unix(int64(step), 0).UTC(),
+					},
+				})
+			case kind == 19:
+				hash := make([]byte, 32)
+				hash[0] = byte(step)
+				record(domain.KeyRotated{
+					KeyID: fmt.Sprint("key-", pick(keys)), OrgID: org, SecretHash: hash,
+					Former: []domain.KeySecret{{Hash: hash}}[:step%2],
+				})
 			default:
 				record(domain.KeyRevoked{KeyID: fmt.Sprint("key-", pick(keys)), OrgID: org})
 			}

@@ -69,8 +69,13 @@ func (c *Changes) Add(r directory.Recorded) error {
 		c.labels.set(f.OrgID, f.HubID, f.DeviceID, domain.DeviceLabel{})
 	case domain.KeyCreated:
 		return c.keys.create(r, f)
+	case domain.KeyChanged:
+		c.keys.change(f)
+	case domain.KeyRotated:
+		return c.keys.rotate(f)
 	case domain.KeyRevoked:
 		c.keys.revoke(r, f)
+	case domain.KeyExpiryMailed: // the directory itself is asked
 	case domain.HubRegistered, domain.HubCertificateIssued, domain.HubCertificateRevoked,
 		domain.HubSecretRotated, domain.HubBlocked, domain.HubUnblocked, domain.AccountCreated,
 		domain.AccountIdentityBound:

@@ -121,7 +121,7 @@ func TestCutOffProjectorLosesItsLock(t *testing.T) {
 		t, "the projector that is cut off has stopped",
 		func() bool { return projectingFar.MetricIs(t, "leading", "", 0) },
 	)
-	if _, err := far.Sites(t.Context(), org, 50, ""); domain.CodeOf(
+	if _, err := far.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); domain.CodeOf(
 		err,
 	) != domain.CodeServiceUnavailable {
 		t.Errorf("read of a process that is cut off: got %v, want service_unavailable", err)
@@ -130,7 +130,7 @@ func TestCutOffProjectorLosesItsLock(t *testing.T) {
 	way.set(false)
 	last := w.AddSite(t, org, 3)
 	projectionstest.Await(t, far, last)
-	if page, err := far.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 3 {
+	if page, err := far.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); err != nil || len(page.Data) != 3 {
 		t.Errorf("Sites: got %+v, %v, want both sites", page, err)
 	}
 	if !projectingNear.MetricIs(t, "leading", "", 1) ||

@@ -64,7 +64,7 @@ func TestStateFilters(t *testing.T) {
 			var got []string
 			after := domain.StatePosition{}
 			for { // one item a page
-				page, err := e.store.States(t.Context(), org, tc.filter, 1, after)
+				page, err := e.store.States(t.Context(), domain.Reach{OrgID: org}, tc.filter, 1, after)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -137,7 +137,7 @@ func (e *env) states(
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	page, err := e.store.States(ctx, org, filter, 1000, domain.StatePosition{})
+	page, err := e.store.States(ctx, domain.Reach{OrgID: org}, filter, 1000, domain.StatePosition{})
 	if domain.CodeOf(err) == domain.CodeServiceUnavailable {
 		return nil
 	}

@@ -61,7 +61,7 @@ func TestUnreadableEventStopsItsProjection(t *testing.T) {
 			is("sequence", float64(before))
 	})
 	// Events before it are applied, later ones are not, and the other projection continues.
-	page, err := s.Sites(t.Context(), org, 50, "")
+	page, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, "")
 	if err != nil || len(page.Data) != 1 {
 		t.Errorf("Sites: got %v, %v, want one site", page, err)
 	}
@@ -279,9 +279,9 @@ func TestStandbyTakesOver(t *testing.T) {
 	last := w.AddSite(t, org, 3)
 	projectionstest.Await(t, first, last)
 	projectionstest.Await(t, second, last)
-	page, err := second.Sites(t.Context(), org, 50, "")
+	page, err := second.Sites(t.Context(), domain.Reach{OrgID: org}, 50, "")
 	for err != nil { // the pool may still hold a connection that was killed
-		page, err = second.Sites(t.Context(), org, 50, "")
+		page, err = second.Sites(t.Context(), domain.Reach{OrgID: org}, 50, "")
 	}
 	if len(page.Data) != 3 || page.Data[0].HubCount != 50 || page.Data[1].HubCount != 50 {
 		t.Errorf("Sites: got %+v, want three sites, two with 50 hubs", page)
@@ -334,7 +334,7 @@ func TestTheDatabaseComesBack(t *testing.T) {
 		t.Log(err)
 	}
 	last := w.AddHub(t, org, 62, 1)
-	if _, err := s.Sites(t.Context(), org, 50, ""); domain.CodeOf(
+	if _, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); domain.CodeOf(
 		err,
 	) != domain.CodeServiceUnavailable {
 		t.Errorf("Sites without a database: got %v, want service_unavailable", err)

@@ -113,7 +113,7 @@ func TestHangingProjectorLosesItsLock(t *testing.T) {
 			if !errors.Is(err, projector.ErrTakenOver) {
 				t.Errorf("run of the projector that hung: got %v, want ErrTakenOver", err)
 			}
-			if page, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
+			if page, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); err != nil || len(page.Data) != 2 {
 				t.Errorf("Sites: got %+v, %v, want both sites", page, err)
 			}
 		})

@@ -10,27 +10,28 @@ import (
 	"hubcloud/projections/schema"
 )
 
-// Hubs returns an organization's hubs ordered by id, without the fields that only single reads
+// Hubs returns the hubs within a reach ordered by id, without the fields that only single reads
 // have: at most limit (1 or more), after the hub startingAfter unless that is empty, and only those
-// at site unless that is nil. A site that the organization does not have has no hubs. It fails with
-// invalid_request if startingAfter is no hub of the organization; a hub that has left the site is a
-// valid start.
+// at site unless that is nil. A site that is not within the reach has no hubs. It fails with
+// invalid_request if startingAfter is no hub within the reach; a hub that has left the site is
+// a valid start.
 func (s *Store) Hubs(
-	ctx context.Context, org string, site *string, limit int, startingAfter string,
+	ctx context.Context, reach domain.Reach, site *string, limit int, startingAfter string,
 ) (domain.Page[domain.Hub], error) {
+	org := reach.OrgID
 	return read(ctx, s, org, "hubs", func(ctx context.Context) (domain.Page[domain.Hub], error) {
 		after, rowLimit := schema.StorableText(startingAfter), int32(limit)+1
-		if err := s.checkHubStart(ctx, org, after); err != nil {
+		if err := s.checkHubStart(ctx, reach, after); err != nil {
 			return domain.Page[domain.Hub]{}, err
 		}
 		if site == nil {
-			rows, err := s.queries.HubsOfOrg(
-				ctx, query.HubsOfOrgParams{OrgID: org, After: after, RowLimit: rowLimit},
-			)
+			rows, err := s.queries.HubsOfOrg(ctx, query.HubsOfOrgParams{
+				OrgID: org, After: after, Within: reach.Sites, RowLimit: rowLimit,
+			})
 			return pageOf(rows, limit, listedHub), err
 		}
 		rows, err := s.queries.HubsOfSite(ctx, query.HubsOfSiteParams{
-			OrgID: org, SiteID: schema.StorableText(*site), After: after, RowLimit: rowLimit,
+			OrgID: org, SiteID: schema.StorableText(reach.Site(*site)), After: after, RowLimit: rowLimit,
 		})
 		return pageOf(rows, limit, func(row query.HubsOfSiteRow) domain.Hub {
 			return listedHub(query.HubsOfOrgRow(row))
@@ -46,7 +47,7 @@ func (s *Store) FindHubs(
 ) (domain.Page[domain.Hub], error) {
 	return read(ctx, s, org, "hubs", func(ctx context.Context) (domain.Page[domain.Hub], error) {
 		after := schema.StorableText(startingAfter)
-		if err := s.checkHubStart(ctx, org, after); err != nil {
+		if err := s.checkHubStart(ctx, domain.Reach{OrgID: org}, after); err != nil {
 			return domain.Page[domain.Hub]{}, err
 		}
 		rows, err := s.queries.FindHubs(ctx, query.FindHubsParams{
@@ -59,12 +60,14 @@ func (s *Store) FindHubs(
 	})
 }
 
-// checkHubStart returns an error unless startingAfter is empty or a hub of the organization.
-func (s *Store) checkHubStart(ctx context.Context, org, startingAfter string) error {
+// checkHubStart returns an error unless startingAfter is empty or a hub within the reach.
+func (s *Store) checkHubStart(ctx context.Context, reach domain.Reach, startingAfter string) error {
 	if startingAfter == "" {
 		return nil
 	}
-	known, err := s.queries.OrgHasHub(ctx, query.OrgHasHubParams{OrgID: org, ID: startingAfter})
+	known, err := s.queries.OrgHasHub(ctx, query.OrgHasHubParams{
+		OrgID: reach.OrgID, ID: startingAfter, Within: reach.Sites,
+	})
 	if err == nil && !known {
 		return unknownStart("hub")
 	}

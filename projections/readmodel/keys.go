@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"hubcloud/domain"
@@ -66,5 +67,29 @@ func keyOf(row query.KeyRow) domain.KeyView {
 	if row.RevokedAt != nil {
 		key.RevokedAt = row.RevokedAt.In(time.UTC)
 	}
+	key.KeyLimits = LimitsOf(row.Sites, row.ExpiresAt)
+	for _, former := range FormerSecrets(row.FormerSecrets) {
+		key.FormerUntil = latest(key.FormerUntil, former.Until)
+	}
 	return key
+}
+
+// LimitsOf returns the limits of a key from its columns.
+func LimitsOf(sites []string, expires *time.Time) (limits domain.KeyLimits) {
+	if len(sites) > 0 {
+		limits.Sites = sites
+	}
+	if expires != nil {
+		limits.ExpiresAt = expires.UTC()
+	}
+	return limits
+}
+
+// FormerSecrets returns the secrets in the column former_secrets, none for a text that is not
+// readable.
+func FormerSecrets(text *string) (former []domain.KeySecret) {
+	if text != nil && json.Unmarshal([]byte(*text), &former) != nil {
+		return nil
+	}
+	return former
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"hubcloud/domain"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/readmodel"
 	"hubcloud/projections/schema"
@@ -59,7 +60,7 @@ func TestReadModelsOfAnotherStreamAreRejected(t *testing.T) {
 			t.Errorf("%s: stopped by %v, want ErrOtherStream with advice", step, text)
 		}
 		stop()
-		if page, err := again.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
+		if page, err := again.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); err != nil || len(page.Data) != 2 {
 			t.Errorf("%s: Sites: got %v, %v, want the two of the first stream", step, page, err)
 		}
 	}

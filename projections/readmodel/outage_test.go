@@ -63,7 +63,7 @@ func TestStoreOpensWithoutItsDatabase(t *testing.T) {
 	s := w.OpenStore(t)
 	last := w.AddSite(t, org, 1)
 	if _, err := s.Sites(
-		t.Context(), org, 50, "",
+		t.Context(), domain.Reach{OrgID: org}, 50, "",
 	); domain.CodeOf(err) != domain.CodeServiceUnavailable {
 		t.Errorf("Sites: got %v, want service_unavailable", err)
 	}
@@ -87,7 +87,7 @@ func TestStoreOpensWithoutItsDatabase(t *testing.T) {
 	w.Project(t, s)
 	streamstest.Eventually(t, "the store is ready", func() bool { return s.Ready(t.Context()) == nil })
 	projectionstest.Await(t, s, last)
-	if page, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 1 {
+	if page, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); err != nil || len(page.Data) != 1 {
 		t.Errorf("Sites: got %+v, %v, want one", page, err)
 	}
 }
@@ -108,12 +108,12 @@ func TestReplacedDatabaseIsNotReadBeforeItIsBuilt(t *testing.T) {
 			"current_database() AND pid <> pg_backend_pid()",
 	)
 	streamstest.Eventually(t, "reads fail", func() bool {
-		_, err := s.Sites(t.Context(), org, 50, "")
+		_, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, "")
 		return domain.CodeOf(err) == domain.CodeServiceUnavailable
 	})
 	w.Project(t, s)
 	streamstest.Eventually(t, "reads are answered again", func() bool {
-		page, err := s.Sites(t.Context(), org, 50, "")
+		page, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, "")
 		if err == nil && len(page.Data) != 1 {
 			t.Fatalf("Sites: got %+v, want one", page)
 		}

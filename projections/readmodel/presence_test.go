@@ -75,7 +75,7 @@ func TestPresenceIsShown(t *testing.T) {
 			hub, err = s.Hub(t.Context(), org, projectionstest.HubID(1))
 			return err == nil && hub.Status == want
 		})
-		page, err := s.Hubs(t.Context(), org, nil, 50, "")
+		page, err := s.Hubs(t.Context(), domain.Reach{OrgID: org}, nil, 50, "")
 		if err != nil || len(page.Data) != 2 || page.Data[0].Status != want ||
 			!page.Data[0].Since.Equal(hub.Since) {
 			t.Errorf("Hubs: got %+v, %v, want the same status", page.Data, err)

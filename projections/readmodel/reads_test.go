@@ -51,7 +51,7 @@ func TestReadsWaitForTheDatabase(t *testing.T) {
 			stopReading,
 			projectionstest.Background(t, "a reader", func(ctx context.Context) error {
 				for ctx.Err() == nil {
-					sites, err := s.Sites(ctx, org, 50, "")
+					sites, err := s.Sites(ctx, domain.Reach{OrgID: org}, 50, "")
 					if err == nil && len(sites.Data) != 1 {
 						err = fmt.Errorf("%d sites, want 1", len(sites.Data))
 					}
@@ -175,7 +175,7 @@ func TestReadsEndWithTheirCaller(t *testing.T) {
 		t.Errorf("read with a deadline: got %v, want service_unavailable", err)
 	}
 	// Reads fail until the read models are complete.
-	if _, err := s.Sites(t.Context(), org, 50, ""); !errors.Is(err, schema.ErrBuilding) ||
+	if _, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); !errors.Is(err, schema.ErrBuilding) ||
 		domain.CodeOf(err) != domain.CodeServiceUnavailable {
 		t.Errorf("Sites before they are complete: got %v, want service_unavailable", err)
 	}

@@ -85,7 +85,7 @@ func TestReleasedHubIsNotFound(t *testing.T) {
 	if access, ok := a.Hub(projectionstest.HubID(1)); ok {
 		t.Errorf("access to a released hub: got %+v, want none", access)
 	}
-	if hubs, err := s.Hubs(t.Context(), org, nil, 10, ""); err != nil || len(hubs.Data) != 0 {
+	if hubs, err := s.Hubs(t.Context(), domain.Reach{OrgID: org}, nil, 10, ""); err != nil || len(hubs.Data) != 0 {
 		t.Errorf("Hubs: got %+v, %v, want none", hubs, err)
 	}
 	if _, err := s.Hub(t.Context(), org, projectionstest.HubID(1)); domain.CodeOf(

@@ -33,7 +33,7 @@ func TestReadsOfOneOrganizationLeaveConnections(t *testing.T) {
 	}
 	streamstest.Eventually(t, "a slow read asks", func() bool { return len(asking) > 0 })
 	for range 10 {
-		if sites, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(sites.Data) != 1 {
+		if sites, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); err != nil || len(sites.Data) != 1 {
 			t.Fatalf("another organization's read: got %v, %v, want its site", sites, err)
 		}
 	}

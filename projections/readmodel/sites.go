@@ -8,18 +8,19 @@ import (
 	"hubcloud/projections/schema"
 )
 
-// Sites returns an organization's sites in the order of their creation: at most limit (1 or more),
+// Sites returns the sites within a reach in the order of their creation: at most limit (1 or more),
 // after the site startingAfter unless that is empty. It fails with invalid_request if startingAfter
-// is no site of the organization.
+// is none of them.
 func (s *Store) Sites(
-	ctx context.Context, org string, limit int, startingAfter string,
+	ctx context.Context, reach domain.Reach, limit int, startingAfter string,
 ) (domain.Page[domain.Site], error) {
+	org := reach.OrgID
 	return read(ctx, s, org, "sites", func(ctx context.Context) (domain.Page[domain.Site], error) {
-		params := query.SitesParams{OrgID: org, RowLimit: int32(limit) + 1}
+		params := query.SitesParams{OrgID: org, Within: reach.Sites, RowLimit: int32(limit) + 1}
 		if startingAfter != "" {
-			after, err := s.queries.SiteSequence(
-				ctx, query.SiteSequenceParams{OrgID: org, ID: schema.StorableText(startingAfter)},
-			)
+			after, err := s.queries.SiteSequence(ctx, query.SiteSequenceParams{
+				OrgID: org, ID: schema.StorableText(startingAfter), Within: reach.Sites,
+			})
 			if err != nil {
 				return domain.Page[domain.Site]{}, ifNoRow(err, unknownStart("site"))
 			}

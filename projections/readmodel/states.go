@@ -27,16 +27,17 @@ const (
 	mostHubs   = 1000
 )
 
-// States returns the last reported states of the channels of an organization's devices that a
-// filter selects, also of hubs that are offline: at most limit (1 or more), after a position. A
+// States returns the last reported states of the channels of devices within a reach that a filter
+// selects, also of hubs that are offline: at most limit (1 or more), after a position. A
 // page may have fewer although more follow, and even none. It fails with service_unavailable until
 // the first build of these read models is complete.
 func (s *Store) States(
-	ctx context.Context, org string, filter domain.StateFilter, limit int,
+	ctx context.Context, reach domain.Reach, filter domain.StateFilter, limit int,
 	after domain.StatePosition,
 ) (domain.StatesPage, error) {
+	org := reach.OrgID
 	ask := func(ctx context.Context, db *completeOnly) (page domain.StatesPage, err error) {
-		hubs, next, err := hubsToLookAt(ctx, db, org, filter, limit, after)
+		hubs, next, err := hubsToLookAt(ctx, db, reach, filter, limit, after)
 		if err != nil {
 			return page, err
 		}
@@ -73,12 +74,12 @@ func statesArgs(
 // hubsToLookAt returns the hubs whose channels a page of states looks at, in the order of their
 // ids, and the hub that follows them; "" for none.
 func hubsToLookAt(
-	ctx context.Context, db *completeOnly, org string, filter domain.StateFilter, limit int,
+	ctx context.Context, db *completeOnly, reach domain.Reach, filter domain.StateFilter, limit int,
 	after domain.StatePosition,
 ) (hubs []string, next domain.HubID, err error) {
 	rows, err := db.Query(
-		ctx, statesHubsQuery, org, storable(filter.SiteID), storable(filter.HubID),
-		schema.StorableText(string(after.HubID)), mostHubs+1,
+		ctx, statesHubsQuery, reach.OrgID, storable(filter.SiteID), storable(filter.HubID),
+		schema.StorableText(string(after.HubID)), mostHubs+1, reach.Sites,
 	)
 	if err != nil {
 		return nil, "", err

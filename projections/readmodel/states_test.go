@@ -19,7 +19,7 @@ func TestStatesLookAtFewChannels(t *testing.T) {
 	w.Project(t, s)
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
 	streamstest.Eventually(t, "complete states", func() bool {
-		_, err := s.States(t.Context(), org, domain.StateFilter{}, 1, domain.StatePosition{})
+		_, err := s.States(t.Context(), domain.Reach{OrgID: org}, domain.StateFilter{}, 1, domain.StatePosition{})
 		return err == nil
 	})
 	// Of each organization 6 hubs with 9,000 channels, of which the last one of each hub differs.
@@ -75,7 +75,7 @@ func TestStatesLookAtFewChannels(t *testing.T) {
 				if n := lookedAt(t, plan); n > 40_000 {
 					t.Errorf("page %d looked at %v channels, want at most 40000", pages, n)
 				}
-				page, err := s.States(t.Context(), org, tc.filter, 100, after)
+				page, err := s.States(t.Context(), domain.Reach{OrgID: org}, tc.filter, 100, after)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -99,7 +99,7 @@ func TestStatesLookAtFewChannels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, err := s.States(t.Context(), org, domain.StateFilter{}, 500, after)
+		page, err := s.States(t.Context(), domain.Reach{OrgID: org}, domain.StateFilter{}, 500, after)
 		if err != nil || len(page.Data) != 500 || !page.HasMore {
 			t.Fatalf("page %d: got %d states, %v, want 500 and more", i, len(page.Data), err)
 		}

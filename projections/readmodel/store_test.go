@@ -32,7 +32,7 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 	}
 	projectionstest.Await(t, s, w.AddSite(t, other, 3))
 	got := everyPage(t, 2, func(limit int, after string) (domain.Page[domain.Site], error) {
-		return s.Sites(t.Context(), org, limit, after)
+		return s.Sites(t.Context(), domain.Reach{OrgID: org}, limit, after)
 	}, func(site domain.Site) string {
 		if !site.CreatedAt.Equal(at) || site.CreatedAt.Location() != time.UTC {
 			t.Errorf(
@@ -46,11 +46,11 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	// A page that ends with the last item has no more.
-	if page, err := s.Sites(t.Context(), org, 5, ""); err != nil || page.HasMore ||
+	if page, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 5, ""); err != nil || page.HasMore ||
 		len(page.Data) != 5 {
 		t.Errorf("full last page: got %v, %v, want five sites and no more", page, err)
 	}
-	if page, err := s.Sites(t.Context(), org, 5, want[4]); err != nil || page.HasMore ||
+	if page, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 5, want[4]); err != nil || page.HasMore ||
 		page.Data == nil ||
 		len(page.Data) != 0 {
 		t.Errorf("page after the last site: got %v, %v, want none", page, err)
@@ -58,7 +58,7 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 	for _, unknown := range []string{
 		projectionstest.SiteID(3), "x", "\x00", "\xff", projectionstest.SiteID(5) + "\x00",
 	} {
-		if _, err := s.Sites(t.Context(), org, 5, unknown); !isCode(
+		if _, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 5, unknown); !isCode(
 			err, domain.CodeInvalidRequest,
 		) {
 			t.Errorf("starting_after %q: got %v, want invalid_request", unknown, err)
@@ -92,7 +92,7 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 	projectionstest.Await(t, s, w.AddHub(t, other, 7, 3))
 	list := func(site *string, limit int) []string {
 		return everyPage(t, limit, func(limit int, after string) (domain.Page[domain.Hub], error) {
-			return s.Hubs(t.Context(), org, site, limit, after)
+			return s.Hubs(t.Context(), domain.Reach{OrgID: org}, site, limit, after)
 		}, func(hub domain.Hub) string {
 			if hub.Status != domain.HubUnknown || !hub.Since.Equal(hub.AddedAt) || hub.Name == nil {
 				t.Errorf("hub: got %+v, want one that is named and unknown since it was added", hub)
@@ -112,21 +112,21 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 		t.Errorf("hubs at the first site: got %v, want %v", got, want)
 	}
 	for _, none := range []*string{&nowhere, &odd} {
-		if page, err := s.Hubs(t.Context(), org, none, 50, ""); err != nil || page.Data == nil ||
+		if page, err := s.Hubs(t.Context(), domain.Reach{OrgID: org}, none, 50, ""); err != nil || page.Data == nil ||
 			len(page.Data) != 0 ||
 			page.HasMore {
 			t.Errorf("hubs at an unknown site: got %v, %v, want none", page, err)
 		}
 	}
 	// A hub that has moved to another site is a valid start.
-	if page, err := s.Hubs(t.Context(), org, &second, 50, string(ids[1])); err != nil ||
+	if page, err := s.Hubs(t.Context(), domain.Reach{OrgID: org}, &second, 50, string(ids[1])); err != nil ||
 		len(page.Data) != 1 {
 		t.Errorf("hubs after one of another site: got %v, %v, want one", page, err)
 	}
 	for _, unknown := range []string{
 		string(projectionstest.HubID(7)), "hub-zzzz-0000-0000", "x", "\x00", "\xff",
 	} {
-		if _, err := s.Hubs(t.Context(), org, nil, 50, unknown); !isCode(
+		if _, err := s.Hubs(t.Context(), domain.Reach{OrgID: org}, nil, 50, unknown); !isCode(
 			err, domain.CodeInvalidRequest,
 		) {
 			t.Errorf("starting_after %q: got %v, want invalid_request", unknown, err)
@@ -161,7 +161,7 @@ func TestOtherOrganizationsAreNotFound(t *testing.T) {
 			t.Errorf("Hub(%q) of another organization: got %v, want not_found", theirs, err)
 		}
 	}
-	if page, err := s.Sites(t.Context(), other, 50, ""); err != nil || len(page.Data) != 0 {
+	if page, err := s.Sites(t.Context(), domain.Reach{OrgID: other}, 50, ""); err != nil || len(page.Data) != 0 {
 		t.Errorf("Sites of another organization: got %v, %v", page, err)
 	}
 }
@@ -175,7 +175,7 @@ func TestHubCountFollowsEveryMove(t *testing.T) {
 	w.AddSite(t, org, 2)
 	counts := func(want1, want2 int) {
 		t.Helper()
-		page, err := s.Sites(t.Context(), org, 50, "")
+		page, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, "")
 		if err != nil {
 			t.Fatal(err)
 		}

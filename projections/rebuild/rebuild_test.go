@@ -63,7 +63,7 @@ func TestRebuildMakesTheSameRows(t *testing.T) {
 
 	fresh := w.WithDatabase(projectionstest.NewDatabase(t, ""))
 	first := fresh.OpenStore(t)
-	if _, err := first.Sites(t.Context(), org, 1, ""); !errors.Is(err, schema.ErrBuilding) {
+	if _, err := first.Sites(t.Context(), domain.Reach{OrgID: org}, 1, ""); !errors.Is(err, schema.ErrBuilding) {
 		t.Errorf("Sites before they are complete: got %v, want ErrBuilding", err)
 	}
 	cfg := fresh.ProjectorConfig(t, first)
@@ -78,7 +78,7 @@ func TestRebuildMakesTheSameRows(t *testing.T) {
 	)
 	last := fresh.AddSite(t, org, 1)
 	projectionstest.Await(t, first, last)
-	if page, err := first.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 1 {
+	if page, err := first.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); err != nil || len(page.Data) != 1 {
 		t.Errorf("Sites: got %v, %v, want one site", page, err)
 	}
 }
@@ -250,7 +250,7 @@ func TestRebuildRepairsReadModelsOfAnotherStream(t *testing.T) {
 	}
 	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
 	projectionstest.Await(t, s, elsewhere.AddSite(t, org, 8))
-	if page, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
+	if page, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); err != nil || len(page.Data) != 2 {
 		t.Errorf("Sites: got %v, %v, want both sites", page, err)
 	}
 }

@@ -175,8 +175,9 @@ var DeviceLabels = newTable(
 type Key struct {
 	ID, OrgID, Label, Environment string
 	Scopes                        []domain.Scope
-	SecretHash                    []byte
-	Created                       time.Time
+	domain.KeyLimits
+	SecretHash []byte
+	Created    time.Time
 }
 
 // Keys has every API key, also those that were revoked.
@@ -190,9 +191,12 @@ var Keys = newTable(
 		words("scopes", func(k *Key) []string {
 			return collect(k.Scopes, func(s *domain.Scope) string { return string(*s) })
 		}),
+		words("sites", func(k *Key) []string { return k.Sites }),
+		nullableTime("expires_at", func(k *Key) time.Time { return k.ExpiresAt }),
 		bytea("secret_hash", func(k *Key) []byte { return k.SecretHash }),
 		timestamp("created_at", func(k *Key) time.Time { return k.Created }),
 	},
+	Column{Name: "former_secrets", Type: "text"},
 	Column{Name: "revoked_at", Type: "timestamp with time zone"},
 )
 

@@ -41,14 +41,14 @@ func TestMetrics(t *testing.T) {
 	before := applied
 	if _, _, err := s.CreateKey(t.Context(), domain.Origin{
 		Actor: domain.Actor{Kind: domain.ActorOperator},
-	}, org, "", domain.AllScopes()); err != nil ||
+	}, org, "", domain.AllScopes(), domain.KeyLimits{}); err != nil ||
 		applied != before+1 {
 		t.Errorf("with stopped read models: %v, %d waits for other replicas", err, applied-before)
 	}
 	errReadModels, errReplicas = nil, errors.New("a replica hangs")
 	id, key, err := s.CreateKey(
 		t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, org, "",
-		domain.AllScopes(),
+		domain.AllScopes(), domain.KeyLimits{},
 	)
 	if err != nil || key == "" {
 		t.Errorf("CreateKey with a replica that hangs: got key %q, %v, want a key", key, err)

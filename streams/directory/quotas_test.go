@@ -131,7 +131,7 @@ func TestKeysAndOrganizationsAreBounded(t *testing.T) {
 		OrgsPerAccount: 3, OwnedBy: func(string) int { return int(orgs.Load()) },
 	})
 	createKey := func(o domain.Origin) error {
-		_, _, err := s.CreateKey(t.Context(), o, org, "", domain.AllScopes())
+		_, _, err := s.CreateKey(t.Context(), o, org, "", domain.AllScopes(), domain.KeyLimits{})
 		if err == nil {
 			keys.Add(1)
 		}
@@ -190,7 +190,7 @@ func TestChangesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, _, err := s.CreateKey(ctx, aMember, org, "", domain.AllScopes())
+	id, _, err := s.CreateKey(ctx, aMember, org, "", domain.AllScopes(), domain.KeyLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,13 +21,8 @@ func (s *Service) SetMailPreferences(
 	if _, err := domain.DecideSetMailPreferences(org, o, memberID, p); err != nil {
 		return err
 	}
-	for _, site := range p.Sites {
-		switch err := s.checkSite(ctx, orgID, site); {
-		case domain.CodeOf(err) == domain.CodeNotFound:
-			return domain.Errorf(domain.CodeInvalidRequest, "sites: %q is no site", site)
-		case err != nil:
-			return err
-		}
+	if err := s.checkSites(ctx, orgID, p.Sites); err != nil {
+		return err
 	}
 	_, err = s.updateOrg(ctx, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
 		return s.limitPreferences(o, orgID)(domain.DecideSetMailPreferences(org, o, memberID, p))

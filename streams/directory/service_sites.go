@@ -102,3 +102,16 @@ func (s *Service) checkSite(ctx context.Context, orgID, siteID string) error {
 	}
 	return err
 }
+
+// checkSites returns invalid_request for a site that the organization does not have.
+func (s *Service) checkSites(ctx context.Context, orgID string, sites []string) error {
+	for _, site := range sites {
+		switch err := s.checkSite(ctx, orgID, site); {
+		case domain.CodeOf(err) == domain.CodeNotFound:
+			return domain.Errorf(domain.CodeInvalidRequest, "sites: %q is no site", site)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}

@@ -162,7 +162,7 @@ func TestKeys(t *testing.T) {
 	w := newWorld(t, streamstest.Start(t))
 	w.waited()
 	id, text, err := w.CreateKey(
-		t.Context(), origin, w.orgA, "", []domain.Scope{domain.ScopeSitesRead},
+		t.Context(), origin, w.orgA, "", []domain.Scope{domain.ScopeSitesRead}, domain.KeyLimits{},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -176,11 +176,33 @@ func TestKeys(t *testing.T) {
 			"create a key: waited for %v and %v, want one sequence for both", readable, applied,
 		)
 	}
-	_, _, err = w.CreateKey(t.Context(), origin, w.orgA, "", nil)
+	_, _, err = w.CreateKey(t.Context(), origin, w.orgA, "", nil, domain.KeyLimits{})
 	wantCode(t, err, domain.CodeInvalidRequest)
-	_, _, err = w.CreateKey(t.Context(), origin, strings.Repeat("*", 36), "", domain.AllScopes())
+	_, _, err = w.CreateKey(t.Context(), origin, strings.Repeat("*", 36), "", domain.AllScopes(), domain.KeyLimits{})
 	wantCode(t, err, domain.CodeNotFound)
 
+	limits := domain.KeyLimits{Sites: w.sitesA[:1]}
+	if err := w.ChangeKey(t.Context(), origin, id, w.orgA, limits); err != nil {
+		t.Error(err)
+	}
+	limits.Sites = []string{id}
+	wantCode(
+		t, w.ChangeKey(t.Context(), origin, id, w.orgA, limits), domain.CodeInvalidRequest,
+	)
+	text, err = w.RotateKey(t.Context(), origin, id, w.orgA, time.Hour)
+	if rotated, parseErr := domain.ParseKey(text); err != nil || parseErr != nil ||
+		rotated.ID != id || rotated.Secret == key.Secret {
+		t.Errorf("rotate: got %v, %v, want the key with another secret", rotated, err)
+	}
+	state, err := w.Key(t.Context(), id)
+	if err != nil || !slices.Equal(state.Sites, w.sitesA[:1]) || len(state.Former) != 1 {
+		t.Errorf("Key: got %+v, %v, want its sites and the former secret", state, err)
+	}
+	for _, key := range []string{id, "000000000000", ">"} {
+		_, err := w.RotateKey(t.Context(), origin, key, w.orgB, 0)
+		wantCode(t, err, domain.CodeNotFound)
+	}
+	w.waited()
 	wantCode(t, w.RevokeKey(t.Context(), origin, id, w.orgB), domain.CodeNotFound)
 	wantCode(t, w.RevokeKey(t.Context(), origin, "000000000000", ""), domain.CodeNotFound)
 	wantCode(t, w.RevokeKey(t.Context(), origin, ">", ""), domain.CodeNotFound)

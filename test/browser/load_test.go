@@ -73,7 +73,7 @@ func (busyOrg) Membership(org, _ string) (domain.MemberAccess, bool) {
 	}, true
 }
 
-func (busyOrg) Sites(context.Context, string, int, string) (domain.Page[domain.Site], error) {
+func (busyOrg) Sites(context.Context, domain.Reach, int, string) (domain.Page[domain.Site], error) {
 	sites := domain.Page[domain.Site]{}
 	for i := range 20 {
 		sites.Data = append(
@@ -84,7 +84,7 @@ func (busyOrg) Sites(context.Context, string, int, string) (domain.Page[domain.S
 }
 
 func (busyOrg) Hubs(
-	context.Context, string, *string, int, string,
+	context.Context, domain.Reach, *string, int, string,
 ) (domain.Page[domain.Hub], error) {
 	hubs := domain.Page[domain.Hub]{}
 	for i := range loadHubs {
@@ -165,7 +165,7 @@ func (busyOrg) StatesNeedingAttention(
 }
 
 func (busyOrg) States(
-	context.Context, string, domain.StateFilter, int, domain.StatePosition,
+	context.Context, domain.Reach, domain.StateFilter, int, domain.StatePosition,
 ) (domain.StatesPage, error) {
 	return domain.StatesPage{}, nil
 }

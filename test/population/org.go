@@ -263,7 +263,7 @@ func (o *org) newKey() error {
 	var state domain.KeyState
 	events, err := domain.DecideCreateKey(
 		state, o.origin(domain.Actor{Kind: domain.ActorOperator}), o.state.ID,
-		fmt.Sprintf("key %d", len(o.keys)), domain.AllScopes(), key,
+		fmt.Sprintf("key %d", len(o.keys)), domain.AllScopes(), domain.KeyLimits{}, key,
 	)
 	err = record(o.writer, streams.KeySubject(key.ID), &state, domain.EvolveKey, events, err)
 	if o.keys = append(o.keys, state); len(o.keys) == 1 {

@@ -400,14 +400,15 @@ const hubsOfOrg = `-- name: HubsOfOrg :many
 SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since
 FROM hubs h
 LEFT JOIN hub_presence p ON p.hub_id = h.id
-WHERE h.org_id = $1 AND h.id > $2
+WHERE h.org_id = $1 AND h.id > $2 AND ($3::text[] IS NULL OR h.site_id = ANY ($3))
 ORDER BY h.id
-LIMIT $3
+LIMIT $4
 `
 
 type HubsOfOrgParams struct {
 	OrgID    string
 	After    string
+	Within   []string
 	RowLimit int32
 }
 
@@ -422,7 +423,12 @@ type HubsOfOrgRow struct {
 }
 
 func (q *Queries) HubsOfOrg(ctx context.Context, arg HubsOfOrgParams) ([]HubsOfOrgRow, error) {
-	rows, err := q.db.Query(ctx, hubsOfOrg, arg.OrgID, arg.After, arg.RowLimit)
+	rows, err := q.db.Query(ctx, hubsOfOrg,
+		arg.OrgID,
+		arg.After,
+		arg.Within,
+		arg.RowLimit,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -525,7 +531,7 @@ func (q *Queries) InvitationSequence(ctx context.Context, arg InvitationSequence
 }
 
 const key = `-- name: Key :one
-SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys WHERE org_id = $1 AND id = $2
+SELECT id, label, environment, scopes, sites, expires_at, former_secrets, created_at, revoked_at FROM api_keys WHERE org_id = $1 AND id = $2
 `
 
 type KeyParams struct {
@@ -534,12 +540,15 @@ type KeyParams struct {
 }
 
 type KeyRow struct {
-	ID          string
-	Label       string
-	Environment string
-	Scopes      []string
-	CreatedAt   time.Time
-	RevokedAt   *time.Time
+	ID            string
+	Label         string
+	Environment   string
+	Scopes        []string
+	Sites         []string
+	ExpiresAt     *time.Time
+	FormerSecrets *string
+	CreatedAt     time.Time
+	RevokedAt     *time.Time
 }
 
 func (q *Queries) Key(ctx context.Context, arg KeyParams) (KeyRow, error) {
@@ -550,6 +559,9 @@ func (q *Queries) Key(ctx context.Context, arg KeyParams) (KeyRow, error) {
 		&i.Label,
 		&i.Environment,
 		&i.Scopes,
+		&i.Sites,
+		&i.ExpiresAt,
+		&i.FormerSecrets,
 		&i.CreatedAt,
 		&i.RevokedAt,
 	)
@@ -557,15 +569,18 @@ func (q *Queries) Key(ctx context.Context, arg KeyParams) (KeyRow, error) {
 }
 
 const keysInForce = `-- name: KeysInForce :many
-SELECT id, org_id, environment, scopes, secret_hash FROM api_keys WHERE revoked_at IS NULL
+SELECT id, org_id, environment, scopes, sites, expires_at, secret_hash, former_secrets FROM api_keys WHERE revoked_at IS NULL
 `
 
 type KeysInForceRow struct {
-	ID          string
-	OrgID       string
-	Environment string
-	Scopes      []string
-	SecretHash  []byte
+	ID            string
+	OrgID         string
+	Environment   string
+	Scopes        []string
+	Sites         []string
+	ExpiresAt     *time.Time
+	SecretHash    []byte
+	FormerSecrets *string
 }
 
 func (q *Queries) KeysInForce(ctx context.Context) ([]KeysInForceRow, error) {
@@ -582,7 +597,10 @@ func (q *Queries) KeysInForce(ctx context.Context) ([]KeysInForceRow, error) {
 			&i.OrgID,
 			&i.Environment,
 			&i.Scopes,
+			&i.Sites,
+			&i.ExpiresAt,
 			&i.SecretHash,
+			&i.FormerSecrets,
 		); err != nil {
 			return nil, err
 		}
@@ -595,7 +613,7 @@ func (q *Queries) KeysInForce(ctx context.Context) ([]KeysInForceRow, error) {
 }
 
 const keysOfOrg = `-- name: KeysOfOrg :many
-SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys
+SELECT id, label, environment, scopes, sites, expires_at, former_secrets, created_at, revoked_at FROM api_keys
 WHERE org_id = $1 AND (
     (revoked_at IS NOT NULL) > $2::boolean
     OR (revoked_at IS NOT NULL) = $2 AND (created_at < $3::timestamptz OR created_at = $3 AND id > $4::text)
@@ -613,12 +631,15 @@ type KeysOfOrgParams struct {
 }
 
 type KeysOfOrgRow struct {
-	ID          string
-	Label       string
-	Environment string
-	Scopes      []string
-	CreatedAt   time.Time
-	RevokedAt   *time.Time
+	ID            string
+	Label         string
+	Environment   string
+	Scopes        []string
+	Sites         []string
+	ExpiresAt     *time.Time
+	FormerSecrets *string
+	CreatedAt     time.Time
+	RevokedAt     *time.Time
 }
 
 // Keys in force come first, since false sorts before true, then the newest.
@@ -642,6 +663,9 @@ func (q *Queries) KeysOfOrg(ctx context.Context, arg KeysOfOrgParams) ([]KeysOfO
 			&i.Label,
 			&i.Environment,
 			&i.Scopes,
+			&i.Sites,
+			&i.ExpiresAt,
+			&i.FormerSecrets,
 			&i.CreatedAt,
 			&i.RevokedAt,
 		); err != nil {
@@ -760,16 +784,19 @@ func (q *Queries) Members(ctx context.Context, arg MembersParams) ([]MembersRow,
 }
 
 const orgHasHub = `-- name: OrgHasHub :one
-SELECT EXISTS (SELECT FROM hubs WHERE org_id = $1 AND id = $2)
+SELECT EXISTS (
+    SELECT FROM hubs WHERE org_id = $1 AND id = $2 AND ($3::text[] IS NULL OR site_id = ANY ($3))
+)
 `
 
 type OrgHasHubParams struct {
-	OrgID string
-	ID    string
+	OrgID  string
+	ID     string
+	Within []string
 }
 
 func (q *Queries) OrgHasHub(ctx context.Context, arg OrgHasHubParams) (bool, error) {
-	row := q.db.QueryRow(ctx, orgHasHub, arg.OrgID, arg.ID)
+	row := q.db.QueryRow(ctx, orgHasHub, arg.OrgID, arg.ID, arg.Within)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
@@ -960,16 +987,18 @@ func (q *Queries) Site(ctx context.Context, arg SiteParams) (SiteRow, error) {
 }
 
 const siteSequence = `-- name: SiteSequence :one
-SELECT created_sequence FROM sites WHERE org_id = $1 AND id = $2
+SELECT created_sequence FROM sites
+WHERE org_id = $1 AND id = $2 AND ($3::text[] IS NULL OR id = ANY ($3))
 `
 
 type SiteSequenceParams struct {
-	OrgID string
-	ID    string
+	OrgID  string
+	ID     string
+	Within []string
 }
 
 func (q *Queries) SiteSequence(ctx context.Context, arg SiteSequenceParams) (int64, error) {
-	row := q.db.QueryRow(ctx, siteSequence, arg.OrgID, arg.ID)
+	row := q.db.QueryRow(ctx, siteSequence, arg.OrgID, arg.ID, arg.Within)
 	var created_sequence int64
 	err := row.Scan(&created_sequence)
 	return created_sequence, err
@@ -979,14 +1008,15 @@ const sites = `-- name: Sites :many
 SELECT s.id, s.name, s.created_at,
     (SELECT count(*) FROM hubs h WHERE h.org_id = s.org_id AND h.site_id = s.id) AS hub_count
 FROM sites s
-WHERE s.org_id = $1 AND s.created_sequence > $2
+WHERE s.org_id = $1 AND s.created_sequence > $2 AND ($3::text[] IS NULL OR s.id = ANY ($3))
 ORDER BY s.created_sequence
-LIMIT $3
+LIMIT $4
 `
 
 type SitesParams struct {
 	OrgID    string
 	After    int64
+	Within   []string
 	RowLimit int32
 }
 
@@ -998,7 +1028,12 @@ type SitesRow struct {
 }
 
 func (q *Queries) Sites(ctx context.Context, arg SitesParams) ([]SitesRow, error) {
-	rows, err := q.db.Query(ctx, sites, arg.OrgID, arg.After, arg.RowLimit)
+	rows, err := q.db.Query(ctx, sites,
+		arg.OrgID,
+		arg.After,
+		arg.Within,
+		arg.RowLimit,
+	)
 	if err != nil {
 		return nil, err
 	}

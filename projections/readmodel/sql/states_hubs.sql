@@ -8,5 +8,6 @@ WHERE hub.org_id = $1
     AND ($2::text IS NULL OR hub.site_id = $2)
     AND ($3::text IS NULL OR hub.id = $3)
     AND hub.id >= $4
+    AND ($6::text[] IS NULL OR hub.site_id = ANY ($6))
 ORDER BY hub.id
 LIMIT $5

@@ -96,9 +96,14 @@ CREATE TABLE api_keys (
     label text NOT NULL,
     environment text NOT NULL,
     scopes text[] NOT NULL,
+    -- The sites that the key reaches; empty for all.
+    sites text[] NOT NULL,
+    expires_at timestamptz,
     -- SHA-256 of the key's secret part.
     secret_hash bytea NOT NULL,
     created_at timestamptz NOT NULL,
+    -- The secrets that still work for a time, a JSON array of domain.KeySecret; NULL for a key that was not rotated.
+    former_secrets text,
     revoked_at timestamptz
 );
 

@@ -227,7 +227,7 @@ func (b *batch) addMergedEvents(ctx context.Context) (done bool, err error) {
 		// Everything after the event is later, apart from what is received late.
 		r.pos.Complete = max(r.pos.Complete, min(m.complete, log.next/int64(time.Millisecond)))
 		switch {
-		case isGap && r.fresh:
+		case isGap && r.fresh, !r.reaches(log.backlog.Hub()):
 			r.moved = true
 		case isGap, r.filter.HasAllTypes(), r.filter.HasType(eventType(e)):
 			b.addMerged(e)
@@ -236,6 +236,15 @@ func (b *batch) addMergedEvents(ctx context.Context) (done bool, err error) {
 		}
 		m.advance()
 	}
+}
+
+// reaches reports whether a hub that the merge began with is still within the reader's sites.
+func (r *Reader) reaches(hub domain.HubID) bool {
+	if r.filter.Within == nil {
+		return true
+	}
+	access, ok := r.feed.cfg.Hubs.Hub(hub)
+	return ok && slices.Contains(r.filter.Within, access.SiteID)
 }
 
 // addMerged adds an event of a hub's log.

@@ -114,6 +114,16 @@ func TestFilters(t *testing.T) {
 			access, _ := f.Hub(e.HubID)
 			return access.SiteID == "north"
 		}},
+		"within sites": {
+			domain.EventFilter{Within: []string{"south"}, Sites: []string{"north", "south"}},
+			func(e event) bool {
+				access, _ := f.Hub(e.HubID)
+				return access.SiteID == "south"
+			},
+		},
+		"within none": {
+			domain.EventFilter{Within: []string{"east"}}, func(event) bool { return false },
+		},
 		"hubs": {domain.EventFilter{Hubs: []domain.HubID{hubN(1), hubN(4)}}, func(e event) bool {
 			return e.HubID == hubN(1) || e.HubID == hubN(4)
 		}},

@@ -81,7 +81,7 @@ func (r *ring) after(number uint64, filter *domain.EventFilter) (following, mark
 		return 0, mark
 	}
 	following = end - number
-	if len(filter.Hubs) == 0 && len(filter.Sites) == 0 && filter.Parts == 0 {
+	if filter.HasAllHubs() {
 		return following, mark
 	}
 	for i := range entries {

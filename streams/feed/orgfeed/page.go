@@ -38,7 +38,8 @@ func (f *Feed) Part(
 			page.Lag.At = next.completeAt() // r may have read further
 		}
 	}
-	if err == nil && page.HasMore && r.merge != nil {
+	// What a kept reader has read may be out of a limited reach by the next page.
+	if err == nil && page.HasMore && r.merge != nil && filter.Within == nil {
 		key.after = page.Next
 		f.merges.put(key, r)
 		return page, nil

@@ -180,12 +180,15 @@ func (r *Registry) removeOld(o *org, now time.Time) {
 	}
 }
 
-// Page returns up to limit readers of an organization after an id, in the order of their ids.
-// Behind is nil where it is not known. Errors are ctx's, and service_unavailable.
+// Page returns up to limit readers of an organization that has reports, after an id, in the order of
+// their ids. Behind is nil where it is not known. Errors are ctx's, and service_unavailable.
 func (r *Registry) Page(
-	ctx context.Context, orgID string, limit int, after *domain.FeedReaderID,
+	ctx context.Context, orgID string, has func(domain.FeedReaderID) bool, limit int,
+	after *domain.FeedReaderID,
 ) (page domain.Page[domain.FeedReader], err error) {
-	all := r.list(orgID)
+	all := slices.DeleteFunc(r.list(orgID), func(reader domain.FeedReader) bool {
+		return !has(reader.FeedReaderID)
+	})
 	if after != nil {
 		from, _ := slices.BinarySearchFunc(all, *after, compareID)
 		if from < len(all) && all[from].FeedReaderID == *after {
@@ -245,7 +248,10 @@ func (r *Registry) list(orgID string) []domain.FeedReader {
 		}
 		shown := seen.FeedReader
 		if shown.Hub == "" && r.left(seen, now) >= 0 {
-			behind := seen.behind + counted(orgID) - seen.mark
+			behind := seen.behind
+			if shown.Key == "" { // the events that a limited key does not reach are counted as well
+				behind += counted(orgID) - seen.mark
+			}
 			shown.Behind = &behind
 		}
 		all = append(all, shown)

@@ -263,7 +263,9 @@ func TestPage(t *testing.T) {
 	var after *domain.FeedReaderID
 	got := ""
 	for more := true; more; {
-		page, err := r.Page(t.Context(), orgA, 2, after)
+		page, err := r.Page(
+			t.Context(), orgA, func(domain.FeedReaderID) bool { return true }, 2, after,
+		)
 		if err != nil || len(page.Data) == 0 {
 			t.Fatalf("Page after %v: got %+v, %v, want readers", after, page, err)
 		}

@@ -18,6 +18,7 @@ type storedReader struct {
 	Name     string       `json:"name"`
 	Hub      domain.HubID `json:"hub,omitempty"`
 	Part     string       `json:"part,omitempty"`
+	Key      string       `json:"key,omitempty"`
 	Position string       `json:"position"`
 	// At and Seen are milliseconds since 1970.
 	At   int64 `json:"at"`
@@ -39,11 +40,11 @@ func (r *Registry) marshal(o *org, now time.Time) ([]byte, error) {
 	for e := o.newest.Front(); e != nil; e = e.Next() {
 		seen := e.Value.(*reader)
 		behind := seen.behind
-		if seen.Hub == "" {
+		if seen.Hub == "" && seen.Key == "" {
 			behind += r.cfg.Counted(o.id) - seen.mark
 		}
 		text, err := json.Marshal(storedReader{
-			Name: seen.Name, Hub: seen.Hub, Part: seen.Part, Position: seen.Position,
+			Name: seen.Name, Hub: seen.Hub, Part: seen.Part, Key: seen.Key, Position: seen.Position,
 			At: seen.At.UnixMilli(), Seen: seen.LastSeen.UnixMilli(), Behind: behind,
 		})
 		if err != nil {
@@ -90,7 +91,7 @@ func (r *Registry) merge(orgID string, value []byte, revision uint64) error {
 // mergeReader adds a reader at the end of the list, unless a read as new is known. The caller must
 // hold r.mu.
 func (r *Registry) mergeReader(o *org, s *storedReader) (added bool) {
-	id := domain.FeedReaderID{Name: s.Name, Hub: s.Hub, Part: s.Part}
+	id := domain.FeedReaderID{Name: s.Name, Hub: s.Hub, Part: s.Part, Key: s.Key}
 	read := reader{
 		FeedReader: domain.FeedReader{
 			FeedReaderID: id, Position: s.Position, At: time.UnixMilli(s.At),

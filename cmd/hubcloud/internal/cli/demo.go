@@ -235,7 +235,7 @@ func (d demo) create(ctx context.Context) (demoState, error) {
 	}
 	if state.Key == "" {
 		state.KeyID, state.Key, err = d.Directory().CreateKey(
-			ctx, origin, state.OrgID, "Demo", domain.AllScopes(),
+			ctx, origin, state.OrgID, "Demo", domain.AllScopes(), domain.KeyLimits{},
 		)
 		if err != nil {
 			return state, err

@@ -33,7 +33,7 @@ func (c *keyCreateCommand) Run(ctx context.Context, out Output) error {
 		return err
 	}
 	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
-		id, key, err := s.Directory.CreateKey(ctx, operator.Origin(), c.Org, c.Label, scopes)
+		id, key, err := s.Directory.CreateKey(ctx, operator.Origin(), c.Org, c.Label, scopes, domain.KeyLimits{})
 		if err != nil {
 			return err
 		}

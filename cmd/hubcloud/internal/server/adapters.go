@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -39,11 +40,29 @@ func (e apiOrgEvents) StatesPosition(ctx context.Context, org string) (string, e
 	return e.ListPosition(ctx, org, e.models.StatesReached)
 }
 
-// Follow returns a reader of the events after a position.
+// Part returns events that the filter chooses within a reach.
+func (e apiOrgEvents) Part(
+	ctx context.Context, reach domain.Reach, filter domain.EventFilter, after string,
+	limit, bytes int, wait time.Duration,
+) (domain.EventPage, error) {
+	filter.Within = reach.Sites
+	return e.Feed.Part(ctx, reach.OrgID, filter, after, limit, bytes, wait)
+}
+
+// Last returns the position before the newest events that the filter chooses within a reach.
+func (e apiOrgEvents) Last(
+	ctx context.Context, reach domain.Reach, filter domain.EventFilter, n int,
+) (string, error) {
+	filter.Within = reach.Sites
+	return e.Feed.Last(ctx, reach.OrgID, filter, n)
+}
+
+// Follow returns a reader of the events within a reach after a position.
 func (e apiOrgEvents) Follow(
-	ctx context.Context, org string, filter domain.EventFilter, after string,
+	ctx context.Context, reach domain.Reach, filter domain.EventFilter, after string,
 ) (httpapi.EventReader, error) {
-	reader, err := e.Feed.Follow(ctx, org, filter, after)
+	filter.Within = reach.Sites
+	reader, err := e.Feed.Follow(ctx, reach.OrgID, filter, after)
 	if err != nil {
 		return nil, err
 	}

@@ -30,13 +30,14 @@ SELECT max(term)::bigint FROM taken;
 UPDATE checkpoints SET built = true WHERE projection = @projection AND NOT built AND term = @term;
 
 -- name: SiteSequence :one
-SELECT created_sequence FROM sites WHERE org_id = @org_id AND id = @id;
+SELECT created_sequence FROM sites
+WHERE org_id = @org_id AND id = @id AND (@within::text[] IS NULL OR id = ANY (@within));
 
 -- name: Sites :many
 SELECT s.id, s.name, s.created_at,
     (SELECT count(*) FROM hubs h WHERE h.org_id = s.org_id AND h.site_id = s.id) AS hub_count
 FROM sites s
-WHERE s.org_id = @org_id AND s.created_sequence > @after
+WHERE s.org_id = @org_id AND s.created_sequence > @after AND (@within::text[] IS NULL OR s.id = ANY (@within))
 ORDER BY s.created_sequence
 LIMIT @row_limit;
 
@@ -47,13 +48,15 @@ FROM sites s
 WHERE s.org_id = @org_id AND s.id = @id;
 
 -- name: OrgHasHub :one
-SELECT EXISTS (SELECT FROM hubs WHERE org_id = @org_id AND id = @id);
+SELECT EXISTS (
+    SELECT FROM hubs WHERE org_id = @org_id AND id = @id AND (@within::text[] IS NULL OR site_id = ANY (@within))
+);
 
 -- name: HubsOfOrg :many
 SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since
 FROM hubs h
 LEFT JOIN hub_presence p ON p.hub_id = h.id
-WHERE h.org_id = @org_id AND h.id > @after
+WHERE h.org_id = @org_id AND h.id > @after AND (@within::text[] IS NULL OR h.site_id = ANY (@within))
 ORDER BY h.id
 LIMIT @row_limit;
 
@@ -99,7 +102,7 @@ LIMIT @row_limit;
 SELECT device_id, name, room FROM device_labels WHERE org_id = @org_id AND hub_id = @hub_id;
 
 -- name: KeysInForce :many
-SELECT id, org_id, environment, scopes, secret_hash FROM api_keys WHERE revoked_at IS NULL;
+SELECT id, org_id, environment, scopes, sites, expires_at, secret_hash, former_secrets FROM api_keys WHERE revoked_at IS NULL;
 
 -- name: HubLogs :many
 SELECT id, org_id, site_id, epoch, log_after, log_former FROM hubs;
@@ -112,7 +115,7 @@ SELECT org_id, id, email, role FROM members;
 
 -- Keys in force come first, since false sorts before true, then the newest.
 -- name: KeysOfOrg :many
-SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys
+SELECT id, label, environment, scopes, sites, expires_at, former_secrets, created_at, revoked_at FROM api_keys
 WHERE org_id = @org_id AND (
     (revoked_at IS NOT NULL) > @revoked::boolean
     OR (revoked_at IS NOT NULL) = @revoked AND (created_at < @created_before::timestamptz OR created_at = @created_before AND id > @after::text)
@@ -121,7 +124,7 @@ ORDER BY (revoked_at IS NOT NULL), created_at DESC, id
 LIMIT @row_limit;
 
 -- name: Key :one
-SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys WHERE org_id = @org_id AND id = @id;
+SELECT id, label, environment, scopes, sites, expires_at, former_secrets, created_at, revoked_at FROM api_keys WHERE org_id = @org_id AND id = @id;
 
 -- Empty texts match every hub. Texts match the name, and the id with or without dashes.
 -- name: FindHubs :many
