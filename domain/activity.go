@@ -121,6 +121,12 @@ func ActivityOf(sequence uint64, e Event, fact Fact) (a Activity, ok bool) {
 		a.OrgID, a.SubjectID, a.Hub = f.OrgID, strconv.FormatInt(f.DeviceID, 10), f.HubID
 	case KeyCreated:
 		a.OrgID, a.SubjectID, a.Detail = f.OrgID, f.KeyID, join(f.Scopes)
+	case KeyChanged:
+		a.OrgID, a.SubjectID = f.OrgID, f.KeyID
+	case KeyRotated:
+		a.OrgID, a.SubjectID = f.OrgID, f.KeyID
+	case KeyExpiryMailed:
+		a.OrgID, a.SubjectID = f.OrgID, f.KeyID
 	case KeyRevoked:
 		a.OrgID, a.SubjectID = f.OrgID, f.KeyID
 	case WebhookCreated:

@@ -139,8 +139,8 @@ func DecideCreateKey(
 }
 
 // DecideChangeKey sets the limits of a key, whose sites the caller has checked; it returns no event
-// if nothing changes. Its errors are invalid_request, and those of DecideRevokeKey, also for a
-// revoked key.
+// if nothing changes. Its errors are invalid_request, and not_found for a revoked key and as in
+// DecideRevokeKey.
 func DecideChangeKey(s KeyState, o Origin, orgID string, limits KeyLimits) ([]Event, error) {
 	if !s.isOf(orgID) || s.Revoked() {
 		return nil, ErrKeyNotFound()
@@ -152,9 +152,9 @@ func DecideChangeKey(s KeyState, o Origin, orgID string, limits KeyLimits) ([]Ev
 	return []Event{Record(o, KeyChanged{s.ID, s.OrgID, limits})}, nil
 }
 
-// DecideRotateKey gives a key the secret of next, which has the id and the environment of the key.
-// The former secrets work for the time overlap, or for what is left of a shorter one. Its errors are
-// those of DecideChangeKey.
+// DecideRotateKey replaces the secret of a key by the one of next, which has the id and the
+// environment of the key. The former secrets work for the time overlap, or for what is left of
+// a shorter one. It fails as DecideChangeKey does.
 func DecideRotateKey(
 	s KeyState, o Origin, orgID string, next Key, overlap time.Duration,
 ) ([]Event, error) {

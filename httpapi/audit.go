@@ -101,7 +101,7 @@ func (a *api) auditOf(req *request) (events auditFeed, q query, err error) {
 	if filter.Until, _, err = q.timestamp("until"); err != nil {
 		return events, nil, err
 	}
-	return auditFeed{a.Audit, req.key.OrgID, filter}, q, nil
+	return auditFeed{a.Audit, req.key.Reach.OrgID, filter}, q, nil
 }
 
 // exportAudit answers with the chosen records as CSV, the oldest first. A failure after the first
@@ -131,7 +131,7 @@ func (a *api) exportAudit(req *request) error {
 	out := portal.NewCSV(req)
 	for rows, more := 0, true; more && rows < maxAuditExport; {
 		page, err := a.Audit.ActivityAfter(
-			req.ctx, req.key.OrgID, min(auditExportPart, maxAuditExport-rows), at.sequence, time.Time{},
+			req.ctx, req.key.Reach.OrgID, min(auditExportPart, maxAuditExport-rows), at.sequence, time.Time{},
 		)
 		if err != nil && req.status == 0 {
 			return err

@@ -51,6 +51,8 @@ func (m *Mailer) compose(q queued) (*gomail.Msg, error) {
 		c, err = q.Alarm.render(m.cfg.PublicURL)
 	case q.Webhook != nil:
 		c, err = q.Webhook.render(m.cfg.PublicURL)
+	case q.Key != nil:
+		c, err = q.Key.render(m.cfg.PublicURL)
 	}
 	if err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ func New(cfg Config) (*Mailer, error) {
 }
 
 // queued is a mail as the queue stores it. It is small: the mail is composed when it goes out.
-// Exactly one of Invitation, SignIn, Alarm and Webhook is set.
+// Exactly one of Invitation, SignIn, Alarm, Webhook and Key is set.
 type queued struct {
 	// QueuedAt becomes the mail's date.
 	QueuedAt   time.Time         `json:"queued_at"`
@@ -86,6 +86,7 @@ type queued struct {
 	SignIn     *queuedSignIn     `json:"sign_in,omitempty"`
 	Alarm      *queuedAlarm      `json:"alarm,omitempty"`
 	Webhook    *queuedWebhook    `json:"webhook,omitempty"`
+	Key        *queuedKey        `json:"key,omitempty"`
 	// ID is the id of a mail that is no invitation.
 	ID string `json:"id,omitempty"`
 }
@@ -205,6 +206,9 @@ func (m *Mailer) setRecipient(ctx context.Context, q *queued) (err error) {
 	case q.Webhook != nil:
 		recipient, err = m.cfg.ManagerRecipient(ctx, q.Webhook.OrgID, q.Webhook.MemberID)
 		q.Webhook.to = recipient
+	case q.Key != nil:
+		recipient, err = m.cfg.ManagerRecipient(ctx, q.Key.OrgID, q.Key.MemberID)
+		q.Key.to = recipient
 	default:
 		return nil // compose rejects it
 	}

@@ -221,6 +221,7 @@ var activityTexts = map[string]string{
 	"key.created plain":        "{who} created the API key {what}",
 	"key.changed":              "{who} changed the sites or the expiry of the API key {what}",
 	"key.rotated":              "{who} replaced the secret of the API key {what}",
+	"key.expiry_mailed":        "{who} mailed owners and admins that the API key {what} expires soon",
 	"key.revoked":              "{who} revoked the API key {what}",
 	"webhook.created":          "{who} created the webhook to {detail}",
 	"webhook.changed":          "{who} changed the webhook to {detail}",

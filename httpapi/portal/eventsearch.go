@@ -105,7 +105,7 @@ func (req *request) eventSearch() (*eventSearch, error) {
 			s.kind, s.query.Kind = kind, kind.Value
 		}
 	}
-	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
+	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
 	if err != nil {
 		return nil, err
 	}

@@ -230,7 +230,7 @@ func (req *request) changeKey() error {
 	})
 }
 
-// rotateKey gives an API key a new secret and shows it, as createKey does.
+// rotateKey replaces the secret of an API key and shows the new one, as createKey does.
 func (req *request) rotateKey() error {
 	hours, err := strconv.ParseUint(req.formValue("overlap"), 10, 16)
 	if err != nil {

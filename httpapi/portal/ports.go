@@ -165,7 +165,7 @@ type Directory interface {
 	ChangeKey(
 		ctx context.Context, o domain.Origin, key, org string, limits domain.KeyLimits,
 	) error
-	// RotateKey gives an API key a new secret and returns the key with it, which is not stored.
+	// RotateKey replaces the secret of an API key and returns the key with the new one, which is not stored.
 	// The former secret works for the time overlap.
 	RotateKey(
 		ctx context.Context, o domain.Origin, key, org string, overlap time.Duration,

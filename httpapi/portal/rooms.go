@@ -43,7 +43,7 @@ func (req *request) rooms() error { return req.showRooms(http.StatusOK, roomsVie
 
 func (req *request) showRooms(status int, view roomsView) error {
 	view.Site = req.queryValue("site")
-	sites, err := req.ReadModels.Sites(req.ctx, req.org, maxSites, "")
+	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
 	if err != nil {
 		return err
 	}

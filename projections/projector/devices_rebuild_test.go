@@ -83,7 +83,9 @@ func TestRebuildAndVerify(t *testing.T) {
 	}
 	stopReads := projectionstest.Background(t, "reads", func(ctx context.Context) error {
 		for ctx.Err() == nil {
-			page, err := e.store.States(ctx, domain.Reach{OrgID: org}, domain.StateFilter{}, 1000, domain.StatePosition{})
+			page, err := e.store.States(
+				ctx, domain.Reach{OrgID: org}, domain.StateFilter{}, 1000, domain.StatePosition{},
+			)
 			if ctx.Err() == nil && (err != nil || len(page.Data) < 38) {
 				return fmt.Errorf("%d states during a rebuild: %w", len(page.Data), err)
 			}

@@ -79,7 +79,7 @@ func (s *Service) ChangeKey(
 	return s.awaitInForce(ctx, seq)
 }
 
-// RotateKey gives a key a new secret and returns the key with it, which is stored nowhere. The
+// RotateKey replaces the secret of a key and returns the key with the new one, which is stored nowhere. The
 // former secret works for the time overlap. It fails as ChangeKey does, but succeeds with an overlap
 // also if a replica has not confirmed the new secret in time: the key can be shown only once.
 func (s *Service) RotateKey(

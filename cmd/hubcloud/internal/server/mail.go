@@ -15,6 +15,7 @@ import (
 	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/projections/alarms"
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/outbox"
 )
@@ -64,7 +65,42 @@ func (s *web) startMail(ctx context.Context) error {
 			return deliveryError(s.mailer.Deliver(ctx, content))
 		})
 	})
+	s.run(stopLoops, "mails about keys", s.mailKeyExpiries)
 	return s.startNotifier()
+}
+
+// mailKeyExpiries mails owners and admins about API keys that expire soon, until ctx ends. Every
+// replica does: the queue takes a mail once, and the directory records which were queued.
+func (s *web) mailKeyExpiries(ctx context.Context) error {
+	for {
+		now := time.Now()
+		for _, key := range s.access.Expiring(now, now.Add(domain.KeyExpiryNotice)) {
+			if err := s.mailKeyExpiry(ctx, key.ID); err != nil && ctx.Err() == nil {
+				s.logger.Warn(
+					"mail about a key not queued; trying again", "key_id", key.ID, "error", err,
+				)
+			}
+		}
+		if !streams.Sleep(ctx, time.Minute) {
+			return nil
+		}
+	}
+}
+
+// mailKeyExpiry mails about one key, unless that was done.
+func (s *web) mailKeyExpiry(ctx context.Context, id string) error {
+	key, err := s.directory.Key(ctx, id)
+	if err != nil || key.Revoked() || key.ExpiryMailed.Equal(key.ExpiresAt) {
+		return err
+	}
+	org, err := s.directory.Org(ctx, key.OrgID)
+	if err == nil {
+		err = s.mailer.SendKeyExpires(ctx, org, key)
+	}
+	if err == nil {
+		err = s.directory.MailKeyExpiry(ctx, id)
+	}
+	return err
 }
 
 // startNotifier starts the mails about alarms. Of all replicas with the role api one sends them.

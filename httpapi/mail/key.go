@@ -1,0 +1,67 @@
+package mail
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	htmltemplate "html/template"
+	texttemplate "text/template"
+	"time"
+
+	"hubcloud/domain"
+)
+
+var (
+	keyText = texttemplate.Must(texttemplate.ParseFS(templates, "templates/key.txt"))
+	keyHTML = htmltemplate.Must(htmltemplate.ParseFS(templates, "templates/key.html"))
+)
+
+// queuedKey is a mail about an API key that expires soon.
+type queuedKey struct {
+	OrgID     string    `json:"org_id"`
+	OrgName   string    `json:"org_name"`
+	MemberID  string    `json:"member_id"`
+	KeyID     string    `json:"key_id"`
+	Label     string    `json:"label"`
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// to is the recipient's address when the mail goes out.
+	to string
+}
+
+// SendKeyExpires queues mails to the owners and admins of the organization, which say when an API
+// key expires. Calls with the same values queue one mail each. The error is the queue's. The mails
+// expire with the key.
+func (m *Mailer) SendKeyExpires(
+	ctx context.Context, org domain.OrgState, key domain.KeyState,
+) error {
+	for _, member := range org.Members {
+		if member.Role == domain.RoleMember {
+			continue
+		}
+		q := queued{
+			ID: fmt.Sprintf("key-%s-%s-%d", key.ID, member.ID, key.ExpiresAt.UnixMilli()),
+			Key: &queuedKey{
+				OrgID: org.ID, OrgName: org.Name, MemberID: member.ID, KeyID: key.ID,
+				Label: key.Label, ExpiresAt: key.ExpiresAt,
+			},
+		}
+		err := m.put(ctx, q, Envelope{
+			Sender: org.ID, Recipient: member.ID, Topic: q.ID, Expires: key.ExpiresAt,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k queuedKey) render(publicURL string) (content, error) {
+	view := struct{ Org, Name, ID, Expires, Link string }{
+		Org: domain.PlainLine(k.OrgName), Name: domain.PlainLine(cmp.Or(k.Label, k.KeyID)), ID: k.KeyID,
+		Expires: formatAlarmTime(k.ExpiresAt),
+		Link:    publicURL + "/portal/" + k.OrgID + "/keys/" + k.KeyID,
+	}
+	subject := "API key expires soon: " + clip(view.Name, maxSubjectPart)
+	return render(k.to, subject, keyText, keyHTML, view)
+}
