@@ -24,10 +24,9 @@ var errDomain = errors.New("the domain is invalid")
 
 // CleanEmail returns an e-mail address in the form in which it is stored: without surrounding white
 // space, in Unicode NFC, and with a domain mapped by IDNA, so that the stored address shows where
-// mail goes: `ann@straẞe.example` becomes `ann@strasse.example`. Of an address that is copied from a
-// mail program with its name, `Ann Smith <ann@example.org>`, it returns the address. The error is an
-// invalid_request that names the field. Comments, groups, several addresses, IP addresses and
-// domains that IDNA rejects are invalid.
+// mail goes: `ann@straẞe.example` becomes `ann@strasse.example`. The error is an invalid_request
+// that names the field. Display names, angle brackets, several addresses, IP addresses and domains
+// that IDNA rejects are invalid.
 func CleanEmail(field, s string) (string, error) {
 	invalid := Errorf(
 		CodeInvalidRequest,
@@ -43,12 +42,6 @@ func CleanEmail(field, s string) (string, error) {
 		return "", Errorf(
 			CodeInvalidRequest, "%s: must not contain invisible characters, such as %U", field, r,
 		)
-	}
-	if open := strings.LastIndexByte(s, '<'); open >= 0 && strings.HasSuffix(s, ">") {
-		if named, err := mail.ParseAddress(s); err != nil || named.Address != s[open+1:len(s)-1] {
-			return "", invalid
-		}
-		s = s[open+1 : len(s)-1]
 	}
 	if s = norm.NFC.String(s); len(s) > MaxEmailLength {
 		return "", invalid
@@ -78,6 +71,19 @@ func CleanEmail(field, s string) (string, error) {
 		return "", invalid
 	}
 	return local + "@" + host, nil
+}
+
+// PastedEmail returns the address of a text as it is copied from a mail program, with a name:
+// `Ann Smith <ann@example.org>`. It returns any other text as it is.
+func PastedEmail(s string) string {
+	s = strings.TrimSpace(s)
+	if open := strings.LastIndexByte(s, '<'); open >= 0 && strings.HasSuffix(s, ">") {
+		address := s[open+1 : len(s)-1]
+		if named, err := mail.ParseAddress(s); err == nil && named.Address == address {
+			return address
+		}
+	}
+	return s
 }
 
 // NormalizeEmail returns the form by which addresses are compared everywhere: two addresses are the

@@ -176,7 +176,8 @@ func (req *request) removeMember() error {
 // invite sends an invitation.
 func (req *request) invite() error {
 	var view membersView
-	view.Invited.Email, view.Invited.Role = req.formValue("email"), req.formValue("role")
+	view.Invited.Email = domain.PastedEmail(req.formValue("email"))
+	view.Invited.Role = req.formValue("role")
 	invited, err := req.Directory.Invite(
 		req.ctx, req.origin(), req.org, view.Invited.Email, domain.Access(view.Invited.Role),
 	)

@@ -97,7 +97,7 @@ func (req *request) signInView(next string) signInView {
 // duration does not reveal whether an account exists: that is looked up when the mail is sent.
 func (req *request) requestLink() error {
 	view := req.signInView(portalPath(req.formValue("next")))
-	view.Address = req.formValue("email")
+	view.Address = domain.PastedEmail(req.formValue("email"))
 	email, err := domain.CleanEmail("email", view.Address)
 	if err != nil {
 		problem, _ := rejectionText(err)

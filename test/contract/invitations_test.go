@@ -72,7 +72,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		made := answer.Object(t)
 		// design, section 6
 		hasExactly(
-			t, "invitation", made, "id", "email", "role", "status", "created_at", "expires_at",
+			t, "invitation", made, "id", "email", "role", "access", "status", "created_at", "expires_at",
 		)
 		if made["email"] != email || made["role"] != "member" || made["status"] != "pending" {
 			t.Errorf("got %v, want a pending invitation of a member, %s", made, email)

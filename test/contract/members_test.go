@@ -88,7 +88,7 @@ func members(t *testing.T, c *harness.Target) {
 		hasExactly(t, "list", list, "data", "has_more")
 		single := client.Must(http.MethodGet, "/members/"+first.ID, nil, http.StatusOK).Object(t)
 		for _, m := range append(data(t, list), single) {
-			hasExactly(t, "member", m, "id", "email", "role", "joined_at")
+			hasExactly(t, "member", m, "id", "email", "role", "access", "joined_at")
 			isTimestamp(t, "joined_at", m["joined_at"])
 			if c.Owned() && (m["email"] != tenant.Owner || m["role"] != "owner") {
 				t.Errorf("member: got %v, want owner %s", m, tenant.Owner)
@@ -143,7 +143,7 @@ func members(t *testing.T, c *harness.Target) {
 			answer := client.Must(
 				http.MethodPatch, "/members/"+person.ID, `{"role":"`+role+`"}`, http.StatusOK,
 			)
-			hasExactly(t, "member", answer.Object(t), "id", "email", "role", "joined_at")
+			hasExactly(t, "member", answer.Object(t), "id", "email", "role", "access", "joined_at")
 			var changed, read member
 			answer.JSON(t, &changed)
 			client.Must(http.MethodGet, "/members/"+person.ID, nil, http.StatusOK).JSON(t, &read)
