@@ -3259,7 +3259,7 @@ export interface components {
         /**
          * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
          *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
-         *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys.
+         *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys, except for keys that are limited to sites.
          * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
          */
         "Idempotency-Key": string;
@@ -3449,7 +3449,7 @@ export interface operations {
                 /**
                  * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
                  *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
-                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys.
+                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys, except for keys that are limited to sites.
                  * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
                  */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
@@ -3626,7 +3626,7 @@ export interface operations {
                 /**
                  * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
                  *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
-                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys.
+                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys, except for keys that are limited to sites.
                  * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
                  */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
@@ -4249,7 +4249,7 @@ export interface operations {
                 /**
                  * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
                  *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
-                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys.
+                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys, except for keys that are limited to sites.
                  * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
                  */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
@@ -4310,7 +4310,7 @@ export interface operations {
                 /**
                  * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
                  *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
-                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys.
+                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys, except for keys that are limited to sites.
                  * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
                  */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
@@ -4826,7 +4826,7 @@ export interface operations {
                 /**
                  * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
                  *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
-                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys.
+                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys, except for keys that are limited to sites.
                  * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
                  */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
@@ -5600,7 +5600,7 @@ export interface operations {
                 /**
                  * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
                  *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
-                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys.
+                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys, except for keys that are limited to sites.
                  * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
                  */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
