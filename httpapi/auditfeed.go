@@ -16,8 +16,6 @@ const (
 	auditPart = 100
 	// auditWait is how long a reader waits for the read models to have what it was woken for.
 	auditWait = 10 * time.Second
-	// auditRecheck is after how long a reader looks for records that it was not woken for.
-	auditRecheck = time.Second
 	// auditSkew is how much later than another record an earlier one may say it was made: replicas
 	// differ in their clocks.
 	auditSkew = time.Minute
@@ -124,16 +122,17 @@ func (f auditFeed) Part(
 	over := time.After(wait)
 	for {
 		changed := f.audit.ActivityChanged(f.org)
+		if wait > 0 { // what was signalled before is not signalled again
+			if err := f.await(ctx); err != nil {
+				return domain.EventPage{}, err
+			}
+		}
 		page, err := f.read(ctx, &at, limit)
 		if err != nil || len(page.Events) > 0 || page.HasMore || wait == 0 {
 			return page, err
 		}
 		select {
 		case <-changed:
-			if err := f.await(ctx); err != nil {
-				return domain.EventPage{}, err
-			}
-		case <-time.After(auditRecheck):
 		case <-over:
 			return page, nil
 		case <-ctx.Done():
@@ -201,9 +200,7 @@ type auditReader struct {
 }
 
 func (r *auditReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
-	again := make(chan struct{})
-	time.AfterFunc(auditRecheck, func() { close(again) })
-	r.changed = again
+	r.changed = r.feed.audit.ActivityChanged(r.feed.org)
 	if err := r.feed.await(ctx); err != nil {
 		return nil, err
 	}

@@ -16,9 +16,7 @@
 // Each has an account SYS of its own. External servers are one cluster with all accounts.
 //
 // The streams of the server for hubs are in <data>/nats/jetstream, the durable server's in
-// <data>/nats/durable/jetstream. Versions with one server had CLOUD with the others; Start moves
-// it. Such a version does not start on the result: its error contains the name of a folder in
-// <data>/nats, which is the reason.
+// <data>/nats/durable/jetstream.
 //
 // # Promises
 //
