@@ -35,25 +35,15 @@ type queuedKey struct {
 func (m *Mailer) SendKeyExpires(
 	ctx context.Context, org domain.OrgState, key domain.KeyState,
 ) error {
-	for _, member := range org.Members {
-		if member.Role == domain.RoleMember {
-			continue
-		}
-		q := queued{
+	return m.putToAdmins(ctx, org, key.ExpiresAt, func(member domain.OrgMember) queued {
+		return queued{
 			ID: fmt.Sprintf("key-%s-%s-%d", key.ID, member.ID, key.ExpiresAt.UnixMilli()),
 			Key: &queuedKey{
 				OrgID: org.ID, OrgName: org.Name, MemberID: member.ID, KeyID: key.ID,
 				Label: key.Label, ExpiresAt: key.ExpiresAt,
 			},
 		}
-		err := m.put(ctx, q, Envelope{
-			Sender: org.ID, Recipient: member.ID, Topic: q.ID, Expires: key.ExpiresAt,
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 func (k queuedKey) render(publicURL string) (content, error) {

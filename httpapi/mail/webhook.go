@@ -37,19 +37,29 @@ func (m *Mailer) SendWebhookDisabled(
 	ctx context.Context, org domain.OrgState, w domain.Webhook, cause domain.WebhookDisableCause,
 	since time.Time,
 ) error {
-	for _, member := range org.Members {
-		if member.Role == domain.RoleMember {
-			continue
-		}
-		q := queued{
+	expires := m.cfg.Now().Add(7 * 24 * time.Hour)
+	return m.putToAdmins(ctx, org, expires, func(member domain.OrgMember) queued {
+		return queued{
 			ID: fmt.Sprintf("webhook-%s-%s-%d", w.ID, member.ID, since.UnixMilli()),
 			Webhook: &queuedWebhook{
 				OrgID: org.ID, OrgName: org.Name, MemberID: member.ID, Webhook: webhookName(w),
 				Cause: cause, Since: since,
 			},
 		}
+	})
+}
+
+// putToAdmins queues a mail to each owner and admin of an organization.
+func (m *Mailer) putToAdmins(
+	ctx context.Context, org domain.OrgState, expires time.Time, mailTo func(domain.OrgMember) queued,
+) error {
+	for _, member := range org.Members {
+		if member.Role == domain.RoleMember {
+			continue
+		}
+		q := mailTo(member)
 		err := m.put(ctx, q, Envelope{
-			Sender: org.ID, Recipient: member.ID, Topic: q.ID, Expires: m.cfg.Now().Add(7 * 24 * time.Hour),
+			Sender: org.ID, Recipient: member.ID, Topic: q.ID, Expires: expires,
 		})
 		if err != nil {
 			return err
