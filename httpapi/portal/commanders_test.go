@@ -31,6 +31,7 @@ func TestCommandOf(t *testing.T) {
 			t.Errorf("commandOf %s later: got %q, %t, want %q", after, got.ID, ok, want)
 		}
 	}
+	entry.Time = at.Add(20 * time.Second)
 	if got, ok := commandOf(entry, lock, sent, reportDelay); !ok || got.ID != "it" {
 		t.Errorf("commandOf a report: got %q, %t, want it", got.ID, ok)
 	}
