@@ -46,10 +46,9 @@ func (s *service) tables() (open, idle, addresses int) {
 	return len(cs.open), cs.idle.Len(), len(cs.byAddress)
 }
 
-// Connections used to be unbounded, so that idle ones used up the file descriptors and new clients
-// got no answer. Now a new connection replaces the one that has been idle longest: without a
-// request, with an incomplete header, or with all requests answered. Connections with a request
-// under way stay.
+// Idle connections must not use up the file descriptors, so that new clients get no answer: a new
+// connection replaces the one that has been idle longest: without a request, with an incomplete
+// header, or with all requests answered. Connections with a request under way stay.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	request := "GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: "
@@ -182,10 +181,9 @@ func (s *service) from(t *testing.T, address, text string) net.Conn {
 	return conn
 }
 
-// A connection used to count as busy while it waited for the rest of a body, so that half bodies
-// from many addresses kept everyone else out for as long as a body may take. Now such connections
-// are replaced, longest waiting first, whether the handler or the server reads the body. A stream
-// stays.
+// Half bodies from many addresses must not keep everyone else out for as long as a body may take:
+// connections that wait for the rest of one are replaced, longest waiting first, whether the
+// handler or the server reads the body. A stream stays.
 func TestUnfinishedBodiesGiveWay(t *testing.T) {
 	t.Parallel()
 	for name, attack := range map[string]struct {
@@ -245,8 +243,8 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 	}
 }
 
-// Connections whose clients do not read the answer used to count as busy, and kept everyone else
-// out for as long as a write may take.
+// Connections whose clients do not read the answer must not keep everyone else out for as long as a
+// write may take.
 func TestUnreadAnswersGiveWay(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){

@@ -93,7 +93,7 @@ func TestEventPage(t *testing.T) {
 }
 
 // A component that is not healthy makes the process not ready, and so does stopping. The public
-// port used to name every component to everyone and to query the database for each request.
+// port names no component, and does not query the database for each request.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32

@@ -46,8 +46,8 @@ func (v *replicaView) Confirm(ctx context.Context) error {
 	return domain.Unavailable("this server cannot tell which keys are valid")
 }
 
-// A revoked key used to work on a replica that had lost the broker, and its streams and long-polls
-// stayed open.
+// A revoked key must not work on a replica that has lost the broker, and its streams and long-polls
+// must end.
 func TestAReplicaThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	view := newReplicaView()
@@ -125,7 +125,7 @@ func TestAStreamOfAProcessThatWakesUp(t *testing.T) {
 	})
 }
 
-// A request that ran out of time used to get internal_error, which clients do not retry.
+// A request that runs out of time must not get internal_error, which clients do not retry.
 func TestARequestThatIsNotFinishedInTimeIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

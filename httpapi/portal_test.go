@@ -68,8 +68,8 @@ func TestPortal(t *testing.T) {
 	}
 }
 
-// Errors of the router under /portal used to be JSON, which means nothing to people. Scripts still
-// get JSON, with a message that their page can show, and API clients get the contract's error body.
+// Errors of the router under /portal are pages, since JSON means nothing to people. Scripts get
+// JSON, with a message that their page can show, and API clients get the contract's error body.
 func TestPortalErrorsArePages(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) {
@@ -120,7 +120,7 @@ func TestPortalErrorsArePages(t *testing.T) {
 	}
 }
 
-// An unparsed request has no path. Looking for one used to crash the process.
+// An unparsed request has no path. Looking for one must not crash the process.
 func TestUnreadableWithAPortal(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })

@@ -95,9 +95,9 @@ func TestPageInParts(t *testing.T) {
 	}
 }
 
-// Pages used to be assembled in memory, so that 150 clients that asked for pages of 500 large
-// events and read nothing took 1.4 GB. Now each takes no more than the part being written, and all
-// clients of a key together no more than the limit of a key. Other keys are not affected.
+// 150 clients that ask for pages of 500 large events and read nothing would take 1.4 GB if pages
+// were assembled in memory. Each takes no more than the part being written, and all clients of a
+// key together no more than the limit of a key. Other keys are not affected.
 func TestPagesThatNobodyReads(t *testing.T) {
 	s := start(t, nil) // not beside others: the memory is the process's
 	const clients, bound = 1000, 60 << 20

@@ -35,7 +35,7 @@ func TestShutdown(t *testing.T) {
 			ended <- err
 		}()
 	}
-	// Shutdown used to wait five seconds for a request on connections that browsers open in
+	// Shutdown must not wait five seconds for a request on connections that browsers open in
 	// advance.
 	silent, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
 	if err != nil {

@@ -22,8 +22,8 @@ func (u unaccepting) AcceptInvitation(
 	return domain.Acceptance{}, u.err
 }
 
-// The log line of a service_unavailable used to have no cause if the error had none of its own, and
-// a page's never had one, so operators could not see which part had failed.
+// The log line of a service_unavailable has a cause, also if the error has none of its own, and also
+// for a page: operators see which part has failed.
 func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 	t.Parallel()
 	fault := fmt.Errorf(

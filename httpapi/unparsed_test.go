@@ -11,8 +11,8 @@ import (
 	"hubcloud/domain"
 )
 
-// net/http's own answers used to be recognized by their text in every write of a connection, so
-// that an event with such a text ended a page in the middle. The test tries each alignment of the
+// net/http's own answers must not be recognized by their text in every write of a connection: an
+// event with such a text would end a page in the middle. The test tries each alignment of the
 // text with the writes, in pages and streams, and after another answer on the same connection.
 func TestEventsThatLookLikeServerErrors(t *testing.T) {
 	t.Parallel()

@@ -95,7 +95,7 @@ func TestPageStream(t *testing.T) {
 	if stream.Header.Get("Content-Type") != "text/event-stream" || !slices.Equal(text, want) {
 		t.Errorf("got stream %q, want %q", text, want)
 	}
-	// The stream used to continue after the sign-out until the next keepalive.
+	// The stream must end with the sign-out, not with the next keepalive.
 	if err := b.sessions.End(t.Context(), b.token); err != nil {
 		t.Fatal(err)
 	}

@@ -306,8 +306,8 @@ func TestActionsFromScripts(t *testing.T) {
 	}
 }
 
-// A rejected form about a hub is shown on its page with what was typed. It used to be an error
-// page.
+// A rejected form about a hub is shown on its page with what was typed, not as an
+// error page.
 func TestRejectedHubForms(t *testing.T) {
 	t.Parallel()
 	b := newHubBackend(t)

@@ -86,8 +86,8 @@ func TestNoAckWithoutStorage(t *testing.T) {
 }
 
 // TestNothingWithoutTheLease holds that a process without the lease sends no ack and writes no
-// presence. A holder that was suspended for longer than its lease used to continue when it woke:
-// its ack came after the next holder had acknowledged more, and it wrote an old presence.
+// presence. A holder that was suspended for longer than its lease must not continue when it wakes:
+// its ack would come after the next holder has acknowledged more, and it would write an old presence.
 func TestNothingWithoutTheLease(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)

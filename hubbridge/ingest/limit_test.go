@@ -33,8 +33,8 @@ func (c *clock) advance(d time.Duration) {
 }
 
 // TestResetsAreLimited holds that a hub that is reset all the time is limited, also over a restart
-// of the bridge, and loses nothing. Every hello with a new log used to become a fact of the
-// directory, which is never deleted: 525 a second from one hub.
+// of the bridge, and loses nothing. Each reset is a fact of the directory, which is never
+// deleted: one hub could cause 525 a second.
 func TestResetsAreLimited(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -103,7 +103,7 @@ func TestResetsAreLimited(t *testing.T) {
 }
 
 // TestHellosAreLimited holds that most hellos of a hub that repeats them all the time are ignored.
-// Each of them used to be written into the presence bucket.
+// Otherwise each would be written into the presence bucket.
 func TestHellosAreLimited(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)

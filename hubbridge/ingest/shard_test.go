@@ -16,7 +16,7 @@ import (
 )
 
 // TestReadyOnceSubscribed holds that a shard is ready only when the broker has confirmed its
-// subscriptions. A shard used to be ready also when the broker had not answered.
+// subscriptions.
 func TestReadyOnceSubscribed(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)

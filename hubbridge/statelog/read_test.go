@@ -261,7 +261,7 @@ func TestLargeHubs(t *testing.T) {
 }
 
 // A hub that an organization has just added is asked at once: it is connected, and need not report
-// anything for long. It used to be asked up to a minute later.
+// anything for long. A minute later is too late.
 func TestAddedHubIsAskedAtOnce(t *testing.T) {
 	t.Parallel()
 	f := start(t, time.Hour)

@@ -161,9 +161,9 @@ func (l *overtakenLogs) Append(
 	return l.Logs.Append(ctx, hub, expected, records)
 }
 
-// A snapshot has the read that was stored while it was being made. It used to be stored after the
-// read without it: the state that was folded from the snapshot lacked the read, and `projections
-// verify` reported a difference.
+// A snapshot has the read that was stored while it was being made. Stored after the read and without
+// it, the state that is folded from the snapshot would lack the read, and `projections verify` would
+// report a difference.
 func TestSnapshotHasReadsThatOvertakeIt(t *testing.T) {
 	t.Parallel()
 	f := start(t, time.Hour)

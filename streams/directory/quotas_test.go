@@ -214,7 +214,7 @@ func TestChangesAreBounded(t *testing.T) {
 	if err := s.RevokeKey(ctx, aMember, id, org); err != nil {
 		t.Errorf("a revocation: %v", err)
 	}
-	// One member's or key's changes used to spend the hour of all others.
+	// One member's or key's changes must not spend the hour of all others.
 	for i := range 9 {
 		if _, err := s.RenameSite(ctx, aMember, org, site.ID, fmt.Sprint("other ", i)); err != nil {
 			t.Fatalf("another member's change %d: %v", i, err)

@@ -90,8 +90,8 @@ func (f *fixture) caughtUp(after string) []int {
 	return got
 }
 
-// TestAtBeforeReset asks for the events since a time before the hub was reset. At used to return
-// the log's end then, so that the reader missed the events of the new epoch.
+// TestAtBeforeReset asks for the events since a time before the hub was reset. If At
+// returned the log's end then, the reader would miss the events of the new epoch.
 func TestAtBeforeReset(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})

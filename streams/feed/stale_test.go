@@ -102,8 +102,8 @@ var (
 	}
 )
 
-// A follower without a leader answers for a stream from its own state. package feed used to trust
-// that answer: it ended readers of an intact log and answered 410 for valid cursors.
+// A follower without a leader answers for a stream from its own state. package feed must not
+// trust that answer: it would end readers of an intact log and answer 410 for valid cursors.
 func TestStaleAnswersExpireNoCursor(t *testing.T) {
 	t.Parallel()
 	for name, group := range map[string]*jetstream.ClusterInfo{

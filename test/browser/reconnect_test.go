@@ -79,8 +79,8 @@ func TestReconnects(t *testing.T) {
 	p.await("#connection", "Live")
 	p.showAllEvents()
 
-	// When a stream ends with its lifetime, the page reconnects without announcing it. It used to
-	// announce "Connection lost. Reconnecting…" to screen readers every quarter of an hour.
+	// When a stream ends with its lifetime, the page reconnects without announcing it: screen
+	// readers must not say "Connection lost. Reconnecting…" every quarter of an hour.
 	var want []string
 	for i := range 12 {
 		value := 10.5 + float64(i)
@@ -115,7 +115,7 @@ func TestReconnects(t *testing.T) {
 
 	// After the computer has slept, the connection only looks alive: the page waited for a minute
 	// and a half until it noticed. The page does not load events from a long time offline. It must
-	// show that they are missing; it used to start over without a note.
+	// show that they are missing, and not start over without a note.
 	p.do(
 		"sleep",
 		chromedp.Evaluate[chromedp.Void](

@@ -43,8 +43,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// A hub whose authority does not verify the broker any more enrols again. It used to wait for six
-// hours, or for a restart.
+// A hub whose authority does not verify the broker any more enrols again, without
+// waiting for six hours or for a restart.
 func TestScheduleOfUntrustedBroker(t *testing.T) {
 	t.Parallel()
 	s := schedule{interval: 6 * time.Hour}

@@ -159,8 +159,7 @@ func TestSleepingDevice(t *testing.T) {
 	}
 }
 
-// TestForgetWithoutRadio: a hub that cannot tell whether a device is gone keeps it. It used to
-// forget it.
+// TestForgetWithoutRadio: a hub that cannot tell whether a device is gone keeps it.
 func TestForgetWithoutRadio(t *testing.T) {
 	t.Parallel()
 	c := newTestHub(t, "")
