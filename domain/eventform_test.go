@@ -48,8 +48,8 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 		"org.member_named.v1": domain.MemberNamed{OrgID: orgA, MemberID: ann, Name: "Ann Smith"},
 		"org.mail_preferences_set.v1": domain.MailPreferencesSet{
 			OrgID: orgA, MemberID: ann,
-			Severities: []domain.Severity{domain.SeverityAlarm, domain.SeverityWarning},
-			Sites:      []string{site1},
+			Topics: []domain.MailTopic{domain.MailSmoke, domain.MailBatteries}, Sites: []string{site1},
+			Quiet: &domain.QuietHours{From: "22:00", To: "07:00", Zone: "Europe/Berlin"},
 		},
 		"org.member_added.v1": domain.MemberAdded{
 			OrgID: orgA, MemberID: "01935f2e-0000-7000-8000-0000000000aa",

@@ -160,10 +160,12 @@ type Occurrence struct {
 type MailPreferencesSet struct {
 	OrgID    string `json:"org_id"`
 	MemberID string `json:"member_id"`
-	// Severities are the severities to mail about. Without any the member gets no mails.
-	Severities []Severity `json:"severities"`
+	// Topics are the topics to mail about. Without any the member gets no mails.
+	Topics []MailTopic `json:"topics"`
 	// Sites are the sites of the conditions; nil means all sites.
 	Sites []string `json:"sites"`
+	// Quiet are the hours in which mails about warnings wait; nil means none.
+	Quiet *QuietHours `json:"quiet,omitempty"`
 }
 
 // AccountCreated creates a person's account (aggregate account, id AccountKey of the address).

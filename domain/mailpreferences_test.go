@@ -3,6 +3,7 @@ package domain_test
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"hubcloud/domain"
 )
@@ -12,8 +13,8 @@ var annsOrigin = domain.Origin{
 }
 
 const (
-	alarms   = domain.SeverityAlarm
-	warnings = domain.SeverityWarning
+	alarms   = domain.MailSmoke
+	warnings = domain.MailBatteries
 )
 
 func TestDefaultMailPreferences(t *testing.T) {
@@ -38,12 +39,12 @@ func TestMailPreferences(t *testing.T) {
 		alarm1, warning1, alarm2 bool
 	}{
 		"alarms of all sites": {
-			domain.MailPreferences{Severities: []domain.Severity{alarms}}, true, false, true,
+			domain.MailPreferences{Topics: []domain.MailTopic{alarms}}, true, false, true,
 		},
 		"both of one site, with repeats": {
 			domain.MailPreferences{
-				Severities: []domain.Severity{warnings, alarms, alarms},
-				Sites:      []string{site1, site1},
+				Topics: []domain.MailTopic{warnings, alarms, alarms},
+				Sites:  []string{site1, site1},
 			}, true, true, false,
 		},
 		"nothing": {domain.MailPreferences{}, false, false, false},
@@ -87,9 +88,9 @@ func TestMailPreferences(t *testing.T) {
 
 func TestMailPreferencesAreTheMembersOwn(t *testing.T) {
 	t.Parallel()
-	some := domain.MailPreferences{Severities: []domain.Severity{alarms}}
+	some := domain.MailPreferences{Topics: []domain.MailTopic{alarms}}
 	many := domain.MailPreferences{
-		Severities: some.Severities, Sites: make([]string, domain.MaxMailSites+1),
+		Topics: some.Topics, Sites: make([]string, domain.MaxMailSites+1),
 	}
 	for name, c := range map[string]struct {
 		origin domain.Origin
@@ -99,14 +100,23 @@ func TestMailPreferencesAreTheMembersOwn(t *testing.T) {
 	}{
 		"an API key":        {origin, ann, some, domain.CodeForbidden},
 		"an unknown member": {annsOrigin, site1, some, domain.CodeNotFound},
-		"an unknown severity": {
-			annsOrigin, ann, domain.MailPreferences{Severities: []domain.Severity{"all"}},
+		"an unknown topic": {
+			annsOrigin, ann, domain.MailPreferences{Topics: []domain.MailTopic{"all"}},
 			domain.CodeInvalidRequest,
 		},
 		"no sites": {
 			annsOrigin, ann, domain.MailPreferences{Sites: []string{}}, domain.CodeInvalidRequest,
 		},
 		"too many sites": {annsOrigin, ann, many, domain.CodeInvalidRequest},
+		"quiet hours that are none": {
+			annsOrigin, ann, quiet("25:00", "07:00", "UTC"), domain.CodeInvalidRequest,
+		},
+		"quiet for no time": {
+			annsOrigin, ann, quiet("07:00", "07:00", "UTC"), domain.CodeInvalidRequest,
+		},
+		"quiet in the machine's zone": {
+			annsOrigin, ann, quiet("22:00", "07:00", "Local"), domain.CodeInvalidRequest,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,5 +125,30 @@ func TestMailPreferencesAreTheMembersOwn(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
+	}
+}
+
+// quiet returns preferences with quiet hours.
+func quiet(from, to, zone string) domain.MailPreferences {
+	return domain.MailPreferences{Quiet: &domain.QuietHours{From: from, To: to, Zone: zone}}
+}
+
+func TestQuietHours(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ from, to, at, until string }{
+		"before midnight":          {"22:00", "07:00", "2026-11-28T21:30:00Z", "2026-11-29T06:00:00Z"},
+		"after midnight":           {"22:00", "07:00", "2026-11-28T01:00:00Z", "2026-11-28T06:00:00Z"},
+		"their end":                {"22:00", "07:00", "2026-11-28T06:00:00Z", ""},
+		"the evening before":       {"22:00", "07:00", "2026-11-28T20:59:59Z", ""},
+		"within a day":             {"12:00", "14:00", "2026-11-28T11:00:00Z", "2026-11-28T13:00:00Z"},
+		"outside of those":         {"12:00", "14:00", "2026-11-28T13:00:00Z", ""},
+		"when the clocks are back": {"22:00", "07:00", "2026-10-24T22:00:00Z", "2026-10-25T06:00:00Z"},
+	} {
+		p := quiet(c.from, c.to, "Europe/Berlin").Quiet
+		at, _ := time.Parse(time.RFC3339, c.at)
+		want, _ := time.Parse(time.RFC3339, c.until)
+		if got := p.Until(at); !got.Equal(want) {
+			t.Errorf("%s: got until %s, want %s", name, got, want)
+		}
 	}
 }

@@ -237,16 +237,44 @@ func TestFlappingIsDamped(t *testing.T) {
 	}
 }
 
-func TestRecipients(t *testing.T) {
-	t.Parallel()
-	prefer := func(w *world, id string, p domain.MailPreferences) {
-		for i := range w.org.Members {
-			if w.org.Members[i].ID == id {
-				w.org.Members[i].Mails = &p
-			}
+// prefer makes a member choose mails.
+func (w *world) prefer(id string, p domain.MailPreferences) {
+	for i := range w.org.Members {
+		if w.org.Members[i].ID == id {
+			w.org.Members[i].Mails = &p
 		}
 	}
-	both := []domain.Severity{domain.SeverityAlarm, domain.SeverityWarning}
+}
+
+// Warnings wait until quiet hours end, over a crash; alarms do not, and neither waits elsewhere.
+func TestQuietHours(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	topics := []domain.MailTopic{domain.MailSmoke, domain.MailBatteries}
+	w.prefer("ann", domain.MailPreferences{
+		Topics: topics, Quiet: &domain.QuietHours{From: "08:00", To: "11:00", Zone: "UTC"},
+	})
+	w.prefer("bob", domain.MailPreferences{Topics: topics})
+	w.set("battery", "7")
+	w.pass(2 * time.Minute)
+	w.want(t, "a warning", "bob begin battery")
+	w.set("smoke", "true")
+	w.step()
+	w.want(t, "an alarm in quiet hours", "ann begin smoke", "bob begin smoke")
+	w.crash(t)
+	w.set("battery", "90")
+	w.pass(time.Hour)
+	w.want(t, "the warning has ended", "bob end battery")
+	if !w.record.Quiet() || !w.record.Settled() {
+		t.Error("want a record with nothing but what waits for the end of the quiet hours")
+	}
+	w.pass(time.Hour)
+	w.want(t, "quiet hours are over", "ann begin battery ×2")
+}
+
+func TestRecipients(t *testing.T) {
+	t.Parallel()
+	both := []domain.MailTopic{domain.MailSmoke, domain.MailBatteries}
 	for name, c := range map[string]struct {
 		change func(*world)
 		key    string
@@ -254,21 +282,26 @@ func TestRecipients(t *testing.T) {
 	}{
 		"a warning, by default": {func(*world) {}, "battery", nil},
 		"a warning, chosen": {
-			func(w *world) { prefer(w, "carol", domain.MailPreferences{Severities: both}) },
+			func(w *world) { w.prefer("carol", domain.MailPreferences{Topics: both}) },
 			"battery", []string{"carol begin battery"},
 		},
 		"another site": {
 			func(w *world) {
-				prefer(w, "ann", domain.MailPreferences{Severities: both, Sites: []string{other}})
+				w.prefer("ann", domain.MailPreferences{Topics: both, Sites: []string{other}})
 			}, "smoke", []string{"bob begin smoke"},
 		},
 		"the site": {
 			func(w *world) {
-				prefer(w, "carol", domain.MailPreferences{Severities: both, Sites: []string{site}})
+				w.prefer("carol", domain.MailPreferences{Topics: both, Sites: []string{site}})
 			}, "smoke", []string{"ann begin smoke", "bob begin smoke", "carol begin smoke"},
 		},
+		"another topic": {
+			func(w *world) {
+				w.prefer("ann", domain.MailPreferences{Topics: []domain.MailTopic{domain.MailWater}})
+			}, "smoke", []string{"bob begin smoke"},
+		},
 		"nothing": {
-			func(w *world) { prefer(w, "ann", domain.MailPreferences{}) },
+			func(w *world) { w.prefer("ann", domain.MailPreferences{}) },
 			"smoke", []string{"bob begin smoke"},
 		},
 		"seen": {

@@ -43,7 +43,7 @@ func (r *Record) Apply(at time.Time, c Change, org domain.OrgState, rules Rules)
 	}
 	e.begin(c.Condition, c.hub, at, clip(rules.Title(c.Condition)))
 	if _, seen := c.Condition.SeenBy(org.Seen); !seen {
-		e.To = recipients(org, e.Severity, e.SiteID)
+		e.To = recipients(org, e.Kind.Topic(e.Severity), e.SiteID)
 	}
 	n := r.notice(e, c.hub)
 	for _, id := range e.To {
@@ -74,11 +74,11 @@ func (r *Record) notice(e *entry, hub Hub) *Notice {
 }
 
 // recipients returns the members who get a mail: owners first, then admins.
-func recipients(org domain.OrgState, severity domain.Severity, site string) []string {
+func recipients(org domain.OrgState, topic domain.MailTopic, site string) []string {
 	var ids []string
 	for _, role := range []domain.Role{domain.RoleOwner, domain.RoleAdmin, domain.RoleMember} {
 		for _, m := range org.Members {
-			if m.Role == role && m.MailPreferences().Wants(severity, site) {
+			if m.Role == role && m.MailPreferences().Wants(topic, site) {
 				ids = append(ids, m.ID)
 			}
 		}

@@ -23,6 +23,11 @@ type member struct {
 	Waiting      []uint64  `json:"waiting,omitempty"`
 	More         int       `json:"more,omitempty"`
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
+	// Quiet are the numbers of notices that wait until the member's quiet hours end at QuietUntil, and
+	// QuietMore how many of them are left out.
+	Quiet      []uint64  `json:"quiet,omitempty"`
+	QuietMore  int       `json:"quiet_more,omitempty"`
+	QuietUntil time.Time `json:"quiet_until,omitzero"`
 	// Urgent are the numbers of urgent notices that wait for a mail. The last one about notices of
 	// several groups was decided at Together.
 	Urgent   []uint64  `json:"urgent,omitempty"`
@@ -31,7 +36,7 @@ type member struct {
 
 // idle reports whether nothing is to be known of the member any more.
 func (m *member) idle() bool {
-	return len(m.Sent)+len(m.UrgentSent)+len(m.Waiting)+len(m.Urgent)+m.More == 0
+	return len(m.Sent)+len(m.UrgentSent)+len(m.Waiting)+len(m.Urgent)+len(m.Quiet)+m.More == 0
 }
 
 // trim forgets the mails that were sent before the last hour.
@@ -130,6 +135,7 @@ func (r *Record) Due(at time.Time, rules Rules) bool {
 	for id, m := range r.members {
 		isDue := func(g group) bool { return r.groupDue(at, id, m, g) }
 		if slices.ContainsFunc(r.groups(m.Urgent, true), isDue) || m.digestDue(at, rules) ||
+			len(m.Quiet) > 0 && !at.Before(m.QuietUntil) ||
 			m.WaitingSince.IsZero() && slices.ContainsFunc(r.groups(m.Waiting, false), isDue) {
 			return true
 		}
@@ -142,19 +148,50 @@ func (r *Record) Due(at time.Time, rules Rules) bool {
 func (r *Record) Decide(at time.Time, org domain.OrgState, rules Rules) {
 	for _, id := range slices.Sorted(maps.Keys(r.members)) {
 		m := r.members[id]
-		if len(m.Urgent)+len(m.Waiting)+m.More == 0 {
+		if len(m.Urgent)+len(m.Waiting)+len(m.Quiet)+m.More == 0 {
 			continue
 		}
 		r.changed = true
 		m.trim(at)
-		if who, ok := org.Member(id); !ok || who.MailPreferences().None() {
-			m.Urgent, m.Waiting, m.More, m.WaitingSince = nil, nil, 0, time.Time{}
+		who, ok := org.Member(id)
+		if !ok || who.MailPreferences().None() {
+			*m = member{Sent: m.Sent, UrgentSent: m.UrgentSent, Groups: m.Groups}
 			continue
 		}
+		r.holdQuiet(at, m, who.MailPreferences().Quiet)
 		r.decideUrgent(at, id, m, rules)
 		r.decideOthers(at, id, m, rules)
 	}
 	r.drop(at)
+}
+
+// holdQuiet lets notices about warnings wait during a member's quiet hours, and no longer.
+func (r *Record) holdQuiet(at time.Time, m *member, hours *domain.QuietHours) {
+	if m.QuietUntil = hours.Until(at).UTC(); m.QuietUntil.IsZero() {
+		m.Waiting, m.More = slices.Concat(m.Quiet, m.Waiting), m.More+m.QuietMore
+		slices.Sort(m.Waiting)
+		if m.QuietMore > 0 && m.WaitingSince.IsZero() {
+			m.WaitingSince = at.UTC()
+		}
+		m.Quiet, m.QuietMore = nil, 0
+		return
+	}
+	isWarning := func(number uint64) bool {
+		return r.notices[r.find(number)].Severity == domain.SeverityWarning
+	}
+	for _, number := range m.Waiting {
+		if !isWarning(number) {
+			continue
+		}
+		if len(m.Quiet) < MaxListed {
+			m.Quiet = append(m.Quiet, number)
+		} else {
+			m.QuietMore++
+		}
+	}
+	if m.Waiting = slices.DeleteFunc(m.Waiting, isWarning); len(m.Waiting)+m.More == 0 {
+		m.WaitingSince = time.Time{}
+	}
 }
 
 // decideUrgent decides about urgent mails: one for each group, and beyond MailsPerHour one a minute

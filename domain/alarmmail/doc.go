@@ -35,6 +35,8 @@
 // others. Beyond MailsPerHour of them the notices of all groups are one mail: at once, and then at
 // most one every GroupPause.
 //
+// In the quiet hours of a member notices about warnings wait until the hours end. Alarms never wait.
+//
 // # Bounds
 //
 // MaxConditions, MaxUrgent, MaxRecipients, MaxListed and MaxOutgoing bound a record. Of conditions

@@ -180,8 +180,18 @@ func (r *Record) Followed() int { return len(r.entries) }
 // Waiting returns how many mails are decided and not queued.
 func (r *Record) Waiting() int { return len(r.outgoing) }
 
-// Settled reports whether only a change of the organization's hubs can lead to a mail within
-// FlapWindow: no condition is held back, and no notice or mail waits.
+// Quiet reports whether a notice waits until the quiet hours of a member end.
+func (r *Record) Quiet() bool {
+	for _, m := range r.members {
+		if len(m.Quiet) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Settled reports whether only a change of the organization's hubs, or the end of quiet hours, can
+// lead to a mail within FlapWindow: no condition is held back, and no notice or mail waits.
 func (r *Record) Settled() bool {
 	for _, e := range r.entries {
 		if e.Cause == "" || !e.goneSince.IsZero() {
@@ -244,7 +254,7 @@ func (r *Record) dropNotices() {
 		}
 	}
 	for m := range maps.Values(r.members) {
-		for _, n := range slices.Concat(m.Waiting, m.Urgent) {
+		for _, n := range slices.Concat(m.Waiting, m.Urgent, m.Quiet) {
 			needed[n] = true
 		}
 	}

@@ -62,6 +62,34 @@ func (k Kind) Urgent(severity domain.Severity) bool {
 	return severity == domain.SeverityAlarm && !k.OfHub()
 }
 
+// Topic returns the topic of mails about conditions of the kind with a severity.
+func (k Kind) Topic(severity domain.Severity) domain.MailTopic {
+	switch k {
+	case Smoke, Heat:
+		return domain.MailSmoke
+	case CO, Gas:
+		return domain.MailGas
+	case Emergency:
+		return domain.MailEmergency
+	case Leak:
+		return domain.MailWater
+	case Jammed, NotLocked:
+		return domain.MailLocks
+	case Offline:
+		return domain.MailHubs
+	case Battery:
+		return domain.MailBatteries
+	case NotDone, ByHand, Failed:
+		if severity == domain.SeverityAlarm { // a door
+			return domain.MailLocks
+		}
+		return domain.MailCommands
+	case Device, NotHeard, Fault, Service, Warning:
+		return domain.MailFaults
+	}
+	return domain.MailSecurity
+}
+
 // Worse orders kinds of the same severity, the most urgent first.
 func (k Kind) Worse(other Kind) int { return k.rank() - other.rank() }
 

@@ -280,3 +280,23 @@ func TestUnknownBegin(t *testing.T) {
 		t.Errorf("got %+v, want one since %s", got, began)
 	}
 }
+
+// Every kind has a topic of its severity, so that quiet hours never hold back an alarm.
+func TestTopics(t *testing.T) {
+	t.Parallel()
+	for kind := range attention.Texts {
+		for severity, topics := range map[domain.Severity][]domain.MailTopic{
+			domain.SeverityAlarm: domain.AlarmTopics, domain.SeverityWarning: domain.WarningTopics,
+		} {
+			own, reported := attention.Meaning(kind).Severity()
+			if kind == attention.Offline || reported && own != severity {
+				continue
+			}
+			if topic := kind.Topic(severity); severity == domain.SeverityWarning || reported {
+				if !slices.Contains(topics, topic) {
+					t.Errorf("%s, %s: got %s, want one of %s", kind, severity, topic, topics)
+				}
+			}
+		}
+	}
+}

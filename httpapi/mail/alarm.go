@@ -3,6 +3,7 @@ package mail
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	htmltemplate "html/template"
@@ -82,6 +83,16 @@ func (m *Mailer) SendAlarm(
 	})
 }
 
+// SendTest queues a mail of the same form to a member of the organization, about nothing. The error is
+// the queue's.
+func (m *Mailer) SendTest(ctx context.Context, org domain.OrgState, memberID string) error {
+	id, now := "test-"+rand.Text(), m.cfg.Now()
+	return m.SendAlarm(ctx, org, alarmmail.Mail{
+		ID: id, MemberID: memberID, At: now,
+		Notices: []alarmmail.Notice{{Cause: id, Title: "Test mail", Since: now}},
+	})
+}
+
 // prepare looks up what a mail about conditions needs when it goes out. It returns ErrObsolete for
 // a member who has left or gets no mails any more.
 func (a *queuedAlarm) prepare(ctx context.Context, cfg Config) (err error) {
@@ -108,8 +119,9 @@ type alarmView struct {
 	Intro string
 	Lines []alarmRow
 	More  int
-	// Link is the page to look at, Choose the page to choose mails, and Unsubscribe ends them.
-	Link, Choose, Unsubscribe string
+	// Link is the page to look at, Open the text of its button, Choose the page to choose mails, and
+	// Unsubscribe ends them.
+	Link, Open, Choose, Unsubscribe string
 }
 
 func (a queuedAlarm) render(publicURL string) (content, error) {
@@ -123,9 +135,13 @@ func (a queuedAlarm) render(publicURL string) (content, error) {
 		return a.renderList(view)
 	}
 	n := a.Notices[0]
-	view.Title, view.Link = title(n), view.Link+"/hubs/"+string(n.Hub)
-	if n.Ended.IsZero() {
-		view.Advice = attention.Texts[n.Kind].Advice
+	view.Title, view.Open = title(n), "Open the portal"
+	view.Advice = "Nothing. Mails about alarms reach you."
+	if n.Hub != "" {
+		view.Link, view.Open, view.Advice = view.Link+"/hubs/"+string(n.Hub), "Open the hub", ""
+		if n.Ended.IsZero() {
+			view.Advice = attention.Texts[n.Kind].Advice
+		}
 	}
 	for _, row := range []alarmRow{
 		{"Device", domain.PlainLine(n.Device)},
@@ -211,6 +227,9 @@ func place(n alarmmail.Notice, limit int) string {
 			continue
 		}
 		names = append(names, clip(name, limit))
+	}
+	if len(names) == 0 {
+		return title(n)
 	}
 	return title(n) + ": " + strings.Join(names, ", ")
 }

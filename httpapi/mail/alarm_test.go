@@ -243,3 +243,29 @@ func TestAlarmWithoutRecipient(t *testing.T) {
 		t.Errorf("a mail without notices: got %v, want ErrRejected", err)
 	}
 }
+
+// A test mail has the form of a mail about an alarm, and says that nothing is to be done.
+func TestTestMail(t *testing.T) {
+	t.Parallel()
+	q, recipient := &queue{}, "ann@example.org"
+	mailer, dir := alarmMailer(t, q, &recipient)
+	org := domain.OrgState{ID: alarmOrg, Name: "Acme"}
+	if err := mailer.SendTest(t.Context(), org, alarmMember); err != nil {
+		t.Fatal(err)
+	}
+	if err := mailer.Deliver(t.Context(), q.contents[0]); err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.eml"))
+	raw, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Subject: Test mail\r\n", "What to do: Nothing.", "/portal/" + alarmOrg + "\r\n", "token-of-",
+	} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("got %s, want %q in it", raw, want)
+		}
+	}
+}

@@ -89,12 +89,12 @@ func TestViewer(t *testing.T) {
 			t.Errorf("view only %t: got commands %+v", viewOnly, b.calls.sent)
 		}
 		// What is mailed to a person is the person's own choice.
-		mails := url.Values{"mails": {"all"}, "sites": {"all"}}
+		mails := url.Values{"topic": {"smoke"}}
 		if got := b.ask("POST", "/notifications", mails).StatusCode; got != http.StatusSeeOther {
 			t.Errorf("view only %t: notifications: got %d, want them saved", viewOnly, got)
 		}
 		if page := read(t, b.ask("GET", "/notifications", nil)); !strings.Contains(
-			page, `name="mails" value="all" checked`,
+			page, `value="smoke" checked`,
 		) {
 			t.Errorf("view only %t: notifications: got %s, want the choice", viewOnly, page)
 		}

@@ -159,6 +159,11 @@ func (w *backend) SendSignIn(_ context.Context, email, link string, _ time.Time)
 	return nil
 }
 
+func (w *backend) SendTest(_ context.Context, org domain.OrgState, member string) error {
+	w.mails = append(w.mails, "test to "+member+" of "+org.Name)
+	return nil
+}
+
 // mailedPath returns the path of the link in the last mail.
 func (w *backend) mailedPath() string {
 	_, link, _ := strings.Cut(w.mails[len(w.mails)-1], " ")

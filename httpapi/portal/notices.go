@@ -25,6 +25,7 @@ var notices = map[string]string{
 	"organization-renamed": "Organization renamed.",
 	"name-saved":           "Your name is saved.",
 	"mails-chosen":         "Saved.",
+	"test-mail-sent":       "Test mail sent. If it does not arrive, look among unwanted mails.",
 	"condition-seen":       "Marked as seen.",
 	"condition-unseen":     "Marked as not seen.",
 	"hub-removed":          "Hub removed from the organization.",

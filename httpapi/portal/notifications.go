@@ -9,35 +9,74 @@ import (
 	"hubcloud/domain/attention"
 )
 
-// The values of the form's field mails.
-const (
-	mailAlarms   = "alarms"
-	mailAll      = "all"
-	mailNothing  = "none"
-	allMailSites = "all"
-)
-
-// mailSeverities are the severities of each value of the form's field mails.
-var mailSeverities = map[string][]domain.Severity{
-	mailAlarms:  {domain.SeverityAlarm},
-	mailAll:     {domain.SeverityAlarm, domain.SeverityWarning},
-	mailNothing: {},
-}
+// testMailsPerHour is how many test mails a member gets in an hour from each replica.
+const testMailsPerHour = 5
 
 // notificationsView is the page on which members choose which conditions they are mailed about.
 type notificationsView struct {
 	Layout
-	// Mails is the chosen value of the field mails.
-	Mails string
-	// All reports that the conditions of all sites are mailed.
-	All   bool
-	Sites []siteChoice
+	// Alarms and Warnings are the topics.
+	Alarms, Warnings []topicChoice
+	Sites            []siteChoice
 	// MoreSites reports that the page does not show all sites.
 	MoreSites bool
-	// PerHour is how many mails a member gets in an hour at most.
+	// Quiet are the quiet hours, and Zones the time zones that they may be in.
+	Quiet domain.QuietHours
+	Zones []string
+	// PerHour is how many mails a member gets in an hour at most, and Email the member's address.
 	PerHour string
-	// Problem is why the form was rejected.
-	Problem string
+	// Problem is why the form was rejected, and Field the field that was.
+	Problem, Field string
+}
+
+// Chosen returns the topics that are mailed.
+func (v notificationsView) Chosen() (chosen []topicChoice) {
+	for _, topic := range slices.Concat(v.Alarms, v.Warnings) {
+		if topic.Chosen {
+			chosen = append(chosen, topic)
+		}
+	}
+	return chosen
+}
+
+// Only returns the sites that are chosen; none for all sites.
+func (v notificationsView) Only() (chosen []siteChoice) {
+	for _, site := range v.Sites {
+		if site.Chosen {
+			chosen = append(chosen, site)
+		}
+	}
+	return chosen
+}
+
+// topicChoice is a topic of mails. Which is why there may be more in it than its name says.
+type topicChoice struct {
+	Topic       domain.MailTopic
+	Name, Which string
+	Chosen      bool
+}
+
+// topicTexts are the names of topics, and what else they are about.
+var topicTexts = map[domain.MailTopic][2]string{
+	domain.MailSmoke:     {"Smoke", "and heat"},
+	domain.MailGas:       {"Gas", "and carbon monoxide"},
+	domain.MailEmergency: {"Emergencies", "somebody needs help"},
+	domain.MailWater:     {"Water leaks"},
+	domain.MailSecurity:  {"Security", "tampering, intrusion and alarms of other kinds"},
+	domain.MailLocks:     {"Locks", "jammed, or a door that is not locked"},
+	domain.MailHubs:      {"Hubs offline", "after five minutes"},
+	domain.MailBatteries: {"Low batteries"},
+	domain.MailFaults:    {"Faults", "devices out of reach, hubs that do not report, service needed"},
+	domain.MailCommands:  {"Commands", "not carried out, or a lock operated by hand afterwards"},
+}
+
+// topicChoices returns topics for the form.
+func topicChoices(topics, chosen []domain.MailTopic) (choices []topicChoice) {
+	for _, topic := range topics {
+		texts := topicTexts[topic]
+		choices = append(choices, topicChoice{topic, texts[0], texts[1], slices.Contains(chosen, topic)})
+	}
+	return choices
 }
 
 // siteChoice is a site that may be chosen in a form.
@@ -71,19 +110,27 @@ func (req *request) siteChoices(
 
 // notifications shows what is mailed to the member.
 func (req *request) notifications() error {
-	org, err := req.Directory.Org(req.ctx, req.org)
+	_, chosen, err := req.mailPreferences()
 	if err != nil {
 		return err
 	}
+	return req.showNotifications(http.StatusOK, chosen, "", "")
+}
+
+// mailPreferences returns the organization, and what is mailed to the member.
+func (req *request) mailPreferences() (org domain.OrgState, p domain.MailPreferences, err error) {
+	if org, err = req.Directory.Org(req.ctx, req.org); err != nil {
+		return org, p, err
+	}
 	member, ok := org.Member(req.member.MemberID)
 	if !ok {
-		return domain.ErrOrgNotFound()
+		return org, p, domain.ErrOrgNotFound()
 	}
-	return req.showNotifications(http.StatusOK, member.MailPreferences(), "")
+	return org, member.MailPreferences(), nil
 }
 
 func (req *request) showNotifications(
-	status int, chosen domain.MailPreferences, problem string,
+	status int, chosen domain.MailPreferences, field, problem string,
 ) error {
 	sites, more, err := req.siteChoices(domain.MaxMailSites, chosen.Sites)
 	if err != nil {
@@ -91,39 +138,63 @@ func (req *request) showNotifications(
 	}
 	view := notificationsView{
 		Layout: req.layout("Notifications", "settings"),
-		Mails:  mailNothing, All: chosen.Sites == nil, Sites: sites, MoreSites: more,
-		PerHour: counted(req.AlarmMailsPerHour, "mail"), Problem: problem,
+		Alarms: topicChoices(domain.AlarmTopics, chosen.Topics), Sites: sites, MoreSites: more,
+		Warnings: topicChoices(domain.WarningTopics, chosen.Topics),
+		Zones:    []string{req.zone().String()}, PerHour: counted(req.AlarmMailsPerHour, "mail"),
+		Field: field, Problem: problem,
 	}
-	for value, severities := range mailSeverities {
-		if slices.Equal(severities, chosen.Severities) {
-			view.Mails = value
-		}
+	if chosen.Quiet != nil {
+		view.Quiet = *chosen.Quiet
+		view.Zones = slices.Compact([]string{view.Quiet.Zone, req.zone().String()})
 	}
 	req.render(status, "notifications.html", view)
 	return nil
 }
 
-// chooseNotifications changes what is mailed to the member.
+// chooseNotifications changes what is mailed to the member. Sites that are ticked are the only ones;
+// without any, mails are about all sites. Without times there are no quiet hours.
 func (req *request) chooseNotifications() error {
-	severities, ok := mailSeverities[req.formValue("mails")]
-	if !ok {
-		return domain.Errorf(domain.CodeInvalidRequest, "mails: must be alarms, all or none")
+	chosen := domain.MailPreferences{Sites: req.http.PostForm["site"]}
+	for _, topic := range req.http.PostForm["topic"] {
+		chosen.Topics = append(chosen.Topics, domain.MailTopic(topic))
 	}
-	chosen := domain.MailPreferences{Severities: severities}
-	if req.formValue("sites") != allMailSites {
-		chosen.Sites = append([]string{}, req.http.PostForm["site"]...)
-		if len(chosen.Sites) == 0 && len(severities) == 0 {
-			chosen.Sites = nil // no mails about no sites
-		}
+	quiet := domain.QuietHours{
+		From: req.formValue("from"), To: req.formValue("to"), Zone: req.formValue("zone"),
+	}
+	if quiet.From+quiet.To != "" {
+		chosen.Quiet = &quiet
 	}
 	err := req.Directory.SetMailPreferences(
 		req.ctx, req.origin(), req.org, req.member.MemberID, chosen,
 	)
 	return req.finishForm(
 		err, "notifications", "mails-chosen", func(status int, problem string) error {
-			return req.showNotifications(status, chosen, problem)
+			return req.showNotifications(status, chosen, rejectedField(err), problem)
 		},
 	)
+}
+
+// sendTestMail mails the member a test.
+func (req *request) sendTestMail() error {
+	org, chosen, err := req.mailPreferences()
+	if err != nil {
+		return err
+	}
+	if chosen.None() {
+		return req.showNotifications(
+			http.StatusBadRequest, chosen, "topics", "Choose what is mailed to you, and save it first.",
+		)
+	}
+	of := req.org + "/" + req.member.MemberID
+	if allowed := req.testMails.Take(of, req.info.At); !allowed.Granted {
+		err = domain.RateLimited(
+			allowed.Next, "you have asked for %d test mails within an hour; no more are sent",
+			testMailsPerHour,
+		)
+	} else {
+		err = req.Mails.SendTest(req.ctx, org, req.member.MemberID)
+	}
+	return req.finish(err, "notifications", "test-mail-sent")
 }
 
 // ConditionTitle returns what is wrong, in a few words, for the subject of a mail.

@@ -42,7 +42,7 @@ func (w *backend) mailsOf(t *testing.T, member string) domain.MailPreferences {
 	return m.MailPreferences()
 }
 
-// Every member chooses severities and sites, and sees what is chosen.
+// Every member chooses topics, sites and quiet hours, and sees what is chosen.
 func TestChooseNotifications(t *testing.T) {
 	t.Parallel()
 	w := newBackend(t)
@@ -52,41 +52,55 @@ func TestChooseNotifications(t *testing.T) {
 	page := b.get(path, 200)
 	checkPage(t, page)
 	for _, want := range []string{
-		`value="none" checked`, `name="sites" value="all" checked`, "at most 20 mails an hour",
-		`aria-current="page">Notifications`, ">Mill<",
+		"You get no mails about alarms or warnings.", "at most 20 mails an hour",
+		`aria-current="page">Notifications`, ">Mill<", "<option>UTC</option>",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("a member who has chosen nothing: got %s, want %q in it", page, want)
 		}
 	}
+	b.post(path+"/test", 400)
+	// A site that is ticked is the only one, without another choice.
 	if to, _ := b.post(
-		path, 303, "mails", "all", "sites", "chosen", "site", site,
+		path, 303, "topic", "smoke", "topic", "batteries", "site", site, "from", "22:00", "to", "07:00",
+		"zone", "Europe/Berlin",
 	); to != path {
 		t.Errorf("got a redirect to %s, want the page", to)
 	}
-	if p := w.mailsOf(t, max.MemberID); !p.Wants(domain.SeverityWarning, w.mill.SiteID) ||
-		p.Wants(domain.SeverityAlarm, w.quay.SiteID) {
-		t.Errorf("got %+v, want all of one site", p)
+	if p := w.mailsOf(t, max.MemberID); !p.Wants(domain.MailBatteries, w.mill.SiteID) ||
+		p.Wants(domain.MailSmoke, w.quay.SiteID) || p.Wants(domain.MailWater, w.mill.SiteID) ||
+		*p.Quiet != (domain.QuietHours{From: "22:00", To: "07:00", Zone: "Europe/Berlin"}) {
+		t.Errorf("got %+v, want two topics of one site", p)
 	}
 	page = b.get(path, 200)
 	for _, want := range []string{
-		"Saved.", `value="all" checked`, `value="chosen" checked`, `value="` + site + `" checked`,
+		"Saved.", `value="smoke" checked`, `value="` + site + `" aria-describedby="sites-hint" checked`,
+		"<b>Smoke</b>, <b>Low batteries</b> only at <b><bdi>Mill</bdi></b>.", `value="22:00"`,
+		"<option>Europe/Berlin</option><option>UTC</option>",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("after choosing: got %s, want %q in it", page, want)
 		}
 	}
-	_, page = b.post(path, 400, "mails", "alarms", "sites", "chosen")
-	if checkPage(t, page); !strings.Contains(page, "Choose at least one site") {
-		t.Errorf("no site: got %s, want why", page)
+	_, page = b.post(path, 400, "topic", "smoke", "from", "22:00", "zone", "UTC")
+	if checkPage(t, page); !strings.Contains(page, "Both must be times of day") {
+		t.Errorf("half of the quiet hours: got %s, want why", page)
 	}
-	b.post(path, 400, "mails", "alarms", "sites", "chosen", "site", w.quay.SiteID)
-	b.post(path, 400, "mails", "x", "sites", "all")
-	if p := w.mailsOf(t, max.MemberID); !p.Wants(domain.SeverityWarning, w.mill.SiteID) {
+	b.post(path, 400, "topic", "smoke", "site", w.quay.SiteID)
+	b.post(path, 400, "topic", "x")
+	if p := w.mailsOf(t, max.MemberID); !p.Wants(domain.MailBatteries, w.mill.SiteID) {
 		t.Errorf("after rejected forms: got %+v, want the same", p)
 	}
-	b.post(path, 303, "mails", "none", "sites", "chosen")
-	if p := w.mailsOf(t, max.MemberID); !p.None() {
+	for range 5 {
+		b.post(path+"/test", 303)
+	}
+	b.post(path+"/test", 429)
+	if want := "test to " + max.MemberID; len(w.mails) == 0 ||
+		!strings.HasPrefix(w.mails[len(w.mails)-1], want) {
+		t.Errorf("got the mails %q, want the last to be a test", w.mails)
+	}
+	b.post(path, 303)
+	if p := w.mailsOf(t, max.MemberID); !p.None() || p.Sites != nil || p.Quiet != nil {
 		t.Errorf("got %+v, want nothing", p)
 	}
 	b.get("/portal/"+orgTwo+"/notifications", 404)

@@ -121,6 +121,8 @@ type Portal struct {
 	origins  *http.CrossOriginProtection
 	cookies  cookies
 	networks *shares.Rate[netip.Prefix]
+	// testMails bounds the test mails of each member.
+	testMails *shares.Rate[string]
 	// exports bounds the exports under way, and forms the bytes of large forms that are read.
 	exports, forms *shares.Pool
 	open           *shares.Pool // the members' streams
@@ -135,6 +137,9 @@ func New(cfg Config) *Portal {
 	p := &Portal{
 		Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(),
 		networks: newNetworkLimiter(cfg.Shares, linksPerNetwork, cfg.Now()),
+		testMails: shares.NewRate[string](
+			cfg.Shares, shares.Hourly("test_mails", testMailsPerHour), cfg.Now(),
+		),
 		open: shares.NewPool(cfg.Shares, shares.PoolConfig{
 			Name: "portal_streams", What: "pages are open", Of: "member", Limits: shares.Limits{
 				Total: maxStreams, PerID: int64(cfg.StreamsPerMember),

@@ -207,6 +207,8 @@ type Mails interface {
 	// SendSignIn queues a mail with a sign-in link. Whether the address may have a link is decided
 	// when the mail is sent.
 	SendSignIn(ctx context.Context, email, link string, expires time.Time) error
+	// SendTest queues a mail to a member like those about alarms.
+	SendTest(ctx context.Context, org domain.OrgState, member string) error
 }
 
 // Freshness reports whether this replica's view of members and sessions is up to date.

@@ -163,6 +163,8 @@ func (p *Portal) organizationRoutes() []Route {
 
 		get("/portal/{org}/notifications", p.member((*request).notifications)),
 		post("/portal/{org}/notifications", p.member((*request).chooseNotifications)),
+		post("/portal/{org}/notifications/test", p.member((*request).sendTestMail)),
+		get("/portal/{org}/notifications/test", p.member(redirectToForm("notifications"))),
 
 		get("/portal/{org}/events", p.member((*request).orgEvents)),
 		get("/portal/{org}/events.csv", p.member((*request).exportEvents)).longLived(),

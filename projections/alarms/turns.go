@@ -147,7 +147,7 @@ func (l *leader) collect(ctx context.Context) error {
 		return &unobservedError{err}
 	}
 	for org, r := range l.records {
-		if r.Followed() > 0 {
+		if r.Followed() > 0 || r.Quiet() {
 			all = append(all, org)
 		}
 	}

@@ -32,7 +32,7 @@ func (s *Service) SetMailPreferences(
 
 // StopMails ends all mails about conditions to a member. The actor of the event is the member,
 // whatever the origin's actor. It returns not_found for an unknown member. The sites that the
-// member has chosen stay.
+// member has chosen and the quiet hours stay.
 func (s *Service) StopMails(
 	ctx context.Context, o domain.Origin, orgID, memberID string,
 ) error {
@@ -47,9 +47,9 @@ func (s *Service) StopMails(
 		if !ok {
 			return nil, domain.ErrMemberNotFound()
 		}
-		return domain.DecideSetMailPreferences(org, o, memberID, domain.MailPreferences{
-			Sites: member.MailPreferences().Sites,
-		})
+		p := member.MailPreferences()
+		p.Topics = nil
+		return domain.DecideSetMailPreferences(org, o, memberID, p)
 	})
 	return err
 }

@@ -34,7 +34,7 @@ func TestMailRecipient(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("unsubscribed", w.orgA, "")
-	alarms := domain.MailPreferences{Severities: []domain.Severity{domain.SeverityAlarm}}
+	alarms := domain.MailPreferences{Topics: domain.AlarmTopics}
 	if err := w.SetMailPreferences(t.Context(), own, w.orgA, ann, alarms); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestMailPreferencesOfOwnSites(t *testing.T) {
 		At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: owner},
 	}
 	chosen := domain.MailPreferences{
-		Severities: []domain.Severity{domain.SeverityWarning}, Sites: []string{w.sitesB[0]},
+		Topics: domain.WarningTopics, Sites: []string{w.sitesB[0]},
 	}
 	wantCode(
 		t, w.SetMailPreferences(t.Context(), own, w.orgA, owner, chosen),

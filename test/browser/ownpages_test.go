@@ -8,7 +8,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestNotifications chooses what is mailed: all conditions of one of two sites.
+// TestNotifications chooses what is mailed: smoke at one of two sites.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Mails")
@@ -16,18 +16,19 @@ func TestNotifications(t *testing.T) {
 	north := p.tenant.NewSite("North " + strings.Repeat("very-long-name-", 10))
 	p.goTo("/portal/" + p.tenant.Org + "/notifications")
 	p.check("notifications")
-	p.click(`input[name="mails"][value="all"]`)
-	p.click(`input[name="sites"][value="chosen"]`)
-	p.press("main form button") // without a site
-	p.await("#mails-problem", "Choose at least one site")
-	p.check("problem")
+	eval[any](p.tab, `document.querySelectorAll("main [name=topic]").forEach((i) => { i.checked = i.value == "smoke" })`)
 	p.click(`input[name="site"][value="` + north + `"]`)
+	eval[any](p.tab, `document.querySelector("#from").value = "22:00"`)
+	p.press("main form button") // without an end
+	p.await("#mails-problem", "Both must be times of day")
+	p.check("problem")
+	eval[any](p.tab, `document.querySelector("#to").value = "07:00"`)
 	p.press("main form button")
 	p.await(".notice", "Saved.")
 	if chosen := eval[string](
 		p.tab, `[...document.querySelectorAll("main input:checked")].map((i) => i.value).join(" ")`,
-	); chosen != "all chosen "+north {
-		t.Errorf("after saving: got %q chosen, want all mails of the site %s", chosen, north)
+	); chosen != "smoke "+north {
+		t.Errorf("after saving: got %q chosen, want smoke of the site %s", chosen, north)
 	}
 	p.check("saved")
 }
