@@ -1,6 +1,6 @@
 #!/bin/sh
 # After an installation or an upgrade: creates the user and the data directory. It enables and starts nothing; an upgrade restarts a
-# running service.
+# running service. One that does not start is no error of the package: systemd tries again, and the package manager could not go on.
 set -eu
 root=${DPKG_ROOT:-}
 
@@ -16,5 +16,5 @@ if [ ! -d "$root/var/lib/hubcloud" ]; then
 fi
 if [ -z "$root" ] && [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
-	systemctl try-restart hubcloud.service
+	systemctl try-restart hubcloud.service || echo "hubcloud does not start; see journalctl --unit hubcloud" >&2
 fi

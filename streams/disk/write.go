@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Write creates or replaces the file at path, with the permissions mode. The folder must exist.
@@ -66,4 +67,20 @@ func SyncTree(dir string, skip func(path string) bool) error {
 		return err
 	}
 	return Sync(filepath.Dir(dir))
+}
+
+// GiveTree gives everything below dir to the user and group that own dir, if root calls it: a
+// service that runs as them could not use what root has written.
+func GiveTree(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || os.Geteuid() != 0 {
+		return nil
+	}
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, int(owner.Uid), int(owner.Gid)))
+	})
 }

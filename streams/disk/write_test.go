@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -77,5 +78,37 @@ func TestSyncTree(t *testing.T) {
 	}
 	if err := SyncTree(filepath.Join(dir, "none"), nil); err == nil {
 		t.Error("SyncTree of a missing folder: got nil, want an error")
+	}
+}
+
+// What root has restored belongs to the owner of the data directory, who runs the service.
+func TestGiveTree(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("NOT TRIED: needs root")
+	}
+	const owner = 65532
+	dir := t.TempDir()
+	path := filepath.Join(dir, "ca", "key.pem")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, owner, owner); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := GiveTree(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{filepath.Dir(path), path} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uid := info.Sys().(*syscall.Stat_t).Uid; uid != owner || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: got owner %d and mode %v, want %d", name, uid, info.Mode(), owner)
+		}
 	}
 }

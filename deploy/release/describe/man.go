@@ -9,8 +9,12 @@ import (
 	"strings"
 )
 
-// listed matches a command in the help of the program: "  org create   Create an organization…".
-var listed = regexp.MustCompile(`(?m)^  ([a-z][a-z-]*(?: [a-z][a-z-]*)*)(?:  +(.*))?$`)
+// listed matches a command in the help of the program: "  key (keys) create   Create an API key…".
+// aliases matches its other names.
+var (
+	listed  = regexp.MustCompile(`(?m)^  ([a-z][a-z-]*(?: [a-z()][a-z()-]*)*)(?:  |$)`)
+	aliases = regexp.MustCompile(` \([^)]*\)`)
+)
 
 // writeManPages writes a page of section 1 for the program and for each of its commands into a
 // folder, from what the binary itself prints as help.
@@ -25,7 +29,7 @@ func writeManPages(binary, version, date, folder string) error {
 	}
 	pages := map[string]string{"hubcloud": help}
 	for _, command := range listed.FindAllStringSubmatch(commands, -1) {
-		words := strings.Fields(command[1])
+		words := strings.Fields(aliases.ReplaceAllString(command[1], ""))
 		name := "hubcloud-" + strings.Join(words, "-")
 		if pages[name], err = helpOf(binary, words...); err != nil {
 			return err

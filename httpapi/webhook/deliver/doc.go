@@ -27,8 +27,8 @@
 //
 // A signature needs the secret itself. So secrets are stored encrypted (Vault), with a key that is
 // derived from the key of the installation's certificate authority: every replica with the role api
-// has it, operators keep it anyway, and neither the broker nor a backup has it. A secret is shown
-// when it is made, and is in no log. An installation that gets another authority cannot read the
+// has it, operators keep it anyway, and the broker does not have it. A secret is shown when it is
+// made, and is in no log. An installation that gets another authority cannot read the
 // secrets: webhooks fail, with that reason, until their secrets are rotated.
 //
 // # Goroutines

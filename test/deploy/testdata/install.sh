@@ -59,6 +59,9 @@ grep -q "Apache License" /usr/share/doc/hubcloud/copyright || fail "no licences"
 for page in hubcloud hubcloud-serve hubcloud-org-create; do
 	gzip -dc /usr/share/man/man1/$page.1.gz | grep -q 'data.-dir\|Commands:' || fail "manual page $page"
 done
+commands=$(hubcloud --help | sed '1,/^Commands:/d' | grep -c '^  [a-z]')
+pages=$(ls /usr/share/man/man1/hubcloud-*.1.gz | wc -l)
+[ "$commands" = "$pages" ] || fail "$pages manual pages of $commands commands"
 bash -c '. /usr/share/bash-completion/completions/hubcloud; COMP_WORDS=(hubcloud org cr); COMP_CWORD=2; _hubcloud; [ "${COMPREPLY[*]}" = create ]' ||
 	fail "completion in bash"
 start

@@ -7,6 +7,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
+	"hubcloud/streams/disk"
 )
 
 // fillDirectory fills the holes of the directory of a stopped broker.
@@ -27,6 +28,9 @@ func (c *restoreCommand) fillDirectory(ctx context.Context, out Output) error {
 	}.Run(ctx)
 	if err != nil {
 		return fmt.Errorf("nothing was restored: %w", err)
+	}
+	if err := disk.GiveTree(store); err != nil {
+		return err
 	}
 	if c.JSON {
 		return printJSON(out.Out, filled)

@@ -27,7 +27,7 @@ type tapCredentialsCommand struct {
 	Revoke string `help:"Revoke the credentials with this name and cut their connections." placeholder:"NAME" xor:"what"`
 	List   bool   `help:"List all credentials." xor:"what"`
 	Out    string `help:"Write the credentials to this file, readable by its owner only, instead of printing them." placeholder:"FILE" type:"path"`
-	URL    string `help:"URL of the broker in the credentials, for their user. Defaults to the URL that this command uses." placeholder:"URL" name:"url"`
+	URL    string `help:"URL of the broker in the credentials, for their user. Defaults to the URL that this command uses." placeholder:"URL" name:"url" env:"-"`
 }
 
 // Help returns the long help text.

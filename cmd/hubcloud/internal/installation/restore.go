@@ -73,8 +73,12 @@ func (d Dir) BeginRestore() (lock *disk.Lock, err error) {
 	return lock, nil
 }
 
-// FinishRestore syncs the directory to disk and then removes the mark of the restore.
+// FinishRestore gives the files to the owner of the directory, syncs it to disk and then removes the
+// mark of the restore.
 func (d Dir) FinishRestore() error {
+	if err := disk.GiveTree(string(d)); err != nil {
+		return err
+	}
 	if err := disk.SyncTree(string(d), nil); err != nil {
 		return err
 	}
