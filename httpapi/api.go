@@ -37,6 +37,7 @@ type api struct {
 	connections  *connections
 	metrics      *metrics
 	buffers      buffers
+	compressors  *compressors
 }
 
 // probesPerSecond and probeBurst bound the requests for health and readiness from one address.
@@ -83,8 +84,9 @@ func New(cfg Config) (API, error) {
 			Name: "response_bytes", What: "bytes of responses are unread", Of: "API key or address",
 			Limits: shares.Limits{Total: cfg.ResponseBytes, PerID: cfg.ResponseBytesPerKey},
 		}),
-		unread:  newUnreadPool(cfg.Shares),
-		metrics: newMetrics(cfg.Metrics),
+		unread:      newUnreadPool(cfg.Shares),
+		metrics:     newMetrics(cfg.Metrics),
+		compressors: newCompressors(),
 	}
 	a.connections = newConnections(
 		cfg.Connections, cfg.ConnectionsPerAddress, a.isTrustedProxy, a.metrics.connections,

@@ -66,8 +66,9 @@ func writtenPage() []byte {
 	return page.w.(*httptest.ResponseRecorder).Body.Bytes()
 }
 
-// pageInMemory returns a function that handles one request for a page, without a connection.
-func pageInMemory(b testing.TB) (answer func()) {
+// pageInMemory returns a function that handles one request for a page, without a connection. fields
+// has names and values.
+func pageInMemory(b testing.TB, fields ...string) (answer func()) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	w.emit(100, 300)
@@ -78,6 +79,9 @@ func pageInMemory(b testing.TB) (answer func()) {
 	})
 	req := httptest.NewRequest("GET", "/v1/hubs/"+string(hubOne)+"/events?limit=100", nil)
 	req.Header.Set("Authorization", bearer)
+	for i := 0; i+1 < len(fields); i += 2 {
+		req.Header.Set(fields[i], fields[i+1])
+	}
 	req.Body = http.NoBody
 	header := http.Header{}
 	return func() {

@@ -107,6 +107,8 @@ func jsonEncoder(w io.Writer) *json.Encoder {
 func (req *request) writeBody(status int, body []byte) {
 	header := req.w.Header()
 	header["Content-Type"] = contentTypeJSON
+	body, done := req.compressWhole(status, body)
+	defer done()
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	req.WriteHeader(status)
 	_, _ = req.Write(body) // fails only if the client has gone

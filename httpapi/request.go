@@ -43,6 +43,8 @@ type request struct {
 
 	// reserved is how many bytes of response memory the request holds.
 	reserved int64
+	// compressor compresses what Write writes, if it is not nil.
+	compressor *compressor
 
 	status int
 	bytes  int64
@@ -118,16 +120,28 @@ func (req *request) Unwrap() http.ResponseWriter { return req.w }
 func (req *request) WriteHeader(status int) {
 	if req.status == 0 {
 		req.status = status
+		if req.w.Header()["Content-Length"] == nil {
+			req.compressParts(status)
+		}
 	}
 	req.w.WriteHeader(status)
 }
 
 func (req *request) Write(p []byte) (int, error) {
 	if req.status == 0 {
-		req.status = http.StatusOK
+		req.WriteHeader(http.StatusOK)
 	}
-	var n int
-	var err error
+	if req.compressor != nil {
+		if err := req.writeCompressed(p, false); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	}
+	return req.writeRaw(p)
+}
+
+// writeRaw writes p as it is.
+func (req *request) writeRaw(p []byte) (n int, err error) {
 	if len(p) > responseChunk {
 		n, err = req.writeChunks(p)
 	} else {
@@ -152,7 +166,9 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !rt.quiet {
 		req.ctx, req.span = rt.api.Tracer.StartRequest(r)
 	}
-	if err := rt.run(req); err != nil {
+	err := rt.run(req)
+	req.endCompression(err == nil)
+	if err != nil {
 		req.writeError(err)
 	}
 }
@@ -220,6 +236,7 @@ func (rt *route) timeLimit() time.Duration {
 // logs and counts the request. The caller of begin must defer it.
 func (req *request) end() {
 	recovered := recover()
+	req.endCompression(false)
 	req.releaseMemory()
 	if recovered != nil && recovered != http.ErrAbortHandler {
 		req.err = fmt.Errorf("panic: %v\n%s", recovered, debug.Stack())

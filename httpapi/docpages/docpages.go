@@ -181,12 +181,12 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	}
 	header.Set("Content-Type", asset.contentType)
 	var content []byte
-	switch codings := r.Header.Values("Accept-Encoding"); {
-	case accepts(codings, "zstd"):
-		header.Set("Content-Encoding", "zstd")
+	switch coding := Coding(r.Header.Values("Accept-Encoding")); coding {
+	case "zstd":
+		header.Set("Content-Encoding", coding)
 		content = asset.zstd
-	case accepts(codings, "gzip"):
-		header.Set("Content-Encoding", "gzip")
+	case "gzip":
+		header.Set("Content-Encoding", coding)
 		content = asset.gzipped
 	default:
 		content = decompress(asset.gzipped)
@@ -206,6 +206,17 @@ func matchesETag(values []string, etag string) bool {
 		}
 	}
 	return false
+}
+
+// Coding returns the content coding to use for a client with these values of Accept-Encoding: zstd or
+// gzip, or "" for neither.
+func Coding(values []string) string {
+	for _, coding := range []string{"zstd", "gzip"} {
+		if accepts(values, coding) {
+			return coding
+		}
+	}
+	return ""
 }
 
 // accepts reports whether a client accepts a content coding (RFC 9110, section 12.5.3), with a
