@@ -29,8 +29,8 @@ func newCollector(s *Server) *collector {
 		pendingClosed: desc(
 			"pending_closed_total",
 			"Connections closed before they logged in, because too many such connections used up "+
-				"--broker-connections. A rise means an attack on the broker's ports, or a limit "+
-				"that is too low.",
+				"the broker's share of open files. A rise means an attack on the broker's ports, "+
+				"or a limit of open files that is too low.",
 		),
 		subscriptions: desc("subscriptions", "Subscriptions on the broker. Each hub has two."),
 		slow: desc(

@@ -77,7 +77,6 @@ func TestUsageErrors(t *testing.T) {
 			"https://",
 		},
 		{[]string{"serve", "--http-redirect", ":80"}, "--http-redirect"},
-		{[]string{"serve", "--hsts", "-1s"}, "--hsts"},
 		{[]string{"serve", "--shards", "257"}, "1 to 256"},
 		{[]string{"broker-config", "--nodes", "a", "--out", "o", "--shards", "257"}, "1 to 256"},
 		{[]string{"org", "create", "--name", "Acme"}, "--owner-email"},

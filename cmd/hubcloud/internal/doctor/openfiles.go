@@ -34,7 +34,7 @@ func checkOpenFiles(_ context.Context, v *visit, f *findings) {
 		f.warn(
 			"connections may use %d of %d files: too few remain for hub logs and the process "+
 				"itself", own, v.OpenFiles,
-		).todo("lower --connections and --broker-connections, or use their defaults")
+		).todo("lower --connections, or use its default")
 	}
 	f.grade(
 		verdictIf(v.OpenFiles < need, Wrong),

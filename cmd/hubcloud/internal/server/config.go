@@ -24,12 +24,11 @@ type Config struct {
 	TLSCert string `help:"Certificate and chain (PEM) of the API: --http then speaks HTTPS. The file is read again when it changes." placeholder:"FILE" name:"tls-cert" type:"path" group:"HTTPS"`
 	TLSKey  string `help:"Key (PEM) of --tls-cert. The file is read again when it changes." placeholder:"FILE" name:"tls-key" type:"path" group:"HTTPS"`
 
-	ACMEDomains     []string      `help:"Names to obtain certificates for by ACME: --http then speaks HTTPS. The first is the host of --public-url. The authority must reach --http at port 443 of each name, or --http-redirect at port 80." placeholder:"DOMAIN" name:"acme-domain" sep:"," group:"HTTPS"`
-	ACMEAcceptTerms bool          `help:"Accept the terms of service of --acme-directory." name:"acme-accept-terms" group:"HTTPS"`
-	ACMEDirectory   string        `help:"Directory of the ACME server. Defaults to Let's Encrypt." placeholder:"URL" name:"acme-directory" group:"HTTPS"`
-	ACMECA          string        `help:"Certificates (PEM) that the ACME server's own certificate is checked with. Defaults to the system's." placeholder:"FILE" name:"acme-ca" type:"path" group:"HTTPS"`
-	HTTPRedirect    string        `help:"Address without TLS, such as :80, that redirects browsers to --public-url and answers ACME challenges. Requests with keys or secrets are rejected there." placeholder:"HOST:PORT" name:"http-redirect" group:"HTTPS"`
-	HSTS            time.Duration `help:"How long browsers may use HTTPS only (Strict-Transport-Security); 0 to send no such header." default:"4320h" name:"hsts" group:"HTTPS"`
+	ACMEDomains     []string `help:"Names to obtain certificates for by ACME: --http then speaks HTTPS. The first is the host of --public-url. The authority must reach --http at port 443 of each name, or --http-redirect at port 80." placeholder:"DOMAIN" name:"acme-domain" sep:"," group:"HTTPS"`
+	ACMEAcceptTerms bool     `help:"Accept the terms of service of --acme-directory." name:"acme-accept-terms" group:"HTTPS"`
+	ACMEDirectory   string   `help:"Directory of the ACME server. Defaults to Let's Encrypt." placeholder:"URL" name:"acme-directory" group:"HTTPS"`
+	ACMECA          string   `help:"Certificates (PEM) that the ACME server's own certificate is checked with. Defaults to the system's." placeholder:"FILE" name:"acme-ca" type:"path" group:"HTTPS"`
+	HTTPRedirect    string   `help:"Address without TLS, such as :80, that redirects browsers to --public-url and answers ACME challenges. Requests with keys or secrets are rejected there." placeholder:"HOST:PORT" name:"http-redirect" group:"HTTPS"`
 
 	TrustedProxies []string `help:"Networks (CIDR) of the proxies in front of --http. The client address of a request from a proxy is read from X-Forwarded-For." placeholder:"CIDR" sep:"," group:"Where"`
 
@@ -65,7 +64,6 @@ type Config struct {
 	Burst                 int           `help:"Burst of requests for each API key." default:"100" group:"Limits"`
 	StreamsPerKey         int           `help:"Concurrent event streams and event reads of one API key." default:"5000" group:"Limits"`
 	Connections           int           `help:"Connections of API clients. 0 means a quarter of the process's limit of open files." default:"0" group:"Limits"`
-	BrokerConnections     int           `help:"Connections to the embedded broker, mostly of hubs. 0 means three eighths of the process's limit of open files." default:"0" group:"Limits"`
 	IdempotencyWindow     time.Duration `help:"How long the response to a request with an Idempotency-Key is kept." default:"24h" group:"Limits"`
 	SitesPerOrg           int           `help:"Sites of one organization." default:"10000" group:"Limits"`
 	InvitationTTL         time.Duration `help:"How long an invitation is valid." default:"168h" name:"invitation-ttl" group:"Limits"`

@@ -51,8 +51,6 @@ func (c Config) validateHTTPS() error {
 		)
 	case c.https() && strings.HasPrefix(c.PublicURL, "http://"):
 		return fmt.Errorf("--public-url %q: must be https://…, as --http speaks HTTPS", c.PublicURL)
-	case c.HSTS < 0:
-		return fmt.Errorf("--hsts %s: must not be negative", c.HSTS)
 	}
 	for _, domain := range c.ACMEDomains {
 		if !isDomain(domain) {
@@ -141,20 +139,20 @@ func (s *web) serveHTTPS(listener net.Listener, api httpapi.API) error {
 	}
 	s.serveHTTP(
 		api.TLSListener(listener, s.certificate.TLS()),
-		httpapi.NewServer(withHSTS(api, s.cfg.HSTS), s.logger),
+		httpapi.NewServer(withHSTS(api, s.bound.PublicURL), s.logger),
 	)
 	s.run(stopLoops, "certificate", s.certificate.Run)
 	return nil
 }
 
-// withHSTS adds the header Strict-Transport-Security to every answer, unless maxAge is 0.
-func withHSTS(next http.Handler, maxAge time.Duration) http.Handler {
-	if maxAge == 0 {
+// withHSTS has browsers use HTTPS only, for 180 days after each answer (Strict-Transport-Security). The
+// name localhost belongs to every program of a machine, so browsers remember nothing about it.
+func withHSTS(next http.Handler, publicURL string) http.Handler {
+	if u, err := url.Parse(publicURL); err == nil && u.Hostname() == "localhost" {
 		return next
 	}
-	value := fmt.Sprintf("max-age=%d", int64(maxAge.Seconds()))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Strict-Transport-Security", value)
+		w.Header().Set("Strict-Transport-Security", "max-age=15552000")
 		next.ServeHTTP(w, r)
 	})
 }

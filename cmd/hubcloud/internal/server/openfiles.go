@@ -15,8 +15,8 @@ type fileShares struct {
 	api, broker int
 }
 
-// shareFiles returns the shares. Shares that the configuration leaves at 0 follow from the limit
-// of open files.
+// shareFiles returns the shares. They follow from the limit of open files, unless --connections
+// sets that of API clients.
 func (c Config) shareFiles() (fileShares, error) {
 	var limit syscall.Rlimit
 	// Go's runtime raised the soft limit to the hard one before main began.
@@ -24,12 +24,9 @@ func (c Config) shareFiles() (fileShares, error) {
 		return fileShares{}, fmt.Errorf("limit of open files: %w", err)
 	}
 	files := int(min(limit.Cur, math.MaxInt32))
-	shares := fileShares{limit: limit.Cur, api: c.Connections, broker: c.BrokerConnections}
+	shares := fileShares{limit: limit.Cur, api: c.Connections, broker: max(16, files/8*3)}
 	if shares.api == 0 {
 		shares.api = max(16, files/4)
-	}
-	if shares.broker == 0 {
-		shares.broker = max(16, files/8*3)
 	}
 	return shares, nil
 }

@@ -159,19 +159,11 @@ func (c Config) validateLimits() error {
 			domain.MaxInvitationsPerHour,
 		)
 	}
-	for _, f := range []struct {
-		name  string
-		value int
-	}{
-		{"connections", c.Connections},
-		{"broker-connections", c.BrokerConnections},
-	} {
-		if f.value < 0 {
-			return fmt.Errorf(
-				"--%s %d: must be at least 1, or 0 for a part of the limit of open files",
-				f.name, f.value,
-			)
-		}
+	if c.Connections < 0 {
+		return fmt.Errorf(
+			"--connections %d: must be at least 1, or 0 for a part of the limit of open files",
+			c.Connections,
+		)
 	}
 	return nil
 }

@@ -65,11 +65,6 @@ func TestValidateAlwaysNamesTheSameFlag(t *testing.T) {
 		{"addresses", func(c *Config) { *c = Config{} }, "--http"},
 		{"durations", func(c *Config) { c.InvitationTTL, c.HubTimeout = 0, 0 }, "--hub-timeout"},
 		{"limits", func(c *Config) { c.LiveCache, c.SitesPerOrg, c.Burst = 0, 0, 0 }, "--burst"},
-		{
-			"parts of the open files",
-			func(c *Config) { c.BrokerConnections, c.Connections = -1, -1 },
-			"--connections",
-		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
