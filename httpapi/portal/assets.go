@@ -1,8 +1,6 @@
 package portal
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -27,8 +25,7 @@ type assets struct {
 type asset struct {
 	contentType string
 	content     []byte
-	// compressed is content with gzip. Pages are never compressed: they contain secrets beside text
-	// from their address, so that the compressed size could reveal a secret.
+	// compressed is content with gzip.
 	compressed []byte
 }
 
@@ -74,24 +71,8 @@ func (a assets) load(file string) (string, error) {
 	sum := sha256.Sum256(content)
 	name := strings.TrimSuffix(file, extension) + "." + hex.EncodeToString(sum[:6]) + extension
 	a.names[file] = name
-	a.files[name] = asset{mime.TypeByExtension(extension), content, compress(content)}
+	a.files[name] = asset{mime.TypeByExtension(extension), content, compress(content, 0)}
 	return name, err
-}
-
-// compress returns content compressed with gzip.
-func compress(content []byte) []byte {
-	var compressed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
-	if err == nil {
-		_, err = w.Write(content)
-	}
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		panic(fmt.Sprintf("portal: compress an asset: %v", err))
-	}
-	return compressed.Bytes()
 }
 
 // name returns the public name of a file.

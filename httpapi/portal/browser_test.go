@@ -98,7 +98,7 @@ func (b *browser) post(path string, status int, fields ...string) (to, page stri
 	b.t.Helper()
 	b.backend.forms++
 	form := url.Values{
-		"form_token": {b.session().FormToken},
+		"form_token": {portal.MaskToken(b.session().FormToken)},
 		"once":       {fmt.Sprint("form ", b.backend.forms)},
 	}
 	for i := 0; i < len(fields); i += 2 {

@@ -54,8 +54,9 @@
 // # Forms
 //
 // A change is a POST from a page of the portal (checked by Sec-Fetch-Site, or Origin) that carries
-// the session's form token. On success the browser is redirected (303) to a page with a notice: one
-// of a fixed set of sentences, named by a cookie that lives for one page. A rejected form is shown
+// the session's form token, masked anew on each page. On success the browser is redirected (303) to
+// a page with a notice: one of a fixed set of sentences, named by a cookie that lives for one page.
+// Pages are compressed where nobody learns from their size what is on them. A rejected form is shown
 // again with the error beside the field and with what was typed. A new API key is shown in the
 // answer to the form itself, so that its secret is stored nowhere. Forms that create something
 // carry a submission id: a second submission, by a double click or a reload, does nothing. A form

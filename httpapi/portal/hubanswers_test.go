@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
 	"hubcloud/projections/projectionstest"
 )
 
@@ -72,7 +73,7 @@ func TestPageStream(t *testing.T) {
 		}
 		return response
 	}
-	forged, nobody := post("x", b.token), post(formToken, "x")
+	forged, nobody := post("x", b.token), post(portal.MaskToken(formToken), "x")
 	defer forged.Body.Close()
 	defer nobody.Body.Close()
 	if forged.StatusCode != http.StatusForbidden || nobody.StatusCode != http.StatusSeeOther {
@@ -81,7 +82,7 @@ func TestPageStream(t *testing.T) {
 			nobody.StatusCode,
 		)
 	}
-	stream := post(formToken, b.token)
+	stream := post(portal.MaskToken(formToken), b.token)
 	defer stream.Body.Close()
 	lines := bufio.NewScanner(stream.Body)
 	var text []string

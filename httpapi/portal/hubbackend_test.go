@@ -365,14 +365,14 @@ func (b *hubBackend) serve() http.Handler {
 func (b *hubBackend) ask(method, path string, form url.Values, header ...string) *http.Response {
 	var body io.Reader
 	if form != nil {
-		form.Set("form_token", formToken)
+		form.Set("form_token", portal.MaskToken(formToken))
 		body = strings.NewReader(form.Encode())
 	}
 	r := httptest.NewRequest(method, public+"/portal/"+b.ID+path, body)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.AddCookie(&http.Cookie{Name: "hubcloud_session", Value: b.token})
-	if len(header) == 2 {
-		r.Header.Set(header[0], header[1])
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
 	b.serve().ServeHTTP(w, r)

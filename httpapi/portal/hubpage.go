@@ -229,7 +229,7 @@ func (req *request) fragment(up int) Layout {
 	return Layout{
 		Root: strings.Repeat(
 			"../", up,
-		), Email: req.session.Email, FormToken: req.session.FormToken, Member: req.member,
+		), Email: req.session.Email, FormToken: maskToken(req.session.FormToken), Member: req.member,
 		ViewOnly:  req.mayOnlyLook(),
 		Now:       req.info.At.In(req.zone()),
 		RequestID: req.info.RequestID,

@@ -25,8 +25,8 @@ type Layout struct {
 	Collapsed bool
 	// Root is the relative path from the page to /portal/.
 	Root string
-	// Email is the address of the person who is signed in, and FormToken the token of the session's
-	// forms. Both are empty without a session.
+	// Email is the address of the person who is signed in, and FormToken the masked token of the
+	// session's forms. Both are empty without a session.
 	Email, FormToken string
 	// Member is the person's membership in the page's organization; zero on other pages.
 	Member domain.MemberAccess
@@ -54,7 +54,7 @@ type Layout struct {
 func (req *request) layout(heading, section string) Layout {
 	layout := Layout{
 		Heading: heading, Section: section, Root: req.root(),
-		Email: req.session.Email, FormToken: req.session.FormToken,
+		Email: req.session.Email, FormToken: maskToken(req.session.FormToken),
 		Member: req.member, ViewOnly: req.mayOnlyLook(),
 		Several: req.session.Email != "" &&
 			len(req.People.Memberships(req.session.Email)) > 1,

@@ -47,7 +47,8 @@ func TestNonMembersSeeNothing(t *testing.T) {
 	b := w.open(t, nil).signIn(max)
 	foreign := b.get("/portal/"+orgTwo+"/members", 404)
 	none := b.get("/portal/01940000-0000-7000-8000-000000000009/members", 404)
-	if foreign != none {
+	token := regexp.MustCompile(`name="form_token" value="[^"]*"`) // masked anew on each page
+	if token.ReplaceAllString(foreign, "") != token.ReplaceAllString(none, "") {
 		t.Errorf("got %s\nwant as for an unknown organization %s", foreign, none)
 	}
 	b.get(inOne+"/members", 200)

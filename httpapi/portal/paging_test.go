@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams"
 )
@@ -240,7 +241,7 @@ func TestFormIsSubmittedOnce(t *testing.T) {
 	w := newBackend(t)
 	b := w.open(t, nil).signIn(olga)
 	form := url.Values{
-		"form_token": {b.session().FormToken}, "once": {"mark"}, "label": {"Meter"},
+		"form_token": {portal.MaskToken(b.session().FormToken)}, "once": {"mark"}, "label": {"Meter"},
 		"scope": {"hubs:read"},
 	}
 	var created uint64
@@ -272,7 +273,7 @@ func TestFormIsSubmittedOnce(t *testing.T) {
 	if response.StatusCode != http.StatusForbidden || w.changes(t) != created {
 		t.Errorf("without submission id: got %d, want 403 and no change", response.StatusCode)
 	}
-	form = url.Values{"form_token": {b.session().FormToken}, "once": {"another"}, "name": {"Far"}}
+	form = url.Values{"form_token": {portal.MaskToken(b.session().FormToken)}, "once": {"another"}, "name": {"Far"}}
 	for i := range 2 {
 		response, _ := b.do("POST", inOne+"/sites", form, nil)
 		if response.StatusCode != http.StatusSeeOther {

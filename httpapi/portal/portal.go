@@ -206,18 +206,22 @@ func (req *request) render(status int, page string, view any) {
 		http.Error(req.w, "something went wrong on our side", http.StatusInternalServerError)
 		return
 	}
-	plain := domain.PlainPage(body.Bytes()) // an element <bdi> does not hold what a text never ends
+	text := domain.PlainPage(body.Bytes()) // an element <bdi> does not hold what a text never ends
 	if writer, ok := req.w.(interface{ Reserve(bytes int) error }); ok && status == http.StatusOK {
 		// Unread pages hold memory until the client reads them.
-		if err := writer.Reserve(len(plain)); err != nil {
+		if err := writer.Reserve(len(text)); err != nil {
 			req.writeError(err)
 			return
 		}
 	}
 	setPageHeaders(req.w.Header())
-	req.w.Header().Set("Content-Length", strconv.Itoa(len(plain)))
+	if compressed := req.compressed(text); compressed != nil {
+		req.w.Header().Set("Content-Encoding", "gzip")
+		text = compressed
+	}
+	req.w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	req.w.WriteHeader(status)
 	if req.http.Method != http.MethodHead {
-		_, _ = req.w.Write(plain) // the client has gone
+		_, _ = req.w.Write(text) // the client has gone
 	}
 }

@@ -122,7 +122,7 @@ func (req *request) rejectOldForm() error {
 
 // hasFormToken reports whether the form carries the session's form token.
 func (req *request) hasFormToken() bool {
-	sent := []byte(req.http.PostForm.Get("form_token"))
+	sent := unmaskToken(req.http.PostForm.Get("form_token"))
 	return subtle.ConstantTimeCompare(sent, []byte(req.session.FormToken)) == 1
 }
 

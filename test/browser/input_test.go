@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -162,7 +163,37 @@ func TestWithoutScripts(t *testing.T) {
 	p.await(channel(1, "lock", ".value"), "unlocked")
 }
 
-// TestPageSize checks that a browser with an empty cache loads at most 110 KB for a page.
+// loaded returns how many bytes the browser has loaded for the page, without its stream.
+func (b *tab) loaded() int {
+	b.t.Helper()
+	return eval[int](b,
+		`performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"))
+		.filter((e) => !e.name.endsWith("/stream")).reduce((sum, e) => sum + e.transferSize, 0)`,
+	)
+}
+
+// maxShift is how far the parts of a page may move while it loads, as browsers measure it
+// (Cumulative Layout Shift).
+const maxShift = 0.02
+
+// checkShift fails the test if parts of the page have moved too far since it was opened.
+func (b *tab) checkShift(name string) {
+	b.t.Helper()
+	moved := eval[[]string](b, `new Promise((done) => {
+		const moves = [];
+		new PerformanceObserver((list) => moves.push(...list.getEntries()))
+			.observe({ type: "layout-shift", buffered: true });
+		setTimeout(() => {
+			const shift = moves.filter((m) => !m.hadRecentInput).reduce((sum, m) => sum + m.value, 0);
+			done([String(shift), ...moves.flatMap((m) => m.sources.map((s) => s.node?.cloneNode?.()?.outerHTML))]);
+		}, 200);
+	})`)
+	if shift, err := strconv.ParseFloat(moved[0], 64); err != nil || shift > maxShift {
+		b.t.Errorf("%s: layout shift: got %s, want at most %v; moved %q", name, moved[0], maxShift, moved[1:])
+	}
+}
+
+// TestPageSize checks that a browser with an empty cache loads at most 150 KB for a page.
 func TestPageSize(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Size")
@@ -182,11 +213,7 @@ func TestPageSize(t *testing.T) {
 		} else {
 			p.await("#connection", "Live")
 		}
-		size := eval[int](
-			p.tab,
-			`performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"))
-			.filter((e) => !e.name.endsWith("/stream")).reduce((sum, e) => sum + e.transferSize, 0)`,
-		)
+		size := p.loaded()
 		t.Logf("%s: %d KB", path, size>>10)
 		if size > 150<<10 || size < 4<<10 {
 			t.Errorf("%s: got %d bytes, want between 4 and 150 KB", path, size)

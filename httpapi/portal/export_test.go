@@ -1,0 +1,4 @@
+package portal
+
+// MaskToken returns a form token as it stands on pages.
+var MaskToken = maskToken
