@@ -66,6 +66,9 @@ make_rpm() {
 	sed -e "s|\${ARCH}|$ARCH|; s|\${VERSION}|$VERSION|; s|\${DATE}|$DATE|; s|\${MAINTAINER}|$MAINTAINER|" "$here/nfpm.yaml" >"$work/nfpm.yaml"
 	find "$root" -type f -printf "  - {src: %p, dst: /%P, file_info: {mode: 0%m, mtime: \"$DATE\"}}\n" |
 		sed 's|dst: /etc/|type: config\|noreplace, &|' | sort >>"$work/nfpm.yaml"
+	# Folders of its own go when it is removed.
+	(cd "$root" && find usr/share/doc/hubcloud usr/share/hubcloud -type d -printf "  - {dst: /%p, type: dir, file_info: {mode: 0755, mtime: \"$DATE\"}}\n") |
+		sort >>"$work/nfpm.yaml"
 	"$nfpm" package --config "$work/nfpm.yaml" --packager rpm --target "$out/$name.rpm" >&2
 }
 
@@ -128,6 +131,7 @@ for platform; do
 	put 0644 "$documents/completions/hubcloud.fish" /usr/share/fish/vendor_completions.d/hubcloud.fish
 	put 0644 "$stage/copyright" /usr/share/doc/hubcloud/copyright
 	cp -Rp "$documents/." "$root/usr/share/doc/hubcloud/"
+	rm -r "$root/usr/share/doc/hubcloud/man" "$root/usr/share/doc/hubcloud/completions" # they are in their own places
 	find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 	for format in $FORMATS; do
 		case $format in deb) make_deb ;; rpm) make_rpm ;; esac

@@ -69,7 +69,7 @@ func SyncTree(dir string, skip func(path string) bool) error {
 	return Sync(filepath.Dir(dir))
 }
 
-// GiveTree gives everything below dir to the user and group that own dir, if root calls it: a
+// GiveTree makes the user and group that own dir own everything below it, if root calls it: a
 // service that runs as them could not use what root has written.
 func GiveTree(dir string) error {
 	info, err := os.Stat(dir)

@@ -73,7 +73,7 @@ func (d Dir) BeginRestore() (lock *disk.Lock, err error) {
 	return lock, nil
 }
 
-// FinishRestore gives the files to the owner of the directory, syncs it to disk and then removes the
+// FinishRestore makes the owner of the directory own its files, syncs it to disk and then removes the
 // mark of the restore.
 func (d Dir) FinishRestore() error {
 	if err := disk.GiveTree(string(d)); err != nil {
