@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the binary for this machine, and tells meanwhile how far it is: the first build downloads 45 modules and compiles 500 packages.
+# Builds the binary for this machine, and tells meanwhile how far it is: the first build downloads 55 modules and compiles 530 packages.
 #
 #   deploy/build.sh bin/hubcloud
 set -eu
