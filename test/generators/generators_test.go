@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"hubcloud/httpapi/docpages"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/test/harness"
 	"hubcloud/test/nodejs"
@@ -48,9 +49,21 @@ func TestGeneratedClients(t *testing.T) {
 	target := harness.NewTarget(t, "--hub-timeout", "2s")
 	t.Run("oapi-codegen", func(t *testing.T) {
 		t.Parallel()
-		program := buildGo(t)
+		program := buildGo(
+			t, "go", "oapi-codegen", "-generate", "types,client", "-package", "api", "-o", "api/api.go",
+			"openapi.yaml",
+		)
 		settings := prepare(t, target)
-		expect(t, nodejs.Run(t, nodejs.Command(t, t.TempDir(), program, settings)))
+		expect(t, nodejs.Run(t, nodejs.Command(t, t.TempDir(), program, settings)), steps)
+	})
+	t.Run("ogen", func(t *testing.T) {
+		t.Parallel()
+		program := buildGo(t, "ogen", "ogen", "--target", "api", "--package", "api", "openapi-3.2.yaml")
+		settings := prepare(t, target)
+		expect(
+			t, nodejs.Run(t, nodejs.Command(t, t.TempDir(), program, settings)),
+			append(slices.Clone(steps[:4]), "error not_found", "error hub_offline"),
+		)
 	})
 	t.Run("TypeScript", func(t *testing.T) {
 		t.Parallel()
@@ -59,33 +72,38 @@ func TestGeneratedClients(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				settings := prepare(t, target)
 				program := filepath.Join(dir, "out", name+".js")
-				expect(t, nodejs.Run(t, nodejs.Command(t, dir, "node", program, settings)))
+				expect(t, nodejs.Run(t, nodejs.Command(t, dir, "node", program, settings)), steps)
 			})
 		}
 	})
 }
 
 // expect compares the lines that a workflow printed.
-func expect(t *testing.T, printed string) {
+func expect(t *testing.T, printed string, want []string) {
 	t.Helper()
-	if got := strings.Split(strings.TrimSpace(printed), "\n"); !slices.Equal(got, steps) {
-		t.Errorf("got the steps\n%s\nwant\n%s", printed, strings.Join(steps, "\n"))
+	if got := strings.Split(strings.TrimSpace(printed), "\n"); !slices.Equal(got, want) {
+		t.Errorf("got the steps\n%s\nwant\n%s", printed, strings.Join(want, "\n"))
 	}
 }
 
 // described is the document from which clients are generated.
 const described = "../../httpapi/openapi.yaml"
 
-// buildGo generates the Go client and builds the workflow with it. It returns the program's path.
-func buildGo(t *testing.T) string {
+// buildGo generates the Go client from openapi.yaml or openapi-3.2.yaml with a generator, and builds
+// the workflow of a folder with it. It returns the program's path.
+func buildGo(t *testing.T, workflow string, generator ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "api"), 0o755))
 	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
-		copyFile(t, filepath.Join("go", name), filepath.Join(dir, name))
+		copyFile(t, filepath.Join(workflow, name), filepath.Join(dir, name))
 	}
-	document := filepath.Join(dir, "openapi.yaml")
-	copyFile(t, described, document)
+	document, err := os.ReadFile(described)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "openapi.yaml"), document, 0o600))
+	must(t, os.WriteFile(
+		filepath.Join(dir, "openapi-3.2.yaml"), []byte(docpages.OpenAPI32(string(document))), 0o600,
+	))
 	inModule := func(args ...string) {
 		t.Helper()
 		cmd := nodejs.Command(t, dir, "go", args...)
@@ -103,10 +121,7 @@ func buildGo(t *testing.T) string {
 		}
 	}
 	inModule("mod", "download")
-	inModule(
-		"tool", "oapi-codegen", "-generate", "types,client", "-package", "api",
-		"-o", filepath.Join("api", "api.go"), document,
-	)
+	inModule(append([]string{"tool"}, generator...)...)
 	inModule("build", "-o", "workflow", ".")
 	return filepath.Join(dir, "workflow")
 }

@@ -102,8 +102,8 @@ func (w *workflow) command() (cursor string) {
 		api.Command{Key: api.CommandKeyColor, Value: commanded},
 	))
 	require(sent.JSON202 != nil, "command: %s", sent.Body)
-	desired := value(sent.JSON202.Channel.Desired.AsColor())
-	require(desired.Green == 160, "command: %s", sent.Body)
+	desired := value(sent.JSON202.Channel.Desired.AsObjectValue())
+	require(desired["green"] == 160.0, "command: %s", sent.Body)
 	fmt.Println("command")
 	return page.JSON200.NextCursor
 }
@@ -124,8 +124,8 @@ func (w *workflow) follow(cursor string) {
 		must(json.Unmarshal([]byte(data), &event))
 		observed, ok := value(event.ValueByDiscriminator()).(api.ChannelObservedEvent)
 		if ok && observed.Data.Key == "color" {
-			color := value(observed.Data.Value.AsColor())
-			require(color.Red == 255 && color.Blue == 20, "observed: %s", data)
+			color := value(observed.Data.Value.AsObjectValue())
+			require(color["red"] == 255.0 && color["blue"] == 20.0, "observed: %s", data)
 			fmt.Println("stream")
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/operator"
@@ -14,6 +15,7 @@ import (
 type keyCommand struct {
 	Create keyCreateCommand `cmd:"" help:"Create an API key and print it. It cannot be shown again."`
 	List   keyListCommand   `cmd:"" help:"List the API keys, without their secrets."`
+	Rotate keyRotateCommand `cmd:"" help:"Replace the secret of an API key, and print the key with the new one."`
 	Revoke keyRevokeCommand `cmd:"" help:"Revoke an API key permanently."`
 }
 
@@ -24,6 +26,9 @@ type keyCreateCommand struct {
 	Scope     []string `help:"Scope of the key; may be repeated or have several scopes, separated by commas." sep:"," placeholder:"SCOPE"`
 	AllScopes bool     `help:"Give the key every scope."`
 	Label     string   `help:"Description of the key." placeholder:"TEXT"`
+	Site      []string `help:"Id of a site that the key is limited to; may be repeated. By default the key reaches all sites." sep:"," placeholder:"SITE_ID"`
+
+	Expires time.Time `help:"When the key expires, such as 2027-01-02T03:04:05Z. By default it never does." placeholder:"TIME" format:"2006-01-02T15:04:05Z07:00"`
 }
 
 // Run creates the key.
@@ -33,15 +38,23 @@ func (c *keyCreateCommand) Run(ctx context.Context, out Output) error {
 		return err
 	}
 	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
-		id, key, err := s.Directory.CreateKey(ctx, operator.Origin(), c.Org, c.Label, scopes, domain.KeyLimits{})
+		id, key, err := s.Directory.CreateKey(
+			ctx, operator.Origin(), c.Org, c.Label, scopes,
+			domain.KeyLimits{Sites: c.Site, ExpiresAt: c.Expires},
+		)
 		if err != nil {
 			return err
 		}
-		if !c.JSON {
-			fmt.Fprintln(out.Err, "The key is shown only once; the cloud keeps a hash of it.")
-		}
-		return c.print(out.Out, field{"key_id", id}, field{"key", key})
+		return c.printKey(out, id, key)
 	})
+}
+
+// printKey prints a key that was made.
+func (f outputFlags) printKey(out Output, id, key string) error {
+	if !f.JSON {
+		fmt.Fprintln(out.Err, "The key is shown only once; the cloud keeps a hash of it.")
+	}
+	return f.print(out.Out, field{"key_id", id}, field{"key", key})
 }
 
 // Help returns the long help text.
@@ -54,7 +67,8 @@ func (*keyCreateCommand) Help() string {
 		strings.Join(scopes, ", ") + `.
 
   hubcloud org list
-  hubcloud key create --org ORG_ID --scope hubs:read,events:read --label dashboard`
+  hubcloud key create --org ORG_ID --scope hubs:read,events:read --label dashboard
+  hubcloud key create --org ORG_ID --scope hubs:read --site SITE_ID --expires 2027-01-02T00:00:00Z`
 }
 
 func (c *keyCreateCommand) scopes() ([]domain.Scope, error) {
@@ -75,6 +89,24 @@ func (c *keyCreateCommand) scopes() ([]domain.Scope, error) {
 		scopes = append(scopes, scope)
 	}
 	return scopes, nil
+}
+
+type keyRotateCommand struct {
+	operatorFlags
+	outputFlags
+	KeyID   string        `arg:"" name:"key-id" help:"Id of the key: the twelve characters that the portal and the logs show."`
+	Overlap time.Duration `help:"How long the former secret works, such as 24h; 0 ends it at once." default:"24h"`
+}
+
+// Run rotates the key.
+func (c *keyRotateCommand) Run(ctx context.Context, out Output) error {
+	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
+		key, err := s.Directory.RotateKey(ctx, operator.Origin(), c.KeyID, "", c.Overlap)
+		if err != nil {
+			return err
+		}
+		return c.printKey(out, c.KeyID, key)
+	})
 }
 
 type keyRevokeCommand struct {
@@ -107,6 +139,10 @@ type keyJSON struct {
 	Label     string         `json:"label"`
 	Scopes    []domain.Scope `json:"scopes"`
 	CreatedAt string         `json:"created_at"`
+	// Sites are those that the key is limited to; empty for none.
+	Sites []string `json:"site_ids"`
+	// ExpiresAt is null for a key that does not expire.
+	ExpiresAt *string `json:"expires_at"`
 	// RevokedAt is null for a valid key.
 	RevokedAt *string `json:"revoked_at"`
 }
@@ -133,12 +169,14 @@ func (c *keyListCommand) Run(ctx context.Context, out Output) error {
 		lines = append(lines, keyJSON{
 			KeyID: key.ID, OrgID: key.OrgID, Label: key.Label, Scopes: key.Scopes,
 			CreatedAt: domain.FormatTime(key.CreatedAt), RevokedAt: optionalTime(key.RevokedAt),
+			Sites: append([]string{}, key.Sites...), ExpiresAt: optionalTime(key.ExpiresAt),
 		})
 	}
-	header := []string{"KEY", "ORGANIZATION", "LABEL", "SCOPES", "CREATED", "REVOKED"}
+	header := []string{"KEY", "ORGANIZATION", "LABEL", "SCOPES", "SITES", "CREATED", "EXPIRES", "REVOKED"}
 	return list(out.Out, c.outputFlags, each(lines), header, func(k keyJSON) []string {
 		return []string{
-			k.KeyID, k.OrgID, k.Label, scopesText(k.Scopes), k.CreatedAt, orEmpty(k.RevokedAt),
+			k.KeyID, k.OrgID, k.Label, scopesText(k.Scopes), strings.Join(k.Sites, ","), k.CreatedAt,
+			orEmpty(k.ExpiresAt), orEmpty(k.RevokedAt),
 		}
 	})
 }
