@@ -16,7 +16,7 @@ const (
 	// maxSites is how many sites pages show.
 	maxSites = 1000
 	// dashboardHubs is how many hubs one page of the dashboard shows.
-	dashboardHubs = 250
+	dashboardHubs = 100
 	// searchFrom is the number of hubs from which on the dashboard has a search form.
 	searchFrom = 10
 )

@@ -29,7 +29,7 @@ func TestDashboardOfManyHubs(t *testing.T) {
 		states = append(states, state)
 	}
 	seen := map[domain.HubID]int{}
-	for page := range 5 {
+	for page := range 13 {
 		var view dashboardView
 		view.fill(sites, states, page)
 		shown := 0

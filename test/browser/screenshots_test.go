@@ -1,16 +1,12 @@
 package browser
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
-
-	"hubcloud/hubbridge/kit/virtualhub"
-	"hubcloud/test/harness"
 )
 
 // screenshotsVariable is the environment variable with the folder of TestScreenshots, and
@@ -27,29 +23,7 @@ func TestScreenshots(t *testing.T) {
 	if folder == "" {
 		t.Skipf("%s is not set", screenshotsVariable)
 	}
-	p := newPortal(t, "Harbour Estates")
-	for i, site := range []string{"North Campus", "Old Mill"} {
-		for j := range i + 2 {
-			hub := p.target.VirtualHub(p.tenant, virtualhub.Config{})
-			id := p.tenant.NewSite(fmt.Sprint(site, " ", j+1))
-			p.tenant.Must("PATCH", "/hubs/"+hub.ID(), map[string]any{
-				"site_id": id, "name": fmt.Sprint("Floor ", j+1),
-			}, 200)
-		}
-	}
-	p.report(12, "smoke", true)
-	p.report(13, "contact", true)
-	harness.Stored(t, p.hub)
-	org, hub := "/portal/"+p.tenant.Org, p.hubPage()
-	pages := map[string]string{
-		"overview": org, "sites": org + "/sites", "devices": org + "/devices",
-		"found": org + "/devices?show=locks", "rooms": org + "/rooms", "events": org + "/events",
-		"activity": org + "/activity", "commands": org + "/activity/commands",
-		"people": org + "/members", "keys": org + "/keys", "readers": org + "/readers",
-		"settings": org + "/settings", "notifications": org + "/notifications",
-		"help": org + "/help", "hub": hub, "lock": hub + "/devices/1", "meter": hub + "/devices/8",
-		"log": hub + "/events", "organizations": "/portal/organizations",
-	}
+	p, pages := estate(t)
 	chosen := os.Getenv(pagesVariable)
 	for name, address := range pages {
 		if chosen != "" && !strings.Contains(","+chosen+",", ","+name+",") {
@@ -64,7 +38,7 @@ func TestScreenshots(t *testing.T) {
 		} {
 			p.do("emulate "+look.name, chromedp.EmulateViewport(look.width, 900), prefer(look.scheme))
 			p.goTo(address)
-			if eval[bool](p.tab, `document.getElementById("connection") !== null`) {
+			if eval[bool](p.tab, `document.getElementById("live-data") !== null`) {
 				p.await("#connection", "Live")
 			}
 			picture, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))

@@ -49,18 +49,22 @@ var programs = []string{
 	"chrome",
 }
 
+// chromium returns the path of the browser, or skips the test.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range programs {
+		if found, err := exec.LookPath(name); err == nil {
+			return found
+		}
+	}
+	t.Skipf("NOT TRIED: no browser is installed; want one of %v", programs)
+	return ""
+}
+
 // open starts a browser for pages of the origin, or skips the test.
 func open(t *testing.T, origin string) *tab {
 	t.Helper()
-	path := ""
-	for _, name := range programs {
-		if found, err := exec.LookPath(name); err == nil && path == "" {
-			path = found
-		}
-	}
-	if path == "" {
-		t.Skipf("NOT TRIED: no browser is installed; want one of %v", programs)
-	}
+	path := chromium(t)
 	options := append(
 		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
 		chromedp.WindowSize(1300, 950),

@@ -93,6 +93,7 @@ var plainFields = []string{
 	"Content-Type",
 	"Date",
 	"Transfer-Encoding",
+	"Vary",
 	"X-Content-Type-Options",
 }
 

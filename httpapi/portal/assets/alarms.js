@@ -11,7 +11,8 @@ const texts = JSON.parse(data.textContent);
 const dashboard = document.querySelector("nav a[data-alarms]");
 const badges = document.querySelectorAll(".badge");
 const plainTitle = document.title;
-const listed = document.getElementById("attention") !== null; // the page has a list of its own
+const ownList = () => document.querySelector("#attention[data-address]"); // the help has a heading of that name
+const listed = ownList() !== null;
 let known = null; // the alarms of the last look; null before the first
 
 const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
@@ -28,7 +29,7 @@ async function look() {
     return;
   }
   const alarms = Number(list.dataset.alarms);
-  const shown = document.getElementById("attention");
+  const shown = ownList();
   if (shown && !shown.dataset.address.includes("?") && shown.dataset.counts !== list.dataset.counts) {
     document.dispatchEvent(new Event("alarms")); // the dashboard's own list shows the same counts
     return;
@@ -45,7 +46,7 @@ async function look() {
   warn(rows.filter((row) => "life" in row.dataset));
   const fresh = known && rows.filter((row) => !known.has(row.dataset.condition) && !("life" in row.dataset));
   known = new Set(rows.map((row) => row.dataset.condition));
-  if (fresh?.length > 0 && !document.getElementById("attention")?.querySelector(`[data-condition="${CSS.escape(fresh[0].dataset.condition)}"]`)) {
+  if (fresh?.length > 0 && !ownList()?.querySelector(`[data-condition="${CSS.escape(fresh[0].dataset.condition)}"]`)) {
     show(fresh[0], alarms);
   } else if (alarms === 0) {
     document.getElementById("new-alarm")?.remove();
@@ -111,7 +112,7 @@ function warn([row, ...others]) {
     fresh.append(document.adoptNode(form));
   }
   banner?.remove();
-  document.getElementById("main").prepend(fresh);
+  document.getElementById("main").append(fresh); // below the page, so that nothing moves
   signal(row.dataset.condition, `${title} · ${place}`);
 }
 

@@ -1,0 +1,110 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"hubcloud/hubbridge/kit/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// estate returns a portal whose organization has several sites and hubs, an alarm and an open door,
+// and the addresses of its pages by name.
+func estate(t *testing.T) (*portal, map[string]string) {
+	t.Helper()
+	p := newPortal(t, "Harbour Estates")
+	for i, site := range []string{"North Campus", "Old Mill"} {
+		for j := range i + 2 {
+			hub := p.target.VirtualHub(p.tenant, virtualhub.Config{})
+			id := p.tenant.NewSite(fmt.Sprint(site, " ", j+1))
+			p.tenant.Must("PATCH", "/hubs/"+hub.ID(), map[string]any{
+				"site_id": id, "name": fmt.Sprint("Floor ", j+1),
+			}, 200)
+		}
+	}
+	p.report(12, "smoke", true)
+	p.report(13, "contact", true)
+	harness.Stored(t, p.hub)
+	org, hub := "/portal/"+p.tenant.Org, p.hubPage()
+	return p, map[string]string{
+		"overview": org, "sites": org + "/sites", "devices": org + "/devices",
+		"found": org + "/devices?show=locks", "rooms": org + "/rooms", "events": org + "/events",
+		"activity": org + "/activity", "commands": org + "/activity/commands",
+		"people": org + "/members", "keys": org + "/keys", "readers": org + "/readers",
+		"webhooks": org + "/webhooks", "settings": org + "/settings",
+		"notifications": org + "/notifications", "help": org + "/help", "hub": hub,
+		"search": org + "/search?q=door", "lock": hub + "/devices/1", "meter": hub + "/devices/8",
+		"log": hub + "/events", "reset": hub + "/reset-link", "remove": hub + "/remove",
+		"organizations": "/portal/organizations",
+	}
+}
+
+// media emulates media features, such as forced-colors, on a screen or on paper.
+func media(medium string, features ...string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		params := emulation.SetEmulatedMediaParams{Media: medium}
+		for i := 0; i < len(features); i += 2 {
+			params.Features = append(params.Features, &emulation.MediaFeature{
+				Name: features[i], Value: features[i+1],
+			})
+		}
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, params)
+		return err
+	})
+}
+
+// TestEveryPage opens every page as loads and readers differ: nothing moves while it loads, and
+// nothing is wider than the window on the narrowest phone, which is also a desktop at 400 %, at
+// 200 %, on the widest screen, in forced colors, and on paper. Members was 14 pixels too wide at 320,
+// and the log moved by 0.17.
+func TestEveryPage(t *testing.T) {
+	t.Parallel()
+	p, pages := estate(t)
+	for name, address := range pages {
+		p.do("show "+name, chromedp.EmulateViewport(1300, 950), media(""))
+		p.goTo(address)
+		if eval[bool](p.tab, `document.getElementById("live-data") !== null`) {
+			p.await("#connection", "Live")
+		}
+		p.checkShift(name)
+		for _, look := range []struct {
+			name     string
+			width    int64
+			medium   string
+			features []string
+		}{
+			{"a small phone", 320, "", nil},
+			{"zoom 200 %", 640, "", []string{"prefers-reduced-motion", "reduce"}},
+			{"a wide screen", 2560, "", []string{"prefers-color-scheme", "dark"}},
+			{"forced colors", 1300, "", []string{"forced-colors", "active"}},
+			{"paper", 720, "print", nil},
+		} {
+			p.do("show "+name, chromedp.EmulateViewport(look.width, 900), media(look.medium, look.features...))
+			if wide := eval[[]string](p.tab, tooWide); len(wide) > 0 {
+				p.shoot(name + "-too-wide")
+				t.Errorf("%s on %s: too wide: %q", name, look.name, wide)
+			}
+		}
+		if left := eval[[]string](p.tab, pressable); len(left) > 0 {
+			t.Errorf("%s: on paper: %q, want nothing to press", name, left)
+		}
+	}
+}
+
+const (
+	// tooWide finds what is beyond the right edge of the window, outside of what scrolls by itself.
+	tooWide = `(() => {
+		const root = document.documentElement;
+		if (root.scrollWidth <= root.clientWidth) return [];
+		return ["by " + (root.scrollWidth - root.clientWidth), ...[...document.querySelectorAll("body *")]
+			.filter((e) => e.getBoundingClientRect().right > root.clientWidth + 0.5)
+			.map((e) => e.cloneNode().outerHTML).slice(0, 5)];
+	})()`
+	// pressable finds buttons and fields that are visible.
+	pressable = `[...document.querySelectorAll("button, input:not([type=hidden]), select")]
+		.filter((e) => e.checkVisibility()).map((e) => e.outerHTML).slice(0, 5)`
+)
