@@ -23,7 +23,7 @@ import (
 )
 
 var origin = domain.Origin{
-	At:    time.Date(2026, 11, 21, 4, 5, 6, 123456000, time.UTC),
+	At:    time.Now().UTC().Truncate(time.Microsecond), // invitations of a fixed time would expire
 	Actor: domain.Actor{Kind: domain.ActorOperator},
 }
 

@@ -354,7 +354,7 @@ func TestCertificatesAndLogs(t *testing.T) {
 	first, second := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	certificate := func(fingerprint string) domain.IssueCertificate {
 		return domain.IssueCertificate{
-			Fingerprint: fingerprint, ExpiresAt: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
+			Fingerprint: fingerprint, ExpiresAt: origin.At.Add(time.Hour),
 			SecretHash: secretHash(),
 		}
 	}
