@@ -17,7 +17,7 @@ import (
 // site is created once, and both clients get the same answer.
 func TestCreationsOutliveCrashes(t *testing.T) {
 	t.Parallel()
-	const clients, crashes = 6, 4
+	const clients, crashes = 6, 2
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000", "--sites-per-org", "100000")
 	tenant := harness.NewTenant(t, s, "Creations")
 	stop := make(chan struct{})

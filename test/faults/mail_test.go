@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"hubcloud/streams/streamstest"
@@ -112,48 +111,4 @@ func waitingMails(t *testing.T, s *harness.Service) string {
 		t.Fatal("metric hubcloud_outbox_waiting: not found")
 	}
 	return string(found[1])
-}
-
-// TestMailServersAnswers checks that a permanent rejection of a recipient is logged and not
-// retried, a temporary one is retried, and neither delays other mails.
-func TestMailServersAnswers(t *testing.T) {
-	t.Parallel()
-	var mu sync.Mutex
-	tries := map[string]int{}
-	server := mailserver.Start(t, mailserver.Options{
-		Answer: func(step mailserver.Step, to string) error {
-			if step != mailserver.StepRcpt {
-				return nil
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			tries[to]++
-			switch {
-			case to == "nobody@example.org":
-				return mailserver.Reject(550, [3]int{5, 1, 1}, "no such user")
-			case to == "grey@example.org" && tries[to] < 3:
-				return mailserver.Reject(451, [3]int{4, 7, 1}, "greylisted, come back later")
-			}
-			return nil
-		},
-	})
-	s := harness.Start(t, "--smtp-url", "smtp://"+server.Address)
-	tenant := harness.NewTenant(t, s, "Answers")
-	for _, address := range []string{"grey@example.org", "nobody@example.org", "ann@example.org"} {
-		invite(t, tenant, address)
-	}
-	awaitMail(t, server, "ann@example.org")
-	awaitMail(t, server, "grey@example.org")
-	streamstest.Eventually(t, "an error line", func() bool {
-		return regexp.MustCompile(
-			`level=ERROR msg="mail dropped: rejected" mail_id=\S+ tries=1 .*no such user`,
-		).
-			MatchString(s.Log())
-	})
-	mu.Lock()
-	defer mu.Unlock()
-	if tries["nobody@example.org"] != 1 || tries["grey@example.org"] != 3 ||
-		tries["ann@example.org"] != 1 {
-		t.Errorf("got tries %v, want 1 for nobody and ann, 3 for grey", tries)
-	}
 }

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,11 +21,11 @@ func TestStartWithoutServers(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t)
 	unused := streamstest.FreeAddress(t)
-	// replica starts a replica on the service's broker and database, with additional arguments.
-	replica := func(t *testing.T, args ...string) *harness.Service {
+	// starts starts a replica on the service's broker and database, with additional arguments.
+	starts := func(t *testing.T, role string, args ...string) *harness.Service {
 		t.Helper()
 		all := append([]string{
-			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials",
+			"--roles", role, "--nats-url", "nats://" + s.NATS, "--nats-credentials",
 			filepath.Join(s.Dir, "nats-credentials.json"),
 			"--public-mqtt", s.MQTT, "--postgres-url",
 			"postgres://hubcloud@localhost/postgres?host=" + filepath.Join(
@@ -37,6 +38,7 @@ func TestStartWithoutServers(t *testing.T) {
 		r.Launch()
 		return r
 	}
+	replica := func(t *testing.T, args ...string) *harness.Service { return starts(t, "api", args...) }
 	// ends waits until a replica has exited with the code and returns its output.
 	ends := func(t *testing.T, r *harness.Service, code int) string {
 		t.Helper()
@@ -50,6 +52,21 @@ func TestStartWithoutServers(t *testing.T) {
 		}
 		return r.Log()
 	}
+	t.Run("a bridge alone", func(t *testing.T) {
+		// Regression: the admin port of a replica without the role api did not report readiness.
+		t.Parallel()
+		r := starts(t, "bridge")
+		streamstest.Eventually(t, "the replica is ready", func() bool {
+			answer, err := http.Get("http://" + r.Admin + "/readyz")
+			if err != nil {
+				return false
+			}
+			answer.Body.Close()
+			return answer.StatusCode == http.StatusOK
+		})
+		r.Signal(syscall.SIGTERM)
+		ends(t, r, 0)
+	})
 	t.Run("SIGTERM", func(t *testing.T) {
 		t.Parallel()
 		r := replica(t, "--nats-url", "nats://"+unused)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hubcloud/test/harness"
-	"hubcloud/test/natscluster"
 )
 
 // slow lets a process run for a twentieth of the time, as on a machine with far too much to do,
@@ -29,27 +28,20 @@ func slow(s *harness.Service) (end func()) {
 	}
 }
 
-// TestSlowReplicas lets replicas run for a twentieth of the time: one with the broker inside, one
-// that is connected to it, and one of a cluster. Regression: each took itself for cut off, since
-// its own goroutines were late, and answered every request with 503. A slow replica must answer,
-// and must reject a revoked key at once.
+// TestSlowReplicas lets replicas run for a twentieth of the time: one with the broker inside, and
+// one that is connected to it. Regression: each took itself for cut off, since its own goroutines
+// were late, and answered every request with 503. A slow replica must answer, and must reject a
+// revoked key at once.
 func TestSlowReplicas(t *testing.T) {
 	t.Parallel()
-	t.Run("one broker", func(t *testing.T) {
-		first := harness.Start(t)
-		second := first.Replica()
-		tenant := harness.NewTenant(t, first, "Slow")
-		for name, replica := range map[string]*harness.Service{
-			"connected": second, "with the broker inside": first,
-		} {
-			t.Run(name, func(t *testing.T) { trySlow(t, replica, first, tenant.Org) })
-		}
-	})
-	t.Run("cluster", func(t *testing.T) {
-		broker := natscluster.StartOnLoopback(t, "4")
-		first, second := broker.Join(), broker.Join()
-		trySlow(t, second, first, harness.NewTenant(t, first, "Slow").Org)
-	})
+	first := harness.Start(t)
+	second := first.Replica()
+	tenant := harness.NewTenant(t, first, "Slow")
+	for name, replica := range map[string]*harness.Service{
+		"connected": second, "with the broker inside": first,
+	} {
+		t.Run(name, func(t *testing.T) { trySlow(t, replica, first, tenant.Org) })
+	}
 }
 
 // trySlow sends requests to a slow replica, and revokes their key at another one.
@@ -62,7 +54,7 @@ func trySlow(t *testing.T, replica, other *harness.Service, org string) {
 	end := slow(replica)
 	defer end()
 	answers, slowest := 0, time.Duration(0)
-	for began := time.Now(); time.Since(began) < 20*time.Second; answers++ {
+	for began := time.Now(); time.Since(began) < 10*time.Second; answers++ {
 		sent := time.Now()
 		client.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 		slowest = max(slowest, time.Since(sent))

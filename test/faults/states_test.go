@@ -114,7 +114,7 @@ func TestStatesAreWhatHubsKnow(t *testing.T) {
 		}))
 	}
 	past := &histories{hubs: hubs}
-	for round := range 6 {
+	for round := range 4 {
 		shown := newDashboard(t, tenant)
 		for range 25 {
 			disturb(t, hubs[rand.IntN(len(hubs))])
