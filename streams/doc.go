@@ -10,7 +10,7 @@
 //   - journal appends to hub logs: it stores the records of many hubs in one write. views writes the
 //     streams of the logs from it.
 //   - once runs each request with an Idempotency-Key once.
-//   - outbox queues mails; signin keeps the portal's sessions, keyuse the last use of API keys.
+//   - outbox queues mails; signin keeps the portal's sessions.
 //   - tap streams the events of all hubs to analytics, and manages its credentials.
 //   - backup writes all of this to a folder and restores it.
 //   - broker is the embedded server; telemetry has the trace and id of a request.

@@ -8,7 +8,7 @@
 // on any number of replicas.
 //
 // Service has the commands. What they need besides the log (presence, connections, hub logs, mails,
-// rate limits) comes through the interfaces in ports.go.
+// rate limits) comes through the interfaces in ports.go. KeyUse has when API keys were last used.
 //
 // # Promises
 //
@@ -23,6 +23,6 @@
 //   - Updates of one aggregate by one process run one after the other, unless one takes more than
 //     two seconds, so that they seldom conflict.
 //   - States are values: a state that a Repository has returned never changes.
-//   - The package starts no goroutine that outlives a call. Log, Repository and Service are safe for
-//     concurrent use.
+//   - The package starts no goroutine that outlives a call. Log, Repository, Service and KeyUse are
+//     safe for concurrent use.
 package directory

@@ -1,9 +1,4 @@
-// Package keyuse stores when API keys were last used, to the minute, in the bucket `key-use`.
-//
-// Used only changes memory: it costs a request one lookup in a map. Run writes the changes every
-// minute and once at its end. A killed process loses a minute or two of uses. Several replicas
-// overwrite each other's times of a key, which differ by minutes. The times are for display only.
-package keyuse
+package directory
 
 import (
 	"cmp"
@@ -24,30 +19,35 @@ import (
 )
 
 const (
-	// WriteEvery is the time between two writes.
-	WriteEvery = time.Minute
-	// lastWriteTimeout bounds the write at the end of Run.
-	lastWriteTimeout = time.Second
+	// keyUseEvery is the time between two writes of KeyUse.
+	keyUseEvery = time.Minute
+	// lastKeyUseTimeout bounds the write at the end of KeyUse.Run.
+	lastKeyUseTimeout = time.Second
 )
 
-// Tracker records when keys are used. It is safe for concurrent use.
-type Tracker struct {
+// KeyUse stores when API keys were last used, to the minute, in the bucket `key-use`. It is safe for
+// concurrent use.
+//
+// Used only changes memory: it costs a request one lookup in a map. Run writes the changes every
+// minute and once at its end. A killed process loses a minute or two of uses. Several replicas
+// overwrite each other's times of a key, which differ by minutes. The times are for display only.
+type KeyUse struct {
 	kv       jetstream.KeyValue
 	logger   *slog.Logger
 	failures prometheus.Counter
-	// used has a *use for each key that was used in this process. Only keys in force are recorded,
+	// used has a *keyUse for each key that was used in this process. Only keys in force are recorded,
 	// which bounds their number.
 	used sync.Map
 }
 
-// use is when a key was last used, and the time that is written, in minutes since 1970.
-type use struct{ last, written atomic.Int64 }
+// keyUse is when a key was last used, and the time that is written, in minutes since 1970.
+type keyUse struct{ last, written atomic.Int64 }
 
-// New returns a Tracker of the bucket. A nil logger means slog.Default(). The metrics are
+// NewKeyUse returns a KeyUse on the bucket. A nil logger means slog.Default(). The metrics are
 // registered with r, unless r is nil.
-func New(kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer) *Tracker {
+func NewKeyUse(kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer) *KeyUse {
 	metric := promauto.With(r)
-	t := &Tracker{
+	t := &KeyUse{
 		kv: kv, logger: cmp.Or(logger, slog.Default()),
 		failures: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_keyuse_write_failures_total",
@@ -59,26 +59,26 @@ func New(kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer) *T
 }
 
 // Used records that a key in force is used at that time.
-func (t *Tracker) Used(key string, at time.Time) {
+func (t *KeyUse) Used(key string, at time.Time) {
 	minute := at.Unix() / 60
 	known, ok := t.used.Load(key)
 	if !ok {
-		known, _ = t.used.LoadOrStore(key, &use{})
+		known, _ = t.used.LoadOrStore(key, &keyUse{})
 	}
 	// Stored only when it changes: concurrent requests do not contend for the cache line.
-	if u := known.(*use); u.last.Load() < minute {
+	if u := known.(*keyUse); u.last.Load() < minute {
 		u.last.Store(minute)
 	}
 }
 
 // Run writes uses until ctx ends, and once more then. It returns nil.
-func (t *Tracker) Run(ctx context.Context) error {
-	ticker := time.NewTicker(WriteEvery)
+func (t *KeyUse) Run(ctx context.Context) error {
+	ticker := time.NewTicker(keyUseEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			lastCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWriteTimeout)
+			lastCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastKeyUseTimeout)
 			defer cancel()
 			t.write(lastCtx)
 			return nil
@@ -89,9 +89,9 @@ func (t *Tracker) Run(ctx context.Context) error {
 }
 
 // write writes the changed uses. A failed write is repeated by the next call.
-func (t *Tracker) write(ctx context.Context) {
+func (t *KeyUse) write(ctx context.Context) {
 	t.used.Range(func(key, known any) bool {
-		u := known.(*use)
+		u := known.(*keyUse)
 		last := u.last.Load()
 		if last == u.written.Load() {
 			return true
@@ -112,7 +112,7 @@ func (t *Tracker) write(ctx context.Context) {
 //
 // Any replica of the bucket may answer, also one that is behind or cut off. A stale answer shows an
 // earlier use.
-func (t *Tracker) LastUsed(ctx context.Context, keys []string) (map[string]time.Time, error) {
+func (t *KeyUse) LastUsed(ctx context.Context, keys []string) (map[string]time.Time, error) {
 	all := make(map[string]time.Time, len(keys))
 	for _, key := range keys {
 		var minute int64
@@ -132,7 +132,7 @@ func (t *Tracker) LastUsed(ctx context.Context, keys []string) (map[string]time.
 			minute = int64(binary.BigEndian.Uint64(entry.Value()))
 		}
 		if known, ok := t.used.Load(key); ok {
-			minute = max(minute, known.(*use).last.Load())
+			minute = max(minute, known.(*keyUse).last.Load())
 		}
 		if minute > 0 {
 			all[key] = time.Unix(minute*60, 0).UTC()

@@ -1,4 +1,4 @@
-package keyuse_test
+package directory_test
 
 import (
 	"context"
@@ -6,28 +6,25 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 
 	"hubcloud/streams"
-	"hubcloud/streams/keyuse"
+	"hubcloud/streams/directory"
 	"hubcloud/streams/streamstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
-
-// TestLastUse checks that a use is known at once in its process, and elsewhere once it is written.
-func TestLastUse(t *testing.T) {
+// TestKeyUse checks that a use is known at once in its process, and elsewhere once it is written.
+func TestKeyUse(t *testing.T) {
 	t.Parallel()
 	buckets, err := streams.OpenBuckets(t.Context(), streamstest.Start(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, there := keyuse.New(buckets.KeyUse, nil, nil), keyuse.New(buckets.KeyUse, nil, nil)
+	here, there := directory.NewKeyUse(buckets.KeyUse, nil, nil), directory.NewKeyUse(buckets.KeyUse, nil, nil)
 	at := time.Date(2026, 1, 2, 3, 4, 50, 0, time.UTC)
 	here.Used("one", at)
 	here.Used("one", at.Add(-time.Hour)) // of a slow request
 	here.Used("two", at.Add(time.Hour))
-	lastUsed := func(tracker *keyuse.Tracker) map[string]time.Time {
+	lastUsed := func(tracker *directory.KeyUse) map[string]time.Time {
 		t.Helper()
 		used, err := tracker.LastUsed(t.Context(), []string{"one", "two", "never"})
 		if err != nil {
@@ -53,8 +50,8 @@ func TestLastUse(t *testing.T) {
 	}
 }
 
-// TestFailureIsCounted checks the metric of failed writes.
-func TestFailureIsCounted(t *testing.T) {
+// TestKeyUseFailureIsCounted checks the metric of failed writes.
+func TestKeyUseFailureIsCounted(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
@@ -63,7 +60,7 @@ func TestFailureIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewPedanticRegistry()
-	tracker := keyuse.New(buckets.KeyUse, nil, registry)
+	tracker := directory.NewKeyUse(buckets.KeyUse, nil, registry)
 	tracker.Used("one", time.Now())
 	conns.Close()
 	ended, cancel := context.WithCancel(t.Context())

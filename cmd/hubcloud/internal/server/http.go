@@ -25,8 +25,8 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams"
+	"hubcloud/streams/directory"
 	"hubcloud/streams/feed/orgfeed"
-	"hubcloud/streams/keyuse"
 	"hubcloud/streams/outbox"
 )
 
@@ -37,7 +37,7 @@ const profileTimeout = 10 * time.Minute
 // web is the layer of the HTTP servers. All but the admin port needs the role api.
 type web struct {
 	*hubLink
-	keyUse      *keyuse.Tracker
+	keyUse      *directory.KeyUse
 	feedReaders *orgfeed.Registry
 	mailer      *mail.Mailer
 	webhooks    *deliver.Deliverer
@@ -102,7 +102,7 @@ func (s *web) startPublic(ctx context.Context) (httpapi.API, error) {
 // startAPI starts the parts that only the API and the portal use, and returns the handler of the
 // public port. It needs the public URL.
 func (s *web) startAPI(ctx context.Context) (httpapi.API, error) {
-	s.keyUse = keyuse.New(s.buckets.KeyUse, s.logger, s.registry)
+	s.keyUse = directory.NewKeyUse(s.buckets.KeyUse, s.logger, s.registry)
 	s.run(stopLoops, "key use", s.keyUse.Run)
 	s.run(stopLoops, "sign-in", s.signIn.Run)
 	if err := s.startFeedReaders(); err != nil {
