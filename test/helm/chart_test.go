@@ -111,6 +111,8 @@ func TestRejectedValues(t *testing.T) {
 		"a misspelt value":          {`{ingres: {enabled: true}}`},
 		"a misspelt value inside":   {`{ingress: {enable: true}}`},
 		"a list that is a string":   {`{trustedProxies: "192.0.2.0/28"}`},
+		"a setting of the chart":    {`{settings: {HUBCLOUD_HTTP: ":80"}}`},
+		"no time of backups":        {cluster, `{backup: {schedule: daily}}`},
 		"backups of a single node":  {`{backup: {schedule: "17 3 * * *"}}`},
 	} {
 		if _, err := manifests(t, values...); err == nil ||
