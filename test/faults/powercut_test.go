@@ -21,7 +21,7 @@ import (
 
 var (
 	// powerCuts is how often TestPowerCut cuts the power under load. Each costs about four seconds.
-	powerCuts = flag.Int("power.cuts", 3, "how often TestPowerCut cuts the power")
+	powerCuts = flag.Int("power.cuts", 2, "how often TestPowerCut cuts the power")
 	// powerSeed repeats the losses of an earlier run, but not the moments of its power cuts.
 	powerSeed = flag.Uint64("power.seed", 0, "seed of what power cuts lose; 0 for any")
 )

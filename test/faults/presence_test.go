@@ -14,7 +14,7 @@ import (
 
 var (
 	cuts = flag.Int(
-		"faults.cuts", 2, "how often a broker is isolated in TestPresenceAfterAPartition",
+		"faults.cuts", 1, "how often a broker is isolated in TestPresenceAfterAPartition",
 	)
 	presenceRecovery = flag.Duration(
 		"faults.presence",

@@ -39,7 +39,8 @@ func root() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// build builds the program without the test module (GOWORK=off), as releases are built.
+// build builds the program without the test module (GOWORK=off), as releases are built, but in less CPU time: the compiler
+// and the linker collect garbage less often, and the linker writes nothing for debuggers.
 func build(options ...string) error {
 	dir, err := root()
 	if err != nil {
@@ -47,8 +48,8 @@ func build(options ...string) error {
 	}
 	command := exec.Command(
 		"go",
-		slices.Concat([]string{"build"}, options, []string{"./cmd/hubcloud"})...)
-	command.Dir, command.Env = dir, append(os.Environ(), "GOWORK=off")
+		slices.Concat([]string{"build", "-ldflags=-w"}, options, []string{"./cmd/hubcloud"})...)
+	command.Dir, command.Env = dir, append(os.Environ(), "GOWORK=off", "GOGC=400")
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
