@@ -57,6 +57,8 @@ type Config struct {
 	// KeyUse is notified of each request with a valid key. May be nil.
 	KeyUse KeyUse
 
+	// Attention returns what needs attention: it is the portal.
+	Attention Attention
 	// Portal has the pages under /portal. If nil, there are none.
 	Portal *portal.Portal
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
 	"hubcloud/httpapi/sse"
 	"hubcloud/hubbridge/protocol"
 	keyindex "hubcloud/projections/access"
@@ -53,6 +54,8 @@ type world struct {
 	keys  map[string]domain.KeyAccess
 	owner map[domain.HubID]string
 	hub   hub
+
+	attention []portal.Attention
 
 	log     []domain.EncodedEvent
 	changed chan struct{}
@@ -146,6 +149,12 @@ func (w hubAccess) Hub(id domain.HubID) (domain.HubAccess, bool) {
 
 func (w *world) Sites(context.Context, domain.Reach, int, string) (domain.Page[domain.Site], error) {
 	return domain.Page[domain.Site]{}, w.fault
+}
+
+func (w *world) Attention(
+	context.Context, domain.Reach, string, domain.HubID, portal.RequestInfo,
+) ([]portal.Attention, error) {
+	return w.attention, nil
 }
 
 func (w *world) DeviceLabels(

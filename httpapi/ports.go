@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/protocol"
 )
 
@@ -176,6 +177,16 @@ type Webhooks interface {
 	Forget(ctx context.Context, id string)
 	// Test posts a test once. It returns rate_limited for one test too many.
 	Test(ctx context.Context, w domain.Webhook) (domain.WebhookDelivery, error)
+}
+
+// Attention returns what needs attention.
+type Attention interface {
+	// Attention returns what needs attention at the hubs within a reach, the most urgent first. site
+	// and hub restrict it; "" does not. Errors are domain.Errors.
+	Attention(
+		ctx context.Context, reach domain.Reach, site string, hub domain.HubID,
+		info portal.RequestInfo,
+	) ([]portal.Attention, error)
 }
 
 // PastStates returns what the devices of a hub had last reported.

@@ -139,6 +139,7 @@ func (a *api) deviceRoutes() []*route {
 				"available", "observed_before",
 			),
 		),
+		keyRoute("GET", "/v1/attention", read, a.listAttention, takes("limit", "site_id", "hub_id")),
 		keyRoute("GET", "/v1/hubs/{hub_id}/state", read, a.onHub(a.getPastState), takes("at", "starting_after")),
 		keyRoute("GET", devices, read, a.onHub(a.listDevices), asksHub),
 		keyRoute("GET", device, read, a.onDevice(a.getDevice), asksHub),

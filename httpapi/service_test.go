@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/once"
@@ -109,6 +110,10 @@ func startReal(t testing.TB, change func(*Config)) *service {
 	s := start(t, func(c *Config) {
 		c.Keys, c.Hubs, c.ReadModels, c.Directory = b.Access, b.Access, b.Store, b.Directory
 		c.Idempotency, c.Audit = keys, realAudit{b.Store, b.Access}
+		c.Attention = portal.New(portal.Config{
+			ReadModels: b.Store, Directory: b.Directory, Reported: b.Store, Faults: noFaults{},
+			DisconnectReason: func(domain.HubID) *string { return nil },
+		})
 		if change != nil {
 			change(c)
 		}
@@ -161,6 +166,7 @@ func startOn(
 		Commands: live{w}, Events: w, OrgEvents: worldFeed{w}, FeedReaders: w, Enrolment: w,
 		Webhooks:    newWebhooks(t),
 		Audit:       noAudit{},
+		Attention:   w,
 		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
 		Logger: slog.New(slog.NewJSONHandler(s.logged, nil)),
 	}

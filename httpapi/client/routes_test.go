@@ -58,6 +58,10 @@ const (
 		`"capabilities":{},"value":true,"observed_at":"2026-01-02T03:04:05.000006Z",` +
 		`"desired":null,"desired_at":null,"status":"synchronized"},"changed_at":null,` +
 		`"basis":"read","certain":false}]}`
+	conditionJSON = `{"id":"hub-1/battery/3/battery/0","kind":"battery","severity":"warning",` +
+		`"title":"Battery at 7 %","hub_id":"hub-1","site_id":"s1","device_id":3,"device_name":"Dial",` +
+		`"room":null,"key":"battery","endpoint":0,"value":7,"desired":null,"event":null,` +
+		`"since":"2026-01-02T03:04:05.000006Z","seen_at":null}`
 	webhookJSON = `{"id":"w1","name":"Mine","url":"https://a.test/","filter":{"site_id":[],` +
 		`"hub_id":[],"type":["hub.*"]},"status":"disabled","disabled_by":"gone","disabled_at":` +
 		`"2026-01-02T03:04:05.000006Z","created_at":"2026-01-02T03:04:05.000006Z",` +
@@ -130,6 +134,13 @@ func TestRoutes(t *testing.T) {
 				return c.StateAt(ctx, "hub-1", time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC))
 			},
 			"GET /v1/hubs/hub-1/state?at=2026-01-02T03%3A04%3A05.000006Z", "", pastJSON, "",
+		},
+		{
+			func(c *Client) (any, error) {
+				page, err := c.Attention(ctx, AttentionFilter{HubID: "hub-1", Limit: 1})
+				return page.Data[0], err
+			},
+			"GET /v1/attention?hub_id=hub-1&limit=1", "", list(conditionJSON), conditionJSON,
 		},
 		{
 			func(c *Client) (any, error) { return one(c.Hubs(ctx, "")) }, "GET /v1/hubs", "",

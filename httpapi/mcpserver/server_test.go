@@ -83,6 +83,7 @@ func TestArguments(t *testing.T) {
 			"wait_seconds 61: must be 0 to 60",
 		},
 		{reading, "list_hubs", `{"limit":51}`, "limit 51: must be 1 to 50"},
+		{reading, "needs_attention", `{"limit":51}`, "limit 51: must be 1 to 50"},
 		{reading, "list_events", `{"last":-1}`, "last -1"},
 		{reading, "list_events", `{"since":"now"}`, `since "now": must be a time`},
 		{reading, "list_devices", `{"hub_id":"h","starting_after":"x"}`, "starting_after"},
@@ -93,38 +94,6 @@ func TestArguments(t *testing.T) {
 		if got := call(t, c.session, c.tool, c.arguments, &answer); !strings.Contains(got, c.says) {
 			t.Errorf("%s %s: got %q and %v, want the error %q", c.tool, c.arguments, got, answer, c.says)
 		}
-	}
-}
-
-// Conditions come hub by hub: an answer ends with the hub that makes it long enough, and its cursor
-// leads to the next.
-func TestAttentionGoesOn(t *testing.T) {
-	t.Parallel()
-	state := func(hub, device int) string {
-		return fmt.Sprintf(
-			`{"id":"h%d/%d","hub_id":"h%d","connection":{"status":"online"},"device":{"id":%d},`+
-				`"channel":{"key":"smoke","value":true,"available":true}}`, hub, device, hub, device,
-		)
-	}
-	s, _ := session(t, false, func(path string) string {
-		if strings.Contains(path, "starting_after=h1%2F59") {
-			return `{"data":[` + state(2, 0) + `]}`
-		}
-		var all []string
-		for device := range maxConditions + 10 {
-			all = append(all, state(1, device))
-		}
-		return `{"data":[` + strings.Join(append(all, state(2, 0)), ",") + `]}`
-	})
-	var first, second attentionAnswer
-	failed := call(t, s, "needs_attention", `{}`, &first)
-	if failed != "" || len(first.Data) != maxConditions || first.Omitted != 10 || first.Next != "h1/59" {
-		t.Fatalf("got %q and %+v, want 50 conditions, 10 omitted, and to go on after h1/59", failed, first)
-	}
-	failed = call(t, s, "needs_attention", `{"starting_after":"h1/59"}`, &second)
-	if len(second.Data) != 1 || second.Data[0].HubID != "h2" || second.Data[0].Kind != "smoke" ||
-		second.Data[0].DeviceID == nil || second.Next != "" {
-		t.Errorf("got %q and %+v, want the smoke of h2 and no more", failed, second)
 	}
 }
 

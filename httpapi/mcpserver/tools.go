@@ -118,10 +118,9 @@ func addReaders(server *mcp.Server, cfg Config) {
 	add(server, cfg, "list_events", "Lists events of all hubs, oldest first within the answer: what "+
 		"happened? They are kept for 24 hours by default. Read on with after=next_cursor while "+
 		"has_more is true.", listEvents)
-	add(server, cfg, "needs_attention", "Lists what is wrong, derived from the last reports: smoke, "+
-		"leaks, jammed locks, commands without effect, devices and hubs that are offline, low "+
-		"batteries; the most urgent of a hub first. Hubs of which no channel is known are only in "+
-		"list_hubs.", needsAttention)
+	add(server, cfg, "needs_attention", "Lists what is wrong, the most urgent first: smoke, leaks, "+
+		"jammed locks, commands without effect, devices and hubs that are offline, low batteries. "+
+		"While has_more is true, ask site by site.", needsAttention)
 }
 
 // addCommands adds the tool that commands devices.

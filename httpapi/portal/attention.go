@@ -152,6 +152,46 @@ func (req *request) needsAttention(
 	return view, nil
 }
 
+// Attention is a condition as the API lists it.
+type Attention struct {
+	attention.Condition
+	SiteID string
+	// Title is the condition in a few words, for people.
+	Title string
+	// SeenAt is when a member has seen it; zero if nobody has.
+	SeenAt time.Time
+}
+
+// Attention returns what needs attention at the hubs within a reach, the most urgent first: what pages
+// show. site and hub restrict it; "" does not. It returns service_unavailable while the last reports
+// of the devices cannot be read.
+func (p *Portal) Attention(
+	ctx context.Context, reach domain.Reach, site string, hub domain.HubID, info RequestInfo,
+) ([]Attention, error) {
+	var at *string
+	if site != "" {
+		at = &site
+	}
+	states, err := p.readStates(ctx, reach, at)
+	if err != nil {
+		return nil, err
+	}
+	if hub != "" {
+		states = slices.DeleteFunc(states, func(s hubState) bool { return s.ID != hub })
+	}
+	req := &request{Portal: p, ctx: ctx, org: reach.OrgID, info: info}
+	view := attentionView{SiteID: site}
+	rows, err := req.conditions(ctx, &view, states, nil)
+	if err == nil && view.Unknown {
+		err = domain.Unavailable("the last reports of the devices cannot be read; try again later")
+	}
+	all := make([]Attention, 0, len(rows))
+	for _, row := range rows {
+		all = append(all, Attention{row.Condition, row.SiteID, row.Title, row.SeenAt})
+	}
+	return all, err
+}
+
 // conditions returns the conditions of hubs, the most urgent first, and notes in the view what is
 // unknown and how many hubs are reconnecting.
 func (req *request) conditions(

@@ -48,14 +48,16 @@ func (p *Portal) hubStates(ctx context.Context, org string, only domain.HubID) (
 		}
 		return []hubState{p.stateOf(hub)}, nil
 	}
-	return p.readStates(ctx, org, nil)
+	return p.readStates(ctx, domain.Reach{OrgID: org}, nil)
 }
 
-// readStates returns the states of an organization's hubs, only those at the site unless it is nil.
-func (p *Portal) readStates(ctx context.Context, org string, site *string) ([]hubState, error) {
+// readStates returns the states of the hubs within a reach, only those at the site unless it is nil.
+func (p *Portal) readStates(
+	ctx context.Context, reach domain.Reach, site *string,
+) ([]hubState, error) {
 	var states []hubState
 	for after := ""; ; after = string(states[len(states)-1].ID) {
-		page, err := p.ReadModels.Hubs(ctx, domain.Reach{OrgID: org}, site, statesPage, after)
+		page, err := p.ReadModels.Hubs(ctx, reach, site, statesPage, after)
 		if err != nil {
 			return nil, err
 		}

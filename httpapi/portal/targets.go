@@ -40,7 +40,7 @@ type foundTargets struct {
 
 // siteStates returns the states of the hubs at a site.
 func (p *Portal) siteStates(ctx context.Context, org, site string) ([]hubState, error) {
-	return p.readStates(ctx, org, &site)
+	return p.readStates(ctx, domain.Reach{OrgID: org}, &site)
 }
 
 // findTargets asks hubs for their writable channels with that key and, if states is set, for what

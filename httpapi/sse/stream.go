@@ -3,6 +3,7 @@ package sse
 import (
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -24,6 +25,9 @@ var (
 	cacheControl = []string{"no-cache, no-transform"}
 	noBuffering  = []string{"no"}
 )
+
+// IsStream reports whether an answer with the header is a stream.
+func IsStream(header http.Header) bool { return slices.Equal(header["Content-Type"], contentType) }
 
 // Config holds the durations of a stream. Both must be positive. New is called for each response
 // and does not check them: they come from a configuration that has defaults and a Validate.

@@ -30,7 +30,10 @@ func main() {
 	sites := as[api.SiteListHeaders](c.ListSites(ctx, api.ListSitesParams{Limit: api.NewOptInt(1)}))
 	hub := as[api.GetHubOKHeaders](c.GetHub(ctx, api.GetHubParams{HubID: api.HubID(s.Hub)}))
 	devices := as[api.DeviceListHeaders](c.ListDevices(ctx, api.ListDevicesParams{HubID: api.HubID(s.Hub)}))
-	require(len(sites.Response.Data) == 1 && string(hub.Response.ID) == s.Hub && len(devices.Response.Data) > 1, "lists")
+	require(
+		len(sites.Response.Data) == 1 && string(hub.Response.ID) == s.Hub &&
+			len(devices.Response.Data) > 1, "lists",
+	)
 
 	page := as[api.EventPageHeaders](c.ReadEvents(ctx, api.ReadEventsParams{HubID: api.HubID(s.Hub)}))
 	sent := as[api.AcceptedCommandHeaders](c.SendCommand(
@@ -42,10 +45,10 @@ func main() {
 	))
 	require(string(sent.Response.Channel.Desired.ObjectValue["green"]) == "160", "command")
 
-	stream := as[api.StreamEventsOKHeaders](c.StreamEvents(ctx, api.StreamEventsParams{
+	stream := as[api.StreamEventsOKRawTextEventStream](c.StreamEvents(ctx, api.StreamEventsParams{
 		HubID: api.HubID(s.Hub), LastEventID: api.NewOptCursor(page.Response.NextCursor),
 	}))
-	lines, observed := bufio.NewScanner(stream.Response), false
+	lines, observed := bufio.NewScanner(stream.Response.Body), false
 	for !observed && lines.Scan() {
 		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 			var event api.Event

@@ -57,18 +57,19 @@ type cli struct {
 	Tap          tapCommand          `cmd:"" help:"Read the events of all hubs, for analytics."`
 	Version      versionCommand      `cmd:"" help:"Print the version, the commit, the build date, the Go toolchain and the hash of the read models' definition."`
 
-	Sites    sitesCommand    `cmd:"" help:"List the organization's sites." group:"With an API key:"`
-	Members  membersCommand  `cmd:"" help:"List the organization's members." group:"With an API key:"`
-	State    stateCommand    `cmd:"" help:"List what channels last reported: which doors are unlocked?" group:"With an API key:"`
-	Hubs     hubsCommand     `cmd:"" help:"List the organization's hubs." group:"With an API key:"`
-	Devices  devicesCommand  `cmd:"" help:"List a hub's devices, or show the channels of one." group:"With an API key:"`
-	Events   eventsCommand   `cmd:"" help:"Print or follow the events of a hub, or of all hubs." group:"With an API key:"`
-	Forward  forwardCommand  `cmd:"" help:"Post the events of all hubs to a service of yours." group:"With an API key:"`
-	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Offer the API to language models as tools, by the Model Context Protocol." group:"With an API key:"`
-	Readers  readersCommand  `cmd:"" help:"List the readers of events that name themselves, and how far they are behind." group:"With an API key:"`
-	Send     sendCommand     `cmd:"" help:"Send a command to a device, and wait for its outcome." group:"With an API key:"`
-	Audit    auditCommand    `cmd:"" help:"Print or follow who changed what in the organization." group:"With an API key:"`
-	Webhooks webhooksCommand `cmd:"" help:"Have the service post events to addresses of yours." group:"With an API key:"`
+	Sites     sitesCommand     `cmd:"" help:"List the organization's sites." group:"With an API key:"`
+	Members   membersCommand   `cmd:"" help:"List the organization's members." group:"With an API key:"`
+	Attention attentionCommand `cmd:"" help:"List what needs attention: alarms, jammed locks, what is offline, low batteries." group:"With an API key:"`
+	State     stateCommand     `cmd:"" help:"List what channels last reported: which doors are unlocked?" group:"With an API key:"`
+	Hubs      hubsCommand      `cmd:"" help:"List the organization's hubs." group:"With an API key:"`
+	Devices   devicesCommand   `cmd:"" help:"List a hub's devices, or show the channels of one." group:"With an API key:"`
+	Events    eventsCommand    `cmd:"" help:"Print or follow the events of a hub, or of all hubs." group:"With an API key:"`
+	Forward   forwardCommand   `cmd:"" help:"Post the events of all hubs to a service of yours." group:"With an API key:"`
+	MCP       mcpCommand       `cmd:"" name:"mcp" help:"Offer the API to language models as tools, by the Model Context Protocol." group:"With an API key:"`
+	Readers   readersCommand   `cmd:"" help:"List the readers of events that name themselves, and how far they are behind." group:"With an API key:"`
+	Send      sendCommand      `cmd:"" help:"Send a command to a device, and wait for its outcome." group:"With an API key:"`
+	Audit     auditCommand     `cmd:"" help:"Print or follow who changed what in the organization." group:"With an API key:"`
+	Webhooks  webhooksCommand  `cmd:"" help:"Have the service post events to addresses of yours." group:"With an API key:"`
 
 	Login    loginCommand    `cmd:"" help:"Store an API's address and key in a profile." group:"With an API key:"`
 	Logout   logoutCommand   `cmd:"" help:"Remove a profile." group:"With an API key:"`

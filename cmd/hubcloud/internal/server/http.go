@@ -175,6 +175,7 @@ func (s *web) newAPI() (httpapi.API, error) {
 		Webhooks:        s.webhooks,
 		Enrolment:       enrolment,
 		Portal:          s.portal,
+		Attention:       s.portal,
 		KeyUse:          s.keyUse,
 		Freshness:       s.freshness,
 		Ready:           s.health.check,

@@ -189,6 +189,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/attention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what needs attention
+         * @description Scope: `hubs:read`.
+         *
+         *     What the portal shows as "Needs attention", the most urgent first and then the newest: alarms that stand, jammed locks, commands
+         *     without their effect, devices and hubs that cannot be reached, low batteries. It is derived from last reports: no hub is asked. An item
+         *     is in the list for as long as its condition holds. Filters by a site or hub that the organization does not have select nothing. There
+         *     are no further pages: if `has_more` is true, ask site by site.
+         */
+        get: operations["listAttention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/hubs/{hub_id}/state": {
         parameters: {
             query?: never;
@@ -1203,6 +1228,69 @@ export interface components {
             delivery?: components["schemas"]["WebhookProgress"];
             /** @description The signing secret, `whsec_` and base64. Present in the answers to a creation and a rotation only. */
             secret?: string;
+        };
+        AttentionList: {
+            data: components["schemas"]["AttentionItem"][];
+            has_more: boolean;
+        };
+        /**
+         * @description Something that needs attention. `device_id`, `device_name` and `room` are null for a condition of a hub; `key`, `endpoint`, `value` and
+         *     `desired` are those of a channel, and null for other conditions.
+         * @example {
+         *       "id": "hub-7k2m-q4xd-93ta/smoke/3/smoke/0",
+         *       "kind": "smoke",
+         *       "severity": "alarm",
+         *       "title": "Smoke",
+         *       "hub_id": "hub-7k2m-q4xd-93ta",
+         *       "site_id": "019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e47",
+         *       "device_id": 3,
+         *       "device_name": "Attic",
+         *       "room": null,
+         *       "key": "smoke",
+         *       "endpoint": 0,
+         *       "value": true,
+         *       "desired": null,
+         *       "event": null,
+         *       "since": "2026-01-02T03:04:05.123456Z",
+         *       "seen_at": null
+         *     }
+         */
+        AttentionItem: {
+            /** @description Identifies the condition as long as it holds. It may hold again later. */
+            id: string;
+            /**
+             * @description What is wrong: `smoke`, `co`, `gas`, `heat`, `leak`, `emergency`, `tamper`, `alarm`, `warning`, `jammed`, `not_locked`, `fault`,
+             *     `battery`, `service`, `not_done` (a command had no effect), `by_hand` (a door was moved by hand after a command), `failed` (a command
+             *     failed), `unreachable` (a device), `hub_offline`, `hub_silent` (online without reports). More may follow.
+             */
+            kind: string;
+            /** @enum {string} */
+            severity: "alarm" | "warning";
+            /** @description The condition in a few words of English. */
+            title: string;
+            hub_id: components["schemas"]["HubID"];
+            site_id: string;
+            /** Format: int64 */
+            device_id: number | null;
+            device_name: string | null;
+            room: string | null;
+            key: string | null;
+            /** Format: int64 */
+            endpoint: number | null;
+            value: components["schemas"]["ChannelValue"];
+            desired: components["schemas"]["ChannelValue"];
+            /** @description What a channel reports that has alarms in words. */
+            event: string | null;
+            /**
+             * Format: date-time
+             * @description When the condition began; null if it is not known.
+             */
+            since: string | null;
+            /**
+             * Format: date-time
+             * @description When a member marked it as seen in the portal; null if nobody has.
+             */
+            seen_at: string | null;
         };
         /** @description How far the deliveries have come. Absent in lists, and in the answer to a creation. */
         WebhookProgress: {
@@ -3857,6 +3945,54 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StateList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listAttention: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The most items.
+                 * @example 100
+                 */
+                limit?: number;
+                /**
+                 * @description Only hubs at this site.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e47
+                 */
+                site_id?: string;
+                /**
+                 * @description Only this hub.
+                 * @example hub-7k2m-q4xd-93ta
+                 */
+                hub_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What needs attention. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Vary: components["headers"]["Vary"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttentionList"];
                 };
             };
             400: components["responses"]["InvalidRequest"];

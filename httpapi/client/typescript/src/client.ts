@@ -8,7 +8,7 @@ import { route } from "./route.js";
 import { type AuditFilter, auditSource, feedSource, type FeedFilter, hubSource } from "./source.js";
 import { newIdempotencyKey, parsed, Transport } from "./transport.js";
 import type {
-  AcceptedCommand, AuditPage, AuditRecord, CommandBatch, Commands, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Lag,
+  AcceptedCommand, AuditPage, AuditRecord, CommandBatch, Commands, Condition, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Lag,
   Member, PastState, Reader, Site, State, Webhook, WebhookChange, WebhookDelivery, WebhookRequest, Window,
 } from "./types.js";
 
@@ -108,6 +108,15 @@ export class Client {
         return { states, position };
       }
     }
+  }
+
+  /**
+   * What needs attention, the most urgent first: what the portal shows. At most `limit` (100) conditions; if `has_more` is true, ask site by
+   * site. Scope hubs:read.
+   */
+  attention(filter: { siteId?: string; hubId?: string; limit?: number } = {}, options: Call = {}): Promise<{ data: Condition[]; has_more: boolean }> {
+    const query = { site_id: filter.siteId, hub_id: filter.hubId, limit: filter.limit };
+    return this.#transport.json({ method: "GET", path: "/attention", query, ...options });
   }
 
   /** What the devices of a hub had last reported at an instant, as long ago as events are kept. Scope hubs:read. */

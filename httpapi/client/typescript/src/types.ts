@@ -14,6 +14,8 @@ export type DeviceItem = Schemas["DeviceItem"];
 export type Device = Schemas["Device"];
 /** What a channel of a device last reported. */
 export type State = Schemas["State"];
+/** Something that needs attention. */
+export type Condition = Schemas["AttentionItem"];
 /** The name and room of a device. */
 export type DeviceLabel = Schemas["DeviceLabel"];
 /** A channel with its reported and its desired value. */

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"hubcloud/httpapi/client"
+)
+
+// attentionCommand lists what needs attention.
+type attentionCommand struct {
+	apiFlags
+	Site  string `help:"Only at this site." placeholder:"SITE" complete:"site"`
+	Hub   string `help:"Only of this hub." placeholder:"HUB" complete:"hub"`
+	Limit int    `help:"The most conditions, up to 1000." default:"100"`
+}
+
+// Help returns the long help text.
+func (*attentionCommand) Help() string {
+	return `Lists what the portal shows as "Needs attention", the most urgent first, from last reports: no hub is asked. The key needs the scope hubs:read.
+
+  hubcloud attention --site Mill
+  hubcloud attention --json | jq -r 'select(.severity == "alarm").title'`
+}
+
+// Run lists the conditions.
+func (c *attentionCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, func(api *client.Client) error {
+		site, err := siteID(ctx, api, c.Site)
+		if err != nil {
+			return err
+		}
+		hub, err := hubID(ctx, api, c.Hub)
+		if err != nil {
+			return err
+		}
+		page, err := api.Attention(ctx, client.AttentionFilter{SiteID: site, HubID: hub, Limit: c.Limit})
+		if err != nil {
+			return err
+		}
+		if page.HasMore {
+			fmt.Fprintln(out.Err, "There is more: give --site or --hub, or a higher --limit.")
+		}
+		header := []string{"SEVERITY", "WHAT", "HUB", "DEVICE", "ROOM", "SINCE", "SEEN"}
+		return list(out.Out, c.outputFlags, each(page.Data), header, func(c client.Condition) []string {
+			row := []string{c.Severity, c.Title, c.HubID, orEmpty(c.DeviceName), orEmpty(c.Room), "", ""}
+			if c.Since != nil {
+				row[5] = shortTime(*c.Since)
+			}
+			if c.SeenAt != nil {
+				row[6] = shortTime(*c.SeenAt)
+			}
+			return row
+		})
+	})
+}
