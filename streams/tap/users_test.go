@@ -96,11 +96,11 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestEachUserHasAnAccount checks that no two users share an account, that users of earlier
-// versions get one, and that a revoked user's account is reused.
+// TestEachUserHasAnAccount checks that no two users share an account, and that a revoked user's
+// account is reused.
 func TestEachUserHasAnAccount(t *testing.T) {
 	t.Parallel()
-	s, buckets := store(t)
+	s, _ := store(t)
 	users := map[string]streams.User{}
 	// Concurrent creates, as from several replicas.
 	var mu sync.Mutex
@@ -118,15 +118,11 @@ func TestEachUserHasAnAccount(t *testing.T) {
 		})
 	}
 	all.Wait()
-	former, err := s.Create(t.Context(), "former", time.Now())
+	last, err := s.Create(t.Context(), "last", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	users["former"] = former
-	// An earlier version stored users without accounts.
-	if _, err := buckets.Installation.PutString(t.Context(), "tap-accounts", "{}"); err != nil {
-		t.Fatal(err)
-	}
+	users["last"] = last
 	taken := map[streams.Account]string{}
 	for range 2 {
 		for name, user := range users {

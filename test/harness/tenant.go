@@ -41,12 +41,10 @@ func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 		Owner:  owner,
 	}
 	tenant.Site = tenant.NewSite(name + " site")
-	if s.Program == "" { // an earlier program may not have this route
-		streamstest.Poll(readModelsPatience, func() bool {
-			answer, err := tenant.Do(http.MethodGet, "/state?limit=1", nil)
-			return err == nil && answer.Status != http.StatusServiceUnavailable
-		})
-	}
+	streamstest.Poll(readModelsPatience, func() bool {
+		answer, err := tenant.Do(http.MethodGet, "/state?limit=1", nil)
+		return err == nil && answer.Status != http.StatusServiceUnavailable
+	})
 	return tenant
 }
 
