@@ -5,6 +5,7 @@
 //
 // `make test` installs Chromium where it can (install.sh). Without Chromium the tests are skipped.
 // axe-core is installed once from npm into test/artifacts; without it only its check is skipped.
+// So are Lighthouse and the font of the pictures in testdata; without them their tests are skipped.
 // The tests save a screenshot of every page in test/artifacts/portal.
 //
 // The package takes about three and a half minutes on two busy cores, 20 s of them for the

@@ -46,6 +46,7 @@ const (
 // busyOrg serves the portal for an organization whose many hubs report events. Only the portal and
 // the browser are real, since the test measures the page.
 type busyOrg struct {
+	quiet bool // no hub reports anything
 	page.SignIn
 	page.ReadModels
 	page.Directory
@@ -184,10 +185,10 @@ func (busyOrg) At(context.Context, domain.HubID, time.Time) (string, error) { re
 
 func (busyOrg) EndCursor(context.Context, domain.HubID) (string, error) { return "", nil }
 
-func (busyOrg) Follow(
+func (c busyOrg) Follow(
 	context.Context, string, domain.EventFilter, string,
 ) (page.EventReader, error) {
-	return &busyFeed{begun: time.Now()}, nil
+	return &busyFeed{quiet: c.quiet, begun: time.Now()}, nil
 }
 
 func (c busyOrg) FollowSince(
@@ -206,6 +207,7 @@ func (busyOrg) Part(
 
 // busyFeed is a feed that receives an event every 5 ms.
 type busyFeed struct {
+	quiet    bool
 	begun    time.Time
 	reported int
 }
@@ -214,7 +216,7 @@ func (*busyFeed) Cursor() string { return strings.Repeat("x", 28) }
 func (*busyFeed) Close()         {}
 
 func (c *busyFeed) Next(context.Context, int) ([]domain.EncodedEvent, error) {
-	if c.reported >= int(time.Since(c.begun)*loadRate/time.Second) {
+	if c.quiet || c.reported >= int(time.Since(c.begun)*loadRate/time.Second) {
 		return nil, nil
 	}
 	c.reported++
@@ -235,18 +237,20 @@ func (c *busyFeed) Next(context.Context, int) ([]domain.EncodedEvent, error) {
 }
 
 func (c *busyFeed) Ready() <-chan struct{} {
+	if c.quiet {
+		return nil
+	}
 	ready := make(chan struct{})
 	time.AfterFunc(time.Second/loadRate, func() { close(ready) })
 	return ready
 }
 
-func (busyOrg) serve() http.Handler {
-	c := busyOrg{}
+func (c busyOrg) serve() http.Handler {
 	p := page.New(page.Config{
 		SignIn: c, People: c, ReadModels: c, Directory: c, Reported: c, Faults: c,
 		Devices: c, Events: c, Feed: c, Hubs: busyOrgHubs{},
 		DisconnectReason: func(domain.HubID) *string { return nil },
-		PublicURL:        "http://127.0.0.1",
+		PublicURL:        "http://127.0.0.1", Environment: domain.EnvironmentDev,
 	})
 	router := chi.NewRouter()
 	for _, route := range p.Routes() {
