@@ -39,8 +39,8 @@ func root() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// build builds the program without the test module (GOWORK=off), as releases are built, but in less CPU time: the compiler
-// and the linker collect garbage less often, and the linker writes nothing for debuggers.
+// build builds the program without the test module (GOWORK=off), as releases are built, but in less
+// CPU time: garbage is collected less often, and the linker writes nothing for debuggers.
 func build(options ...string) error {
 	dir, err := root()
 	if err != nil {
