@@ -168,7 +168,7 @@ func TestCompletion(t *testing.T) {
 		want  string // the candidates, joined by spaces
 	}{
 		{[]string{"proj"}, "projections"},
-		{[]string{"key", ""}, "create list revoke"},
+		{[]string{"key", ""}, "create list rotate revoke"},
 		{[]string{"key", "create", "--all"}, "--all-scopes"},
 		{[]string{"key", "create", "--org", ""}, ""},
 		{[]string{"completion", ""}, "bash zsh fish"},
