@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +34,7 @@ func TestPackage(t *testing.T) {
 	t.Run("outcomes", func(t *testing.T) { t.Parallel(); outcomes(t, project) })
 	t.Run("following over restarts", func(t *testing.T) { t.Parallel(); restarts(t, project) })
 	t.Run("the feed over restarts", func(t *testing.T) { t.Parallel(); feedRestarts(t, project) })
+	t.Run("README", func(t *testing.T) { t.Parallel(); readme(t, project) })
 	t.Run("gaps and resets", func(t *testing.T) { t.Parallel(); resets(t, project) })
 }
 
@@ -84,6 +87,55 @@ func install(t *testing.T) string {
 		copyFile(t, name, filepath.Join(project, name))
 	}
 	return project
+}
+
+// readmeNames are what the examples of the README leave to their reader.
+const readmeNames = `declare const process: { env: Record<string, string | undefined> };
+declare const hubId: string, position: string;
+declare function handle(...what: unknown[]): void;
+declare function store(position: string): void;
+`
+
+// readme compiles the examples of the README, and runs the first against a service.
+func readme(t *testing.T, project string) {
+	text := string(read(t, source, "README.md"))
+	blocks := regexp.MustCompile("(?s)```ts\n(.*?)```").FindAllStringSubmatch(text, -1)
+	if len(blocks) < 5 {
+		t.Fatalf("got %d examples, want those of the README", len(blocks))
+	}
+	first := blocks[0][1]
+	header, _, _ := strings.Cut(first, "\nconst client")
+	args := []string{
+		"--strict", "--noEmit", "--skipLibCheck", "--target", "es2022", "--module", "nodenext",
+		"--lib", "es2022,dom,dom.iterable",
+	}
+	for i, block := range blocks {
+		program := block[1]
+		if i > 0 {
+			program = strings.Replace(header, "isGap", "isFeedGap, isGap", 1) + program
+			if !strings.Contains(program, "const client") {
+				program = "declare const client: Client;\n" + program
+			}
+		}
+		name := fmt.Sprintf("readme%d.mts", i)
+		content := readmeNames + program
+		must(t, os.WriteFile(filepath.Join(project, name), []byte(content), 0o600))
+		args = append(args, name)
+	}
+	nodejs.Run(t, nodejs.Program(t, filepath.Join(project, "..", ".."), project, "tsc", args...))
+
+	target := harness.NewTarget(t)
+	tenant := target.Tenant("Readme")
+	hub := target.VirtualHub(tenant, house)
+	program := strings.NewReplacer(
+		"https://api.example.com/v1", tenant.Base, "process.env.HUBCLOUD_KEY!", strconv.Quote(tenant.Key),
+		"hub-7k2m-q4xd-93ta", hub.ID(), ", 3, {", ", 1, {",
+	).Replace(first) + "console.log(outcome.status);\n"
+	must(t, os.WriteFile(filepath.Join(project, "readme.mjs"), []byte(program), 0o600))
+	got := nodejs.Run(t, nodejs.Command(t, project, "node", "readme.mjs"))
+	if want := hub.ID() + " online\nsynchronized\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // house are the devices of the tests' hubs.
