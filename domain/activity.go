@@ -79,6 +79,8 @@ func ActivityOf(sequence uint64, e Event, fact Fact) (a Activity, ok bool) {
 		a.OrgID, a.SubjectID, a.Detail = f.OrgID, f.MemberID, f.Name
 	case MailPreferencesSet:
 		a.OrgID, a.SubjectID, a.Detail = f.OrgID, f.MemberID, cmp.Or(join(f.Topics), "none")
+	case BookSet:
+		a.OrgID, a.SubjectID, a.Detail = f.OrgID, f.OrgID, f.String()
 	case MemberAdded:
 		a.OrgID, a.SubjectID = f.OrgID, f.MemberID
 		a.Detail = string(AccessOf(f.Role, f.ViewOnly))

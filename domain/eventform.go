@@ -32,6 +32,7 @@ var factDecoders = map[eventForm]func(json.RawMessage) (Fact, error){
 	{TypeConditionUnseen, 1}:       decodeFact[ConditionUnseen],
 	{TypeMemberNamed, 1}:           decodeFact[MemberNamed],
 	{TypeMailPreferencesSet, 1}:    decodeFact[MailPreferencesSet],
+	{TypeBookSet, 1}:               decodeFact[BookSet],
 	{TypeAccountCreated, 1}:        decodeFact[AccountCreated],
 	{TypeAccountIdentityBound, 1}:  decodeFact[AccountIdentityBound],
 	{TypeSiteCreated, 1}:           decodeFact[SiteCreated],

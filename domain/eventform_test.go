@@ -51,6 +51,9 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			Topics: []domain.MailTopic{domain.MailSmoke, domain.MailBatteries}, Sites: []string{site1},
 			Quiet: &domain.QuietHours{From: "22:00", To: "07:00", Zone: "Europe/Berlin"},
 		},
+		"org.book_set.v1": domain.BookSet{OrgID: orgA, BookSettings: domain.BookSettings{
+			Kinds: []domain.BookKind{domain.BookDoors, domain.BookCodes}, Days: 90,
+		}},
 		"org.member_added.v1": domain.MemberAdded{
 			OrgID: orgA, MemberID: "01935f2e-0000-7000-8000-0000000000aa",
 			Email: "Owner@Example.org", Role: domain.RoleOwner,

@@ -16,6 +16,7 @@ const (
 	TypeConditionUnseen    = "org.condition_unseen"
 	TypeMemberNamed        = "org.member_named"
 	TypeMailPreferencesSet = "org.mail_preferences_set"
+	TypeBookSet            = "org.book_set"
 
 	TypeAccountCreated       = "account.created"
 	TypeAccountIdentityBound = "account.identity_bound"

@@ -23,6 +23,8 @@ type OrgState struct {
 	// Seen are the newest MaxSeenConditions conditions that members have seen, oldest first: at
 	// most one occurrence of each condition.
 	Seen []SeenCondition
+	// Book is what the organization keeps of its events.
+	Book Book
 }
 
 // OrgMember is a member in an organization's state.
@@ -74,6 +76,8 @@ func OrgOf(fact Fact) (id string, ok bool) {
 	case MemberNamed:
 		return f.OrgID, true
 	case MailPreferencesSet:
+		return f.OrgID, true
+	case BookSet:
 		return f.OrgID, true
 	default:
 		return "", false
@@ -148,6 +152,8 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 		return s.withUnseen(f), nil
 	case MailPreferencesSet:
 		return s.withMailPreferences(f), nil
+	case BookSet:
+		s.Book = s.Book.With(f.BookSettings, e.At)
 	default:
 		return s, misplaced(e, "organization")
 	}

@@ -171,6 +171,17 @@ func KeySubject(keyID string) string { return "directory.key." + keyID }
 // webhooks.
 func WebhooksSubject(orgID string) string { return "directory.webhooks." + orgID }
 
+// BookStream is the stream of the books of organizations, BookFilter its only subject.
+const BookStream, BookFilter = "BOOK", "book.>"
+
+// BookEntrySubject is the subject of the entries of an organization's book of a hub and a kind.
+func BookEntrySubject(orgID, hub, kind string) string {
+	return "book.entry." + orgID + "." + hub + "." + kind
+}
+
+// BookCutSubject is the subject of what is deleted from an organization's book.
+func BookCutSubject(orgID string) string { return "book.cut." + orgID }
+
 // LostSubject is the subject of the events that stand in the places of lost ones.
 const LostSubject = "directory.lost"
 

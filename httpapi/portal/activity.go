@@ -191,6 +191,7 @@ var activityTexts = map[string]string{
 	"org.condition_seen":       "{who} has seen a problem of the hub {what}",
 	"org.condition_unseen":     "{who} marked a problem of the hub {what} as not seen",
 	"org.mail_preferences_set": "{who} changed their alarm mails, now {detail}",
+	"org.book_set":             "{who} changed what the book keeps, now {detail}",
 	"org.member_added":         "{who} added {what} as {detail}",
 	"org.member_added own":     "{who} joined as {detail}",
 	"org.member_role_changed":  "{who} changed the role of {what} to {detail}",

@@ -29,6 +29,7 @@ func (w *backend) open(t *testing.T, change func(*portal.Config)) *browser {
 		Devices: empty, Events: empty, Feed: idleFeed{&hubBackend{}},
 		People: w.Access, Hubs: w.Access, SignIn: w.Store, ReadModels: w.Backend.Store, Directory: w,
 		KeyUse: w, Mails: w, History: w, Faults: empty, Reported: empty,
+		Book:      w.Backend.Store,
 		PublicURL: public, Environment: domain.EnvironmentDev, Retention: w.retention, Now: w.clock,
 	}
 	if change != nil {

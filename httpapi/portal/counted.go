@@ -7,6 +7,7 @@ var counts = map[string]struct{ one, many string }{
 	"alarm":        {"1 alarm", "{number} alarms"},
 	"day":          {"1 day", "{number} days"},
 	"device":       {"1 device", "{number} devices"},
+	"entry":        {"1 entry", "{number} entries"},
 	"event":        {"1 event", "{number} events"},
 	"hour":         {"1 hour", "{number} hours"},
 	"hub":          {"1 hub", "{number} hubs"},

@@ -352,12 +352,14 @@ func (b *hubBackend) SilentHubs(context.Context) (map[domain.HubID]time.Time, er
 }
 
 // serve returns the portal's routes on a router.
-func (b *hubBackend) serve() http.Handler {
-	return handler(portal.Config{
+func (b *hubBackend) serve() http.Handler { return handler(b.config()) }
+
+func (b *hubBackend) config() portal.Config {
+	return portal.Config{
 		SignIn: b.sessions, People: b.Access, ReadModels: b.Store, Directory: b, Hubs: b.Access,
 		Devices: b, Commands: b, Labels: b, History: b, Faults: b, Reported: b, PublicURL: public,
-		Events: b, Feed: idleFeed{b}, DisconnectReason: func(domain.HubID) *string { return b.reason },
-	})
+		Book: b.Store, Events: b, Feed: idleFeed{b}, DisconnectReason: func(domain.HubID) *string { return b.reason },
+	}
 }
 
 // ask requests a path below the organization's, with the session, and with a form unless form is

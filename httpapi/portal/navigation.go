@@ -23,7 +23,7 @@ var sections = []section{
 	{"sites", "Sites", "site", []sectionPage{{"sites", "Sites"}, {"rooms", "Rooms"}}},
 	{"devices", "Devices", "device", []sectionPage{{"devices", "Devices"}}},
 	{"events", "Events", "events", []sectionPage{
-		{"events", "Events"}, {"activity", "Activity"}, {"activity/commands", "Commands"},
+		{"events", "Events"}, {"book", "Book"}, {"activity", "Activity"}, {"activity/commands", "Commands"},
 	}},
 	{"people", "People", "people", []sectionPage{{"members", "People"}}},
 	{"developers", "Developers", "developers", []sectionPage{

@@ -23,6 +23,7 @@ var notices = map[string]string{
 	"site-created":         "Site created.",
 	"site-renamed":         "Site renamed.",
 	"organization-renamed": "Organization renamed.",
+	"book-saved":           "Saved. The book keeps what happens from now on.",
 	"name-saved":           "Your name is saved.",
 	"mails-chosen":         "Saved.",
 	"test-mail-sent":       "Test mail sent. If it does not arrive, look among unwanted mails.",

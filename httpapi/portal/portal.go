@@ -39,6 +39,7 @@ type Config struct {
 	Labels   Labels
 	Events   Events
 	Feed     Feed
+	Book     Book
 	// Faults reports what hubs do wrong.
 	Faults HubFaults
 	// Reported has what devices reported last.

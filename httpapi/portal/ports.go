@@ -126,6 +126,8 @@ type Directory interface {
 	) error
 	// StopMails ends all mails about conditions to a member, who becomes the actor.
 	StopMails(ctx context.Context, o domain.Origin, org, member string) error
+	// SetBook chooses what an organization keeps of its events.
+	SetBook(ctx context.Context, o domain.Origin, org string, want domain.BookSettings) error
 	// RenameOrg renames an organization.
 	RenameOrg(ctx context.Context, o domain.Origin, org, name string) error
 	// Account returns the account of an address, or the zero state if there is none.

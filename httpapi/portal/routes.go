@@ -168,6 +168,9 @@ func (p *Portal) organizationRoutes() []Route {
 
 		get("/portal/{org}/events", p.member((*request).orgEvents)),
 		get("/portal/{org}/events.csv", p.member((*request).exportEvents)).longLived(),
+		get("/portal/{org}/book", p.member((*request).book)),
+		post("/portal/{org}/book", p.manager((*request).setBook)),
+		get("/portal/{org}/book.csv", p.member((*request).exportBook)).longLived(),
 		get("/portal/{org}/activity", p.member((*request).activity)),
 		get("/portal/{org}/activity.csv", p.manager((*request).exportActivity)).longLived(),
 		get("/portal/{org}/activity/commands", p.member((*request).commandLog)),

@@ -20,6 +20,7 @@ import (
 	"hubcloud/projections/rebuild"
 	"hubcloud/projections/schema"
 	"hubcloud/streams"
+	"hubcloud/streams/book"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
@@ -33,6 +34,8 @@ type Env struct {
 	Conns     *streams.Conns
 	Directory *directory.Log
 	Buckets   *streams.Buckets
+	// Book is the stream of books, without entries.
+	Book *book.Log
 	// Journal is a journal without commits.
 	Journal *journal.Journal
 	// URL is the connection string of the database.
@@ -48,6 +51,9 @@ func New(t testing.TB) *Env {
 		t.Fatal(err)
 	}
 	if e.Buckets, err = streams.OpenBuckets(t.Context(), e.Conns, 1); err != nil {
+		t.Fatal(err)
+	}
+	if e.Book, err = book.Open(t.Context(), e.Conns.Cloud, 1); err != nil {
 		t.Fatal(err)
 	}
 	e.Journal, err = journal.New(journal.Config{Conn: e.Conns.Cloud, Retention: 25 * time.Hour})
@@ -159,6 +165,7 @@ func (m Metrics) MetricIs(t testing.TB, name, projection string, want float64) b
 func (e *Env) Sources() projector.Sources {
 	return projector.Sources{
 		Directory: e.Directory, Presence: e.Buckets.Presence, Journal: e.Journal,
+		Book: e.Book,
 	}
 }
 

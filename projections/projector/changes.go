@@ -44,7 +44,8 @@ func (c *Changes) Add(r directory.Recorded) error {
 			return nil
 		}
 		c.renamedOrgs.put(f.OrgID, f)
-	case domain.ConditionSeen, domain.ConditionUnseen, domain.MemberNamed, domain.MailPreferencesSet:
+	case domain.ConditionSeen, domain.ConditionUnseen, domain.MemberNamed, domain.MailPreferencesSet,
+		domain.BookSet:
 		// They are read from the directory itself: nobody may get a mail after unsubscribing.
 	case domain.MemberAdded, domain.MemberRoleChanged, domain.MemberRemoved, domain.MemberInvited,
 		domain.MemberInvitationRevoked, domain.MemberInvitationAccepted:

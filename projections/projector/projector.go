@@ -116,6 +116,9 @@ func (p *Projector) lead(ctx context.Context, term int64) error {
 	group.Go(func() error { return presence.run(ctx) })
 	group.Go(func() error { return p.measureLags(ctx, p.directory, p.presence) })
 	group.Go(func() error { return p.leadDevices(ctx, term) })
+	books := &bookSource{p.cfg.Book}
+	group.Go(func() error { return newProjection(p, books, &schema.Position{}, term).run(ctx) })
+	group.Go(func() error { return p.measureLags(ctx, books) })
 	return group.Wait()
 }
 

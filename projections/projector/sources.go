@@ -13,6 +13,7 @@ import (
 
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
+	"hubcloud/streams/book"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/shares"
@@ -24,6 +25,8 @@ type Sources struct {
 	Presence  jetstream.KeyValue `check:"set"`
 	// Journal is the journals of the hub logs.
 	Journal *journal.Journal `check:"set"`
+	// Book is the books of organizations.
+	Book *book.Log `check:"set"`
 }
 
 // Projection is a source of any type of entries.
@@ -51,7 +54,7 @@ func (s Sources) Copies(logger *slog.Logger) []Projection {
 			Turns: shares.NewTurns(nil, statesShare), Kept: kept, Logger: logger, metrics: newMetrics(nil),
 		}})
 	}
-	return all
+	return append(all, copier[book.Item]{&bookSource{s.Book}})
 }
 
 // Copy configures Projection.Copy.

@@ -11,7 +11,7 @@ import (
 	"hubcloud/projections/schema"
 )
 
-// Ready returns nil if the read models are complete and every projection but schema.Devices may go
+// Ready returns nil if the read models are complete and every awaited projection may go
 // on. Otherwise it
 // returns schema.ErrBuilding with the progress of the build; directory.ErrReadModelsStopped,
 // with a *schema.StoppedError if an event stops a projection; why the database cannot be used,
@@ -76,8 +76,8 @@ func (s *Store) checkRunning(ctx context.Context) error {
 		return fmt.Errorf("read models: %w", err)
 	}
 	for _, row := range rows {
-		if schema.ProjectionOf(row.Projection) == schema.Devices {
-			continue // nothing waits for it
+		if !schema.Awaited(row.Projection) {
+			continue
 		}
 		if err := schema.CheckRunning(row, stops); err != nil {
 			return err

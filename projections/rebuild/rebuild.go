@@ -177,7 +177,7 @@ func (c *Control) withBuild(
 			conn: conn,
 		}
 		for _, projection := range c.cfg.Copies(c.cfg.Logger) {
-			if purpose != PurposeInstall || schema.ProjectionOf(projection.Name()) != schema.Devices {
+			if purpose != PurposeInstall || schema.Awaited(projection.Name()) {
 				build.copies = append(build.copies, &building{Projection: projection})
 			}
 		}

@@ -19,10 +19,13 @@ const (
 	// checkpoint for each journal (JournalName). It may be behind the others: reads wait only for
 	// these.
 	Devices = "devices"
+	// Book is the projection of the stream BOOK: what organizations keep of their events. Nothing waits
+	// for it either.
+	Book = "book"
 )
 
 // Names returns the names of all projections.
-func Names() []string { return []string{Directory, Presence, Devices} }
+func Names() []string { return []string{Directory, Presence, Devices, Book} }
 
 // JournalName returns the name of the checkpoint of Devices in a journal.
 func JournalName(number int) string { return Devices + "/" + strconv.Itoa(number) }
@@ -31,6 +34,11 @@ func JournalName(number int) string { return Devices + "/" + strconv.Itoa(number
 func ProjectionOf(checkpoint string) string {
 	projection, _, _ := strings.Cut(checkpoint, "/")
 	return projection
+}
+
+// Awaited reports whether readers wait for the projection of a checkpoint.
+func Awaited(checkpoint string) bool {
+	return checkpoint == Directory || checkpoint == Presence
 }
 
 // CommitID returns the id of a journal's commit in a checkpoint: a commit of another journal has

@@ -51,7 +51,7 @@ func Tables() []Definition {
 		Orgs.Definition, Members.Definition, People.Definition, Invitations.Definition,
 		Sites.Definition, Hubs.Definition, DeviceLabels.Definition, Keys.Definition,
 		Activity.Definition, HubPresence.Definition, ReportedHubs.Definition,
-		ReportedDevices.Definition, ReportedChannels.Definition,
+		ReportedDevices.Definition, ReportedChannels.Definition, Books.Definition,
 	}
 }
 

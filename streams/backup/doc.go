@@ -4,7 +4,8 @@
 // # Contents and order
 //
 // A backup has the buckets first (settings, use of keys, presence, ingest checkpoints, answers to
-// commands, what was mailed about alarms, positions of webhooks), then the queued mails, the
+// commands, what was mailed about alarms, positions of webhooks), then the queued mails, the books of
+// organizations, the
 // journals with the hub logs if they are wanted, and the DIRECTORY last. The hubs' streams are
 // written again from the journals. Each stream is a snapshot of one moment. Everything else is
 // therefore as old as the DIRECTORY or older. A service that was killed finds the same state,

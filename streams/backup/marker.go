@@ -114,7 +114,7 @@ func (m *marker) remove(ctx context.Context) error {
 // Other streams on the broker do not count.
 func existingStreams(ctx context.Context, conns *streams.Conns) ([]string, error) {
 	known := append(
-		[]string{markerStream, streams.DirectoryStream, mailStream}, streams.BucketStreams()...,
+		[]string{markerStream, streams.DirectoryStream, streams.BookStream, mailStream}, streams.BucketStreams()...,
 	)
 	names, err := jsapi.New(conns.Cloud).Names(ctx)
 	return slices.DeleteFunc(names, func(name string) bool {

@@ -108,6 +108,9 @@ func (w *writer) plan(ctx context.Context, cfg Config) error {
 	if slices.Contains(names, mailStream) {
 		w.streams = append(w.streams, mailStream)
 	}
+	if slices.Contains(names, streams.BookStream) { // before the journals, which it is written from
+		w.streams = append(w.streams, streams.BookStream)
+	}
 	if cfg.HubLogs {
 		// The index first: it may be older than the journals.
 		w.streams = append(w.streams, streams.JournalIndexStream)

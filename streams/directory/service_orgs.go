@@ -63,3 +63,14 @@ func (s *Service) updateOrg(
 	_, seq, err = s.orgs.Update(ctx, orgID, limitChanges(s, o, orgID, decide))
 	return seq, err
 }
+
+// SetBook chooses what an organization keeps of its events. Its errors are domain.DecideSetBook's.
+func (s *Service) SetBook(
+	ctx context.Context, o domain.Origin, orgID string, want domain.BookSettings,
+) error {
+	o = s.stamp(o)
+	_, err := s.updateOrg(ctx, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		return domain.DecideSetBook(org, o, want)
+	})
+	return err
+}

@@ -112,12 +112,43 @@ func (s *Service) updateWebhook(
 func (l *Log) FollowWebhooks(
 	ctx context.Context, fn func(orgID string, webhooks domain.WebhooksState),
 ) error {
+	all := map[string]domain.WebhooksState{}
+	return l.followEach(ctx, streams.WebhooksSubject("*"), func(org string, e domain.Event) bool {
+		state, err := domain.EvolveWebhooks(all[org], e)
+		if err == nil {
+			all[org] = state
+		}
+		return err == nil
+	}, func(org string) { fn(org, all[org]) })
+}
+
+// FollowBooks is FollowWebhooks for the books of organizations.
+func (l *Log) FollowBooks(ctx context.Context, fn func(orgID string, book domain.Book)) error {
+	all := map[string]domain.Book{}
+	return l.followEach(ctx, streams.OrgSubject("*"), func(org string, e domain.Event) bool {
+		if e.Type != domain.TypeBookSet {
+			return false
+		}
+		fact, err := e.Fact()
+		if set, ok := fact.(domain.BookSet); ok && err == nil {
+			all[org] = all[org].With(set.BookSettings, e.At)
+			return true
+		}
+		return false
+	}, func(org string) { fn(org, all[org]) })
+}
+
+// followEach calls add with the events of the aggregates that match a filter, which ends in an
+// asterisk, and changed with each id of which add has returned true.
+func (l *Log) followEach(
+	ctx context.Context, filter string, add func(id string, e domain.Event) bool,
+	changed func(id string),
+) error {
 	const reread = time.Second
-	filter := streams.WebhooksSubject("*")
-	changed := make(chan *nats.Msg, 1)
+	stored := make(chan *nats.Msg, 1)
 	sub, err := l.nc.Subscribe("feed."+filter, func(m *nats.Msg) {
 		select {
-		case changed <- m:
+		case stored <- m:
 		default:
 		}
 	})
@@ -125,7 +156,7 @@ func (l *Log) FollowWebhooks(
 		return err
 	}
 	defer streams.Unsubscribe(sub)
-	all, after := map[string]domain.WebhooksState{}, uint64(0)
+	after := uint64(0)
 	timer := time.NewTicker(reread)
 	defer timer.Stop()
 	for {
@@ -134,20 +165,16 @@ func (l *Log) FollowWebhooks(
 			if err != nil || len(msgs) == 0 {
 				break // read again after the next change, or in a second
 			}
-			orgs := map[string]bool{}
+			ids := map[string]bool{}
 			for _, m := range msgs {
 				after = m.Sequence
-				org := jsapi.Field(m.Header, jsapi.HeaderSubject)[len(filter)-1:]
-				event, _, err := domain.DecodeEvent(m.Data)
-				if err != nil {
-					continue
-				}
-				if state, err := domain.EvolveWebhooks(all[org], event); err == nil {
-					all[org], orgs[org] = state, true
+				id := jsapi.Field(m.Header, jsapi.HeaderSubject)[len(filter)-1:]
+				if event, _, err := domain.DecodeEvent(m.Data); err == nil && add(id, event) {
+					ids[id] = true
 				}
 			}
-			for org := range orgs {
-				fn(org, all[org])
+			for id := range ids {
+				changed(id)
 			}
 		}
 		if l.nc.IsClosed() {
@@ -156,7 +183,7 @@ func (l *Log) FollowWebhooks(
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-changed:
+		case <-stored:
 		case <-timer.C:
 		}
 	}

@@ -75,6 +75,18 @@ func (a API) GetDirect(ctx context.Context, stream string, sequence uint64) (Mes
 	return Message{}, fmt.Errorf("get message %d of stream %s: %w", sequence, stream, err)
 }
 
+// Purge removes the messages of a stream that match a filter and have a sequence before one.
+func (a API) Purge(ctx context.Context, stream, filter string, before uint64) error {
+	question := struct {
+		Filter string `json:"filter"`
+		Before uint64 `json:"seq"`
+	}{filter, before}
+	if _, err := request[eraseResponse](ctx, a, "STREAM.PURGE."+stream, question, nil); err != nil {
+		return fmt.Errorf("purge %s of stream %s: %w", filter, stream, err)
+	}
+	return nil
+}
+
 func (a API) get(
 	ctx context.Context, stream string, question messageQuestion,
 ) (*jetstream.RawStreamMsg, error) {

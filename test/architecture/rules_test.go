@@ -65,6 +65,10 @@ var importRules = []importRule{
 		reason: "feeds of organizations read hub logs and add no stream of their own",
 	},
 	{
+		packages: "streams/book", allowed: []string{"domain", "streams", "streams/jsapi"},
+		reason: "it knows feeds, leases and the directory by what it calls of them only",
+	},
+	{
 		packages: "streams/journal",
 		allowed:  []string{"domain", "streams", "streams/jsapi", "streams/telemetry"},
 		reason:   "journals are what is durable: they do not depend on views of theirs",

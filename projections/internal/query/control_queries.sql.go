@@ -211,12 +211,12 @@ func (q *Queries) Schemas(ctx context.Context) ([]SchemasRow, error) {
 const setLive = `-- name: SetLive :exec
 WITH complete AS (
     UPDATE hubcloud.schemas SET state = 'live', live_at = now()
-    WHERE name = $1 AND state = 'building' AND NOT EXISTS (SELECT FROM checkpoints WHERE NOT built AND projection NOT LIKE 'devices/%')
+    WHERE name = $1 AND state = 'building' AND NOT EXISTS (SELECT FROM checkpoints WHERE NOT built AND projection IN ('directory', 'presence'))
 )
 SELECT pg_notify($1, 'look')
 `
 
-// SetLive makes a schema live if all its projections are built but for that of last reported states, for which nobody waits, and notifies all listeners.
+// SetLive makes a schema live if the projections that readers wait for are built, and notifies all listeners.
 func (q *Queries) SetLive(ctx context.Context, name string) error {
 	_, err := q.db.Exec(ctx, setLive, name)
 	return err

@@ -236,3 +236,21 @@ CREATE INDEX reported_hubs_in_doubt ON reported_hubs (hub_id) WHERE NOT certain;
 CREATE INDEX reported_devices_in_doubt ON reported_devices (hub_id) WHERE NOT certain;
 CREATE INDEX reported_channels_suspect ON reported_channels (hub_id, device_id) WHERE suspect;
 CREATE INDEX reported_channels_in_doubt ON reported_channels (hub_id) WHERE unsure OR status = 'pending';
+
+-- What organizations keep of their events: the entries of the stream BOOK. place is what an entry is found by where it happened, what by who and what, in
+-- lower case.
+CREATE TABLE book (
+    seq bigint NOT NULL,
+    org_id text COLLATE "C" NOT NULL,
+    hub_id text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    site_id text COLLATE "C" NOT NULL,
+    at timestamptz NOT NULL,
+    place text NOT NULL,
+    what text NOT NULL,
+    -- A domain.BookEntry as JSON.
+    entry text NOT NULL,
+    PRIMARY KEY (seq)
+);
+
+CREATE INDEX book_newest_first ON book (org_id, at DESC, seq DESC);

@@ -16,6 +16,7 @@ import (
 	"hubcloud/projections/projector"
 	"hubcloud/projections/rebuild"
 	"hubcloud/streams"
+	"hubcloud/streams/book"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/replicas"
 )
@@ -113,6 +114,7 @@ func (s *Session) ReadModels(ctx context.Context, url string) (*rebuild.Control,
 	return rebuild.Open(ctx, url, s.Settings.ID, rebuild.Config{
 		Sources: projector.Sources{
 			Directory: s.Log, Presence: s.Buckets.Presence, Journal: journals,
+			Book: book.New(s.Conns.Cloud),
 		},
 		Logger: slog.New(slog.DiscardHandler),
 	})

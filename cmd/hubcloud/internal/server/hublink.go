@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"hubcloud/domain"
@@ -15,6 +16,7 @@ import (
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/hubbridge/statelog"
+	"hubcloud/streams/book"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/feed/orgfeed"
@@ -42,6 +44,8 @@ type hubLink struct {
 	devices     *rpc.Devices
 	keys        *once.Keys
 	commands    *commands.Commands
+	// bookKeeper is set by the next layer, which has the words of entries.
+	bookKeeper atomic.Pointer[book.Keeper]
 }
 
 // startHubLink starts the hub logs, the directory service, the presence view, the calls to hubs
@@ -111,6 +115,9 @@ func (s *hubLink) startHubLogs() (err error) {
 	s.access.OnRelease(func(hub domain.HubID) {
 		s.hubLogs.Released(hub)
 		s.views.Released(hub)
+		if books := s.bookKeeper.Load(); books != nil {
+			books.Released()
+		}
 	})
 	s.run(stopLoops, "journals", s.journals.Run)
 	s.run(stopLoops, "hub logs", s.hubLogs.Run)

@@ -29,6 +29,7 @@ func (s *web) portalConfig() portal.Config {
 		Labels:      s.directory,
 		Events:      s.hubLogs,
 		Feed:        portalFeed{s.orgFeed},
+		Book:        s.store,
 		Faults:      portalFaults{hubfaults.NewReader(s.conns)},
 		Reported:    s.store,
 		Readers:     s.feedReaders,

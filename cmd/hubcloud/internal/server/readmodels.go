@@ -14,6 +14,7 @@ import (
 	"hubcloud/projections/readmodel"
 	"hubcloud/projections/rebuild"
 	"hubcloud/streams"
+	"hubcloud/streams/book"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/replicas"
@@ -33,6 +34,7 @@ type readModels struct {
 	disconnector *identity.Disconnector
 	signIn       *signin.Store
 	journals     *journal.Journal
+	books        *book.Log
 	barrier      *replicas.Barrier
 	reach        *replicas.Reach
 	freshness    *replicas.Freshness
@@ -165,7 +167,7 @@ func (s *readModels) checkDirectory(ctx context.Context) error {
 	)}
 }
 
-// openJournals opens the journals of the hub logs.
+// openJournals opens the journals of the hub logs, and the books that are written from them.
 func (s *readModels) openJournals(ctx context.Context) (err error) {
 	cfg := journal.Config{
 		Conn: s.conns.Cloud, Shards: len(s.conns.Shards), Groups: s.settings.Journals,
@@ -178,7 +180,12 @@ func (s *readModels) openJournals(ctx context.Context) (err error) {
 	if s.journals, err = journal.New(cfg); err != nil {
 		return err
 	}
-	return s.retry(ctx, brokerStorage, s.journals.Open)
+	return s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
+		if s.books, err = book.Open(ctx, s.conns.Cloud, s.cfg.LogReplicas); err != nil {
+			return err
+		}
+		return s.journals.Open(ctx)
+	})
 }
 
 // startProjector starts the projector on a replica with its role. On other replicas it only
@@ -194,6 +201,7 @@ func (s *readModels) startProjector() error {
 	}
 	sources := projector.Sources{
 		Directory: s.directoryLog, Presence: s.buckets.Presence, Journal: journals,
+		Book: s.books,
 	}
 	s.control, err = rebuild.New(rebuild.Config{
 		Schema: s.store.Schema(), ConnConfig: s.store.ConnConfig(), Sources: sources,

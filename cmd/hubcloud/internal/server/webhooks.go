@@ -4,11 +4,14 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/domain"
 	"hubcloud/httpapi/webhook/deliver"
 	"hubcloud/hubbridge/lease"
 	"hubcloud/streams"
+	"hubcloud/streams/book"
 	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/jsapi"
 )
@@ -36,7 +39,7 @@ func (s *web) newWebhooks() (*deliver.Deliverer, error) {
 	})
 }
 
-// runWebhooks starts the deliveries, which the replicas with the role api divide.
+// runWebhooks starts the deliveries and the books of organizations, which the replicas with the role api divide.
 func (s *web) runWebhooks() error {
 	leases, err := lease.NewKeeper(lease.Config{
 		Conn: s.conns.Cloud, Bucket: s.buckets.WebhookLeases, ReplicaID: s.replicaID,
@@ -45,11 +48,41 @@ func (s *web) runWebhooks() error {
 	if err != nil {
 		return err
 	}
+	books, err := book.NewKeeper(book.Config{
+		Log: s.books, Progress: jsapi.NewBucket(s.conns.Cloud, streams.WebhooksBucket),
+		Read: s.readForBook, Follow: s.directoryLog.FollowBooks, Describe: s.portal.BookEntries,
+		Hubs: func(ctx context.Context, org string) ([]domain.HubID, error) {
+			err := s.access.Refresh(ctx)
+			return s.access.HubsOf(org), err
+		},
+		Parts: webhookParts, Retention: s.cfg.EventRetention, Logger: s.logger,
+	})
+	if err != nil {
+		return err
+	}
+	s.bookKeeper.Store(books)
 	s.run(stopLoops, "webhooks", s.webhooks.Follow)
+	s.run(stopLoops, "books", books.Follow)
 	s.run(stopLoops, "webhook deliveries", func(ctx context.Context) error {
-		return leases.Run(ctx, s.webhooks.Serve)
+		return leases.Run(ctx, func(ctx context.Context, part int, held func() bool) error {
+			both, ctx := errgroup.WithContext(ctx)
+			both.Go(func() error { return s.webhooks.Serve(ctx, part, held) })
+			both.Go(func() error { return books.Serve(ctx, part, held) })
+			return both.Wait()
+		})
 	})
 	return nil
+}
+
+// readForBook is book.Config.Read.
+func (s *web) readForBook(
+	ctx context.Context, org, after string, since time.Time,
+) (book.Reader, error) {
+	feeds := webhookFeeds{s.orgFeed}
+	if after != "" {
+		return feeds.Follow(ctx, org, domain.EventFilter{}, after)
+	}
+	return feeds.FollowSince(ctx, org, domain.EventFilter{}, since)
 }
 
 // mailWebhook mails the owners and admins that a webhook is disabled.

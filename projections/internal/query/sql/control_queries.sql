@@ -15,11 +15,11 @@ SELECT state FROM hubcloud.schemas WHERE name = @name;
 -- name: LockSchema :one
 SELECT state FROM hubcloud.schemas WHERE name = @name FOR UPDATE;
 
--- SetLive makes a schema live if all its projections are built but for that of last reported states, for which nobody waits, and notifies all listeners.
+-- SetLive makes a schema live if the projections that readers wait for are built, and notifies all listeners.
 -- name: SetLive :exec
 WITH complete AS (
     UPDATE hubcloud.schemas SET state = 'live', live_at = now()
-    WHERE name = @name AND state = 'building' AND NOT EXISTS (SELECT FROM checkpoints WHERE NOT built AND projection NOT LIKE 'devices/%')
+    WHERE name = @name AND state = 'building' AND NOT EXISTS (SELECT FROM checkpoints WHERE NOT built AND projection IN ('directory', 'presence'))
 )
 SELECT pg_notify(@name, 'look');
 
