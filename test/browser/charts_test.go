@@ -1,7 +1,11 @@
 package browser
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
@@ -31,6 +35,24 @@ func TestCharts(t *testing.T) {
 	p.await(chart+" figcaption b", "23.5 °C")
 	p.click(chart + " .u-over")
 	p.check("charts")
+	// A part of the time that is drawn over is shown in all charts, until a double click.
+	shown := `(() => [...document.querySelectorAll("[data-chart] .u-axis")].length && uPlot.sync("device").plots
+		.map((plot) => Math.round((plot.scales.x.max - plot.scales.x.min) / 60)).join())()`
+	drag := fmt.Sprintf(`{ const over = document.querySelector(%q), box = over.getBoundingClientRect();
+		const at = (share) => ({ bubbles: true, clientX: box.left + box.width * share, clientY: box.top + 20, movementX: 9, button: 0 });
+		over.dispatchEvent(new MouseEvent("mousedown", at(0.25)));
+		for (const where of [document, over]) where.dispatchEvent(new MouseEvent("mousemove", at(0.75)));
+		document.dispatchEvent(new MouseEvent("mouseup", at(0.75))); } 0`, chart+" .u-over")
+	p.do("draw over a chart", chromedp.Evaluate[chromedp.Void](drag))
+	if got := eval[string](p.tab, shown); strings.ReplaceAll(strings.ReplaceAll(got, "30", ""), ",", "") != "" {
+		t.Errorf("half of an hour was drawn over: got charts of %s minutes, want 30 each", got)
+	}
+	p.do("show all", chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
+		`document.querySelector(%q).dispatchEvent(new MouseEvent("dblclick", { bubbles: true })); 0`, chart+" .u-over",
+	)))
+	if got := eval[string](p.tab, shown); !strings.HasPrefix(got, "60") {
+		t.Errorf("after a double click: got charts of %s minutes, want 60", got)
+	}
 	if scale := eval[string](p.tab, `JSON.stringify(JSON.parse(
 		document.getElementById("chart-data").textContent).find((c) => c.key === "humidity").scale)`,
 	); scale != "[0,100]" {

@@ -14,6 +14,24 @@ const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short",
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--color-${name}`).trim();
 const now = () => Date.now() / 1000;
 
+let zoomed = null; // the period that a person has selected by drawing over a chart, in seconds; null for all
+
+// zoomTo shows a period in all charts.
+function zoomTo(period) {
+  zoomed = period;
+  charts.forEach((chart) => chart.advance());
+}
+
+// select zooms to what was selected in a chart, and takes the selection away.
+function select(plot) {
+  const { left, width } = plot.select;
+  if (width > 0) {
+    const period = [left, left + width].map((at) => plot.posToVal(at, "x"));
+    plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    zoomTo(period);
+  }
+}
+
 // drawCharts draws the page's charts, if it has any.
 export function drawCharts() {
   const element = document.getElementById("chart-data");
@@ -78,8 +96,12 @@ class Chart {
       {
         width: this.box.clientWidth,
         height: boolean ? TIMELINE_HEIGHT : HEIGHT,
-        cursor: { y: false, drag: { x: false, y: false }, sync: { key: "device" } },
-        scales: { x: { range: () => [now() - this.period, now()] }, y: scale ? { range: boolean ? scale : (_, low, high) => rangeWithin(low ?? scale[0], high ?? scale[1], scale) } : {} },
+        cursor: { y: false, drag: { setScale: false }, sync: { key: "device" }, bind: { dblclick: () => () => zoomTo(null) } },
+        hooks: {
+          setSelect: [select],
+          setCursor: [(plot) => plot.root.classList.toggle("pointed", plot.cursor.left >= 0)],
+        },
+        scales: { x: { range: () => zoomed ?? [now() - this.period, now()] }, y: scale ? { range: boolean ? scale : (_, low, high) => rangeWithin(low ?? scale[0], high ?? scale[1], scale) } : {} },
         axes: [
           { ...axis, values: (_, times) => times.map((time) => clock.format(time * 1000)) },
           { ...axis, size: 92, values: (_, values) => values.map((value) => this.text(value)), ...(boolean ? { splits: [0, 1] } : {}) },
