@@ -43,7 +43,7 @@ func TestUnreadableEventStopsItsProjection(t *testing.T) {
 		t.Errorf("stopped by %v, want an unknown event site.painted", stopped)
 	}
 	status := w.Status(t, s)
-	if len(status) != 3 || status[0].Name != schema.Directory ||
+	if len(status) != 4 || status[0].Name != schema.Directory ||
 		status[0].State != schema.StateStopped ||
 		status[0].Sequence != before ||
 		status[0].Head != bad+1 ||

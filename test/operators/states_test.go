@@ -98,7 +98,7 @@ func TestStatesAreRebuilt(t *testing.T) {
 	for _, row := range s.CLI("projections", "status") {
 		statuses = append(statuses, fmt.Sprint(row["name"], " ", row["state"]))
 	}
-	want = "directory running, presence running, devices stopped_by_operator"
+	want = "directory running, presence running, devices stopped_by_operator, book running"
 	if got := strings.Join(statuses, ", "); got != want {
 		t.Errorf("projections status: got %q, want %q", got, want)
 	}
