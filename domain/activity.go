@@ -94,6 +94,9 @@ func ActivityOf(sequence uint64, e Event, fact Fact) (a Activity, ok bool) {
 		a.Detail = string(AccessOf(f.Role, f.ViewOnly))
 	case MemberInvitationRevoked:
 		a.OrgID, a.SubjectID = f.OrgID, f.InvitationID
+	case MemberInvitationRestored:
+		a.OrgID, a.SubjectID = f.OrgID, f.InvitationID
+		a.Detail = string(AccessOf(f.Role, f.ViewOnly))
 	case SiteCreated:
 		a.OrgID, a.SubjectID = f.OrgID, f.SiteID
 	case SiteRenamed:

@@ -27,6 +27,7 @@ var factDecoders = map[eventForm]func(json.RawMessage) (Fact, error){
 	{TypeMemberRemoved, 1}:         decodeFact[MemberRemoved],
 	{TypeMemberInvited, 1}:         decodeFact[MemberInvited],
 	{TypeInvitationRevoked, 1}:     decodeFact[MemberInvitationRevoked],
+	{TypeInvitationRestored, 1}:    decodeFact[MemberInvitationRestored],
 	{TypeInvitationAccepted, 1}:    decodeFact[MemberInvitationAccepted],
 	{TypeConditionSeen, 1}:         decodeFact[ConditionSeen],
 	{TypeConditionUnseen, 1}:       decodeFact[ConditionUnseen],

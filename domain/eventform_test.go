@@ -75,6 +75,12 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			OrgID:        orgA,
 			InvitationID: "01935f2e-0000-7000-8000-0000000000c1",
 		},
+		"org.invitation_restored.v1": domain.MemberInvitationRestored{
+			OrgID: orgA, InvitationID: "01935f2e-0000-7000-8000-0000000000c1",
+			Email: "Ann@Example.org", Role: domain.RoleMember, TokenHash: hash(3),
+			CreatedAt: time.Date(2026, 11, 21, 4, 5, 6, 123456000, time.UTC),
+			ExpiresAt: time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC),
+		},
 		"org.invitation_accepted.v1": domain.MemberInvitationAccepted{
 			OrgID: orgA, InvitationID: "01935f2e-0000-7000-8000-0000000000c1", MemberID: ann,
 		},

@@ -11,6 +11,7 @@ const (
 	TypeMemberRemoved      = "org.member_removed"
 	TypeMemberInvited      = "org.invited"
 	TypeInvitationRevoked  = "org.invitation_revoked"
+	TypeInvitationRestored = "org.invitation_restored"
 	TypeInvitationAccepted = "org.invitation_accepted"
 	TypeConditionSeen      = "org.condition_seen"
 	TypeConditionUnseen    = "org.condition_unseen"
@@ -108,6 +109,19 @@ type MemberInvited struct {
 	Replaces string `json:"replaces,omitempty"`
 	// ViewOnly is whether the person becomes a member who may only look.
 	ViewOnly bool `json:"view_only,omitempty"`
+}
+
+// MemberInvitationRestored makes a revoked invitation pending again, with the same link (aggregate
+// org). The fields are those of the invitation.
+type MemberInvitationRestored struct {
+	OrgID        string    `json:"org_id"`
+	InvitationID string    `json:"invitation_id"`
+	Email        string    `json:"email"`
+	Role         Role      `json:"role"`
+	TokenHash    []byte    `json:"token_hash"`
+	CreatedAt    time.Time `json:"created_at"`
+	ExpiresAt    time.Time `json:"expires_at"`
+	ViewOnly     bool      `json:"view_only,omitempty"`
 }
 
 // MemberInvitationRevoked revokes a pending invitation (aggregate org).
@@ -417,6 +431,7 @@ func (MemberRoleChanged) EventType() string        { return TypeMemberRoleChange
 func (MemberRemoved) EventType() string            { return TypeMemberRemoved }
 func (MemberInvited) EventType() string            { return TypeMemberInvited }
 func (MemberInvitationRevoked) EventType() string  { return TypeInvitationRevoked }
+func (MemberInvitationRestored) EventType() string { return TypeInvitationRestored }
 func (MemberInvitationAccepted) EventType() string { return TypeInvitationAccepted }
 func (ConditionSeen) EventType() string            { return TypeConditionSeen }
 func (ConditionUnseen) EventType() string          { return TypeConditionUnseen }

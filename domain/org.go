@@ -67,6 +67,8 @@ func OrgOf(fact Fact) (id string, ok bool) {
 		return f.OrgID, true
 	case MemberInvitationRevoked:
 		return f.OrgID, true
+	case MemberInvitationRestored:
+		return f.OrgID, true
 	case MemberInvitationAccepted:
 		return f.OrgID, true
 	case ConditionSeen:
@@ -142,6 +144,15 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 		)
 	case MemberInvited:
 		return s.withInvitation(e, f)
+	case MemberInvitationRestored:
+		if len(f.TokenHash) != 32 {
+			return s, misplaced(e, "org")
+		}
+		s.Invitations = append(slices.Clip(s.Invitations), OrgInvitation{
+			ID: f.InvitationID, Email: f.Email, Address: NormalizeEmail(f.Email), Role: f.Role,
+			CreatedAt: f.CreatedAt, ExpiresAt: f.ExpiresAt, TokenHash: [32]byte(f.TokenHash),
+			ViewOnly: f.ViewOnly,
+		})
 	case MemberInvitationRevoked:
 		s.Invitations = withoutInvitation(s.Invitations, f.InvitationID)
 	case MemberInvitationAccepted:

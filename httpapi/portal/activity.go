@@ -150,7 +150,7 @@ func activityRowOf(a domain.Activity, device string) activityRow {
 		variant = " plain"
 	}
 	switch {
-	case a.Type == domain.TypeInvitationRevoked:
+	case a.Type == domain.TypeInvitationRevoked, a.Type == domain.TypeInvitationRestored:
 		what = a.SubjectName
 	case a.Hub != "":
 		what = cmp.Or(device, "Device "+a.SubjectID) +
@@ -201,6 +201,7 @@ var activityTexts = map[string]string{
 	"org.member_removed own":   "{who} left",
 	"org.invited":              "{who} invited {what} as {detail}",
 	"org.invitation_revoked":   "{who} withdrew the invitation of {what}",
+	"org.invitation_restored":  "{who} restored the invitation of {what}",
 	"org.invitation_accepted":  "{who} accepted an invitation",
 	"site.created":             "{who} created the site {what}",
 	"site.renamed":             "{who} renamed the site that is now {what} to {detail}",

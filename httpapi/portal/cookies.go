@@ -22,6 +22,7 @@ func cookiesFor(public *url.URL) cookies {
 
 func (c cookies) session() string { return c.prefix() + "hubcloud_session" }
 func (c cookies) notice() string  { return c.prefix() + "hubcloud_notice" }
+func (c cookies) undo() string    { return c.prefix() + "hubcloud_undo" }
 func (c cookies) draft() string   { return c.prefix() + "hubcloud_draft" }
 func (c cookies) attempt() string { return c.prefix() + "hubcloud_attempt" }
 

@@ -32,8 +32,10 @@ func (req *request) cardPage() string {
 
 // labelDevice sets the name and room of a device. An empty field clears.
 func (req *request) labelDevice() error {
+	err := req.saveLabel()
+	req.offerUndo(err, req.cardPage(), nil, req.hub)
 	return req.finishOn(
-		req.showDevice, req.saveLabel(), req.cardPage(), "device-labeled",
+		req.showDevice, err, req.cardPage(), "device-labeled",
 		rejectedForm{Form: "label", Name: req.formValue("name"), Place: req.formValue("room")},
 	)
 }
@@ -79,6 +81,7 @@ func (req *request) updateHub() error {
 	if change.Name, err = req.optionalName("name"); err == nil {
 		_, err = req.Directory.UpdateHub(req.ctx, req.origin(), change)
 	}
+	req.offerUndo(err, hubAddress(req.hub), nil, req.hub)
 	return req.finishOnHub(
 		err, "hub-placed", rejectedForm{Form: "place", Name: req.formValue("name"), Place: site},
 	)

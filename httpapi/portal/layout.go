@@ -38,6 +38,8 @@ type Layout struct {
 	Notice string
 	// NoticeHub is the hub that the notice is about; mostly empty.
 	NoticeHub domain.HubID
+	// Undo is a change that the page offers to undo, as a value of its form; mostly empty.
+	Undo string
 	// Draft is a form that was not processed because its session had ended; mostly nil.
 	Draft *draft
 	// Now is the time of the request, in the reader's time zone.
@@ -49,7 +51,7 @@ type Layout struct {
 	Scripts []string
 }
 
-// layout returns the frame of a page. It removes the cookies of the notice and of the draft, so
+// layout returns the frame of a page. It removes the cookies of the notice, the undo and the draft, so
 // each page calls it once.
 func (req *request) layout(heading, section string) Layout {
 	layout := Layout{
@@ -64,7 +66,7 @@ func (req *request) layout(heading, section string) Layout {
 	_, layout.page, _ = strings.Cut(req.http.URL.Path, "/"+req.org+"/")
 	layout.Notice, layout.NoticeHub = req.popNotice()
 	if req.http.Method == http.MethodGet {
-		layout.Draft = req.popDraft()
+		layout.Undo, layout.Draft = req.popUndo(), req.popDraft()
 	}
 	return layout
 }

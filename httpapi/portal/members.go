@@ -191,5 +191,6 @@ func (req *request) invite() error {
 func (req *request) revokeInvitation() error {
 	id := req.http.PathValue("invitation")
 	err := req.Directory.RevokeInvitation(req.ctx, req.origin(), req.org, id)
+	req.offerUndo(err, "members"+req.listQuery(), nil)
 	return req.finish(err, "members"+req.listQuery(), "invitation-revoked")
 }

@@ -128,6 +128,12 @@ type Directory interface {
 	StopMails(ctx context.Context, o domain.Origin, org, member string) error
 	// SetBook chooses what an organization keeps of its events.
 	SetBook(ctx context.Context, o domain.Origin, org string, want domain.BookSettings) error
+	// Undo sets back what a request of the actor changed within domain.UndoTime at sites and hubs or,
+	// without any, at the organization itself. What was changed again meanwhile stays. It returns
+	// domain.ErrCannotUndo for any other request.
+	Undo(
+		ctx context.Context, o domain.Origin, org, request string, sites []string, hubs []domain.HubID,
+	) (domain.Undone, error)
 	// RenameOrg renames an organization.
 	RenameOrg(ctx context.Context, o domain.Origin, org, name string) error
 	// Account returns the account of an address, or the zero state if there is none.

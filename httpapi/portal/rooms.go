@@ -2,6 +2,7 @@ package portal
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -107,6 +108,7 @@ func (req *request) renameRoom() error {
 	} else {
 		err = req.Labels.PlaceDevices(req.ctx, req.origin(), req.org, inRoom, form.Name)
 	}
+	req.offerUndo(err, "rooms"+req.listQuery(), nil, slices.Collect(maps.Keys(inRoom))...)
 	return req.finishForm(
 		err, "rooms"+req.listQuery(), "room-renamed", func(status int, problem string) error {
 			form.Problem = problem
@@ -139,6 +141,7 @@ func (req *request) placeDevices() error {
 	if query := req.http.URL.RawQuery; query != "" {
 		page += "?" + query
 	}
+	req.offerUndo(err, page, nil, slices.Collect(maps.Keys(devices))...)
 	return req.finishForm(err, page, "devices-placed", req.showDevices)
 }
 

@@ -155,6 +155,9 @@ func (p *Portal) organizationRoutes() []Route {
 		get("/portal/{org}/design", p.member((*request).design)),
 		get("/portal/{org}/search", p.member((*request).searchAll)),
 
+		post("/portal/{org}/undo", p.member((*request).undo)),
+		get("/portal/{org}/undo", p.member(redirectToForm(""))),
+
 		get("/portal/{org}/settings", p.member((*request).settings)),
 		post("/portal/{org}/settings/name", p.manager((*request).renameOrganization)),
 		post("/portal/{org}/settings/own-name", p.member((*request).nameMember)),

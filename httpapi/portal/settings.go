@@ -39,6 +39,7 @@ func (req *request) showSettings(status int, view settingsView) error {
 func (req *request) nameMember() error {
 	name := req.formValue("name")
 	err := req.Directory.NameMember(req.ctx, req.origin(), req.org, name)
+	req.offerUndo(err, "settings", nil)
 	return req.finishForm(err, "settings", "name-saved", func(status int, problem string) error {
 		return req.showSettings(status, settingsView{OwnName: name, OwnProblem: problem})
 	})
@@ -48,6 +49,7 @@ func (req *request) nameMember() error {
 func (req *request) renameOrganization() error {
 	name := req.formValue("name")
 	err := req.Directory.RenameOrg(req.ctx, req.origin(), req.org, name)
+	req.offerUndo(err, "settings", nil)
 	again := func(status int, problem string) error {
 		return req.showSettings(status, settingsView{Name: name, Problem: problem})
 	}

@@ -82,6 +82,7 @@ func (req *request) renameOnSitePage() error {
 	site := req.http.PathValue("site")
 	view.NewName.Name = req.formValue("name")
 	_, err := req.Directory.RenameSite(req.ctx, req.origin(), req.org, site, view.NewName.Name)
+	req.offerUndo(err, "sites/"+site, []string{site})
 	return req.finishForm(err, "sites/"+site, "site-renamed", func(status int, problem string) error {
 		view.NewName.Problem = problem
 		return req.showSite(status, view)

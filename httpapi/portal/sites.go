@@ -173,6 +173,7 @@ func (req *request) renameSite() error {
 	_, err := req.Directory.RenameSite(
 		req.ctx, req.origin(), req.org, view.NewName.Site, view.NewName.Name,
 	)
+	req.offerUndo(err, "sites"+req.listQuery(), []string{view.NewName.Site})
 	again := func(status int, problem string) error {
 		view.NewName.Problem = problem
 		return req.showSites(status, view)

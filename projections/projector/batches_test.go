@@ -152,6 +152,12 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 							InvitationID: projectionstest.InvitationID(former),
 						},
 					)
+					if rapid.Bool().Draw(rt, "restore") {
+						record(domain.MemberInvitationRestored{
+							OrgID: org, InvitationID: projectionstest.InvitationID(former),
+						})
+						invitations = append(invitations, former)
+					}
 					break
 				}
 				record(projectionstest.MemberAdded(org, step, domain.RoleMember))

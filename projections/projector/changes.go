@@ -48,7 +48,8 @@ func (c *Changes) Add(r directory.Recorded) error {
 		domain.BookSet:
 		// They are read from the directory itself: nobody may get a mail after unsubscribing.
 	case domain.MemberAdded, domain.MemberRoleChanged, domain.MemberRemoved, domain.MemberInvited,
-		domain.MemberInvitationRevoked, domain.MemberInvitationAccepted:
+		domain.MemberInvitationRevoked, domain.MemberInvitationRestored,
+		domain.MemberInvitationAccepted:
 		return c.members.add(r)
 	case domain.SiteCreated:
 		return c.sites.create(r, f)

@@ -53,6 +53,8 @@ func (c *memberChanges) add(r directory.Recorded) error {
 		return c.invite(r, f)
 	case domain.MemberInvitationRevoked:
 		return c.end(f.OrgID, f.InvitationID, domain.InvitationRevoked)
+	case domain.MemberInvitationRestored:
+		c.restore(f)
 	case domain.MemberInvitationAccepted:
 		return c.end(f.OrgID, f.InvitationID, domain.InvitationAccepted)
 	}
@@ -91,13 +93,24 @@ func (c *memberChanges) invite(r directory.Recorded, f domain.MemberInvited) err
 	return c.end(f.OrgID, f.Replaces, domain.InvitationRevoked)
 }
 
-// end sets the last status of a pending invitation.
+// end sets the last status of an invitation.
 func (c *memberChanges) end(org, id string, status domain.InvitationStatus) error {
-	if c.ended.has(id) {
+	if known := c.ended.get(id); known != nil && known.status == domain.InvitationPending {
+		known.status = status // restored before
+		return nil
+	} else if known != nil {
 		return fmt.Errorf("%w: invitation %s ends twice", errBadEvent, id)
 	}
 	c.ended.put(id, endedInvitation{orgID: org, id: id, status: status})
 	return nil
+}
+
+// restore makes a revoked invitation pending again.
+func (c *memberChanges) restore(f domain.MemberInvitationRestored) {
+	c.ended.remove(f.InvitationID)
+	c.ended.put(f.InvitationID, endedInvitation{
+		orgID: f.OrgID, id: f.InvitationID, status: domain.InvitationPending,
+	})
 }
 
 // size counts a new member twice: it is a row of two tables.

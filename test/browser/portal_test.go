@@ -270,6 +270,14 @@ func TestPairing(t *testing.T) {
 	p.await(".notice", "Device saved.")
 	p.goTo(p.hubPage())
 	p.await(fmt.Sprintf(`.room:has([data-device="%d"]) h2`, id), "مرحبا")
+	p.goTo(fmt.Sprintf("%s/devices/%d", p.hubPage(), id))
+	p.retype("#name", "Celar door")
+	p.press(`form[action$="/label"] button`)
+	p.await(".notice.undo button", "Undo")
+	p.check("undo")
+	p.press(".notice.undo button")
+	p.await(".notice", "Undone.")
+	p.await("h1", "Cellar door")
 }
 
 // TestEventList pauses and filters the list of events, and checks that it has every event after the

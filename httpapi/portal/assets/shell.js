@@ -35,6 +35,19 @@ document.addEventListener("change", ({ target }) => {
   }
 });
 
+// A change is offered to be undone for ten seconds, and for as long as a person is about to press.
+const UNDO = 10_000;
+const undo = document.querySelector(".notice.undo");
+if (undo) {
+  const end = () => (undo.matches(":hover, :focus-within") ? setTimeout(end, UNDO) : undo.classList.add("over"));
+  setTimeout(end, UNDO);
+  // Screen readers announce a status that changes, not one that the page came with.
+  const content = [...undo.childNodes];
+  undo.replaceChildren();
+  setTimeout(() => undo.append(...content), 100);
+  undo.addEventListener("submit", () => setTimeout(() => (undo.querySelector("button").disabled = true))); // after the form was read
+}
+
 makeSortable();
 document.addEventListener("tables", makeSortable); // a part of the page with tables was loaded
 
