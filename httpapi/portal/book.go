@@ -39,15 +39,15 @@ var bookTimes = []filterChoice{
 
 // bookKindOf returns the kind of an event; "" for one that no book keeps.
 func bookKindOf(e logEvent) domain.BookKind {
-	for prefix, kind := range map[string]domain.BookKind{
-		domain.EventFeedGap: domain.BookGap, "credential.": domain.BookCodes,
-		"device.": domain.BookDevices, "hub.": domain.BookHubs,
-	} {
-		if strings.HasPrefix(e.Type, prefix) {
-			return kind
-		}
-	}
 	switch {
+	case e.Type == domain.EventFeedGap:
+		return domain.BookGap
+	case strings.HasPrefix(e.Type, "credential."):
+		return domain.BookCodes
+	case strings.HasPrefix(e.Type, "device."):
+		return domain.BookDevices
+	case strings.HasPrefix(e.Type, "hub."):
+		return domain.BookHubs
 	case strings.HasPrefix(e.Type, "channel.") && isOfDoor(e):
 		return domain.BookDoors
 	case e.Type == "channel.desired":
@@ -72,7 +72,8 @@ func (p *Portal) BookEntries(
 	entries := make([]domain.BookEntry, len(events))
 	for i, encoded := range events {
 		event, ok := decode(encoded)
-		if !ok || !keep.Kept(bookKindOf(event)) {
+		kind := bookKindOf(event)
+		if !ok || !keep.Kept(kind) {
 			continue
 		}
 		if err := s.learn(event.HubID); err != nil {
@@ -83,7 +84,7 @@ func (p *Portal) BookEntries(
 			return nil, err
 		}
 		e := domain.BookEntry{
-			Kind: bookKindOf(event), Stored: time.Unix(0, encoded.StoredNanos).UTC(), At: event.Time.UTC(),
+			Kind: kind, Stored: time.Unix(0, encoded.StoredNanos).UTC(), At: event.Time.UTC(),
 			HubID: event.HubID, SiteID: row.SiteID, Site: row.Site, Hub: row.Hub, Device: row.Device,
 			Text: row.Text, By: row.By, Event: json.RawMessage(encoded.Envelope),
 		}

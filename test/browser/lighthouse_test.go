@@ -12,12 +12,12 @@ import (
 	"hubcloud/test/nodejs"
 )
 
-// busyLoad is the load for each processor above which the speed of a page says nothing.
-const busyLoad = 4
+// busyLoad is the load for each processor, before the runs, above which the speed of a page says nothing.
+const busyLoad = 0.25
 
 // TestLighthouse has Lighthouse judge the dashboard of 500 hubs, on a phone with a network of 1.6 Mbit/s
 // and a processor that is four times slower than this machine's. What else the machine does makes
-// the page slower too, so the best of three runs counts, and none where the machine does far too much.
+// the page slower too, so the best of three runs counts, and none where the machine was busy before.
 func TestLighthouse(t *testing.T) {
 	server := httptest.NewServer(busyOrg{quiet: true}.serve())
 	t.Cleanup(server.Close)
@@ -31,7 +31,7 @@ func TestLighthouse(t *testing.T) {
 			Score                   *float64
 		}
 	}
-	low := false
+	load, low := processorLoad(t), false
 	for range 3 {
 		cmd := nodejs.Program(
 			t, tools, t.TempDir(), "lighthouse", server.URL+"/portal/org", "--quiet", "--output=json",
@@ -61,13 +61,9 @@ func TestLighthouse(t *testing.T) {
 			return
 		}
 	}
-	var load float64
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		_, _ = fmt.Sscan(string(text), &load)
-	}
 	others := report.Categories["accessibility"].Score == 1 && report.Categories["best-practices"].Score == 1
 	if (others || report.Categories == nil) && load > busyLoad*float64(runtime.NumCPU()) {
-		t.Skipf("NOT TRIED: the speed: %.0f processes wait for %d processors", load, runtime.NumCPU())
+		t.Skipf("NOT TRIED: the speed: %.1f processes were running on %d processors", load, runtime.NumCPU())
 	}
 	for id, audit := range report.Audits {
 		if audit.Score != nil && *audit.Score < 1 {
@@ -75,4 +71,17 @@ func TestLighthouse(t *testing.T) {
 		}
 	}
 	t.Errorf("got %+v, want at least %v", report.Categories, wanted)
+}
+
+// processorLoad returns how many processes were running or waiting for a processor in the last minute.
+func processorLoad(t *testing.T) (load float64) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/loadavg")
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &load)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return load
 }

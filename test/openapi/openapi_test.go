@@ -84,7 +84,7 @@ func TestRight(t *testing.T) {
 	d := document(t)
 	for what, a := range map[string]answer{
 		"a list": {
-			"GET", "/v1/sites", 200, header(), `{"data":[` + site + `],"has_more":false}`,
+			"GET", "/v1/sites", 200, header("Vary", "Accept-Encoding"), `{"data":[` + site + `],"has_more":false}`,
 		},
 		"an object": {"POST", "/v1/sites", 201, header(), site},
 		"nothing": {
@@ -99,11 +99,11 @@ func TestRight(t *testing.T) {
 			`{"hub_id":"hub-7k2m-q4xd-93ta","device_id":3,"channel":` + channel + `}`,
 		},
 		"events": {
-			"GET", hub + "/events", 200, header("Events-Behind", "0"),
+			"GET", hub + "/events", 200, header("Events-Behind", "0", "Vary", "Accept-Encoding"),
 			`{"data":[` + event + `],"next_cursor":"c1","has_more":false}`,
 		},
 		"an event of a new type": {
-			"GET", hub + "/events", 200, header("Events-Behind", "0"),
+			"GET", hub + "/events", 200, header("Events-Behind", "0", "Vary", "Accept-Encoding"),
 			`{"data":[` + strings.Replace(event, "channel.observed", "sun.rose", 1) + `],"next_cursor":"c1","has_more":false}`,
 		},
 		"a stream": stream(
