@@ -125,7 +125,7 @@ func TestSkip(t *testing.T) {
 		after := w.AddSite(t, org, int(bad)+100)
 		var not *rebuild.NotStoppedError
 		for _, wrong := range []uint64{0, bad - 1, bad + 1} {
-			if _, err := skip("", wrong); !errors.As(err, &not) || len(not.Projections) != 3 {
+			if _, err := skip("", wrong); !errors.As(err, &not) || len(not.Projections) != 4 {
 				t.Errorf("%s: Skip(%d): got %v, want NotStoppedError", name, wrong, err)
 			}
 		}

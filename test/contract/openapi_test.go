@@ -78,6 +78,16 @@ func description(t *testing.T, c *harness.Target) {
 		client.Rejected(http.MethodGet, "/commands/none", nil, http.StatusNotFound, "not_found")
 	})
 
+	t.Run("what needs attention", func(t *testing.T) {
+		client := c.For(t).Tenant("Attention")
+		var page struct{ Data []json.RawMessage }
+		client.Must(http.MethodGet, "/attention", nil, http.StatusOK).JSON(t, &page)
+		if len(page.Data) > 0 {
+			t.Errorf("got %s of an organization without hubs, want nothing", page.Data)
+		}
+		client.Rejected(http.MethodGet, "/attention?limit=0", nil, http.StatusBadRequest, "invalid_request")
+	})
+
 	t.Run("the state of the process", func(t *testing.T) {
 		client := harness.NewClient(t, c.Public, "")
 		for _, path := range []string{"/healthz", "/readyz"} {
