@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -32,8 +33,9 @@ const (
 	// loadSettled is the time until the page holds everything that it keeps: 500 events and the
 	// devices' names. Growth counts from then on.
 	loadSettled = 5 * time.Second
-	// maxShare is the share of a core that the page's main thread may use.
-	maxShare = 0.05
+	// maxShare is the share of a core that the page's main thread may use, and maxShareBusy where other
+	// programs were running before, which take its caches.
+	maxShare, maxShareBusy = 0.05, 0.10
 	// A browser loads at most firstLoad bytes for the page, and laterLoad once it has the files.
 	firstLoad, laterLoad = 150 << 10, 30 << 10
 	// maxGrowth, in bytes, and maxNewNodes bound the growth of the page's memory and document.
@@ -275,10 +277,14 @@ func (c busyOrg) serve() http.Handler {
 }
 
 // TestDashboardUnderLoad shows 500 hubs that report 200 events a second. The page must be light, use
-// at most a twentieth of a core and must not grow.
+// at most a twentieth of a core on a quiet machine, and must not grow.
 func TestDashboardUnderLoad(t *testing.T) {
 	server := httptest.NewServer(busyOrg{}.serve())
 	t.Cleanup(server.Close) // runs after the browser has closed its stream
+	allowed := maxShare
+	if processorLoad(t) > busyLoad*float64(runtime.NumCPU()) {
+		allowed = maxShareBusy
+	}
 	b := open(t, server.URL)
 	for _, most := range []int{firstLoad, laterLoad} {
 		b.goTo("/portal/org")
@@ -328,8 +334,8 @@ func TestDashboardUnderLoad(t *testing.T) {
 	if updates := eval[float64](b, "window.updates") / took.Seconds(); updates > maxUpdates {
 		t.Errorf("updates of the list: got %.1f a second, want at most %.1f", updates, maxUpdates)
 	}
-	if share > maxShare {
-		t.Errorf("got %.1f %% of a core, want at most %.1f %%", share*100, maxShare*100)
+	if share > allowed {
+		t.Errorf("got %.1f %% of a core, want at most %.1f %%", share*100, allowed*100)
 	}
 	if after.bytes-before.bytes > maxGrowth || after.nodes-before.nodes > maxNewNodes ||
 		after.listeners > before.listeners+10 {
