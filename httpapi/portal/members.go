@@ -37,6 +37,9 @@ type memberRow struct {
 	Name string
 	// Access is what the member may do.
 	Access domain.Access
+	// Groups is the name of the identity provider if the member's groups there gave the membership and
+	// give it again; "" otherwise.
+	Groups string
 	// Roles are what the person who is signed in may let the member do; nil for none.
 	Roles []domain.Access
 }
@@ -92,9 +95,13 @@ func (req *request) showMembers(status int, view membersView) error {
 
 func (req *request) memberRow(org domain.OrgState, m domain.Member) memberRow {
 	known, _ := org.Member(m.ID)
+	groups := ""
+	if known.FromGroups && req.Provider != nil {
+		groups = req.Provider.Name()
+	}
 	return memberRow{
 		Member: m, Self: m.ID == req.member.MemberID, Name: known.Name,
-		Access: domain.AccessOf(m.Role, known.ViewOnly), Roles: req.rolesFor(m),
+		Access: domain.AccessOf(m.Role, known.ViewOnly), Groups: groups, Roles: req.rolesFor(m),
 	}
 }
 

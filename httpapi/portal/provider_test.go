@@ -3,6 +3,7 @@ package portal_test
 import (
 	"context"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,16 @@ func TestGroupsOfProvider(t *testing.T) {
 	b.get("/portal/"+orgOne+"/keys", 200)
 	if got, want := w.lastChange(t, w.mill), ": org.member_added gus@example.org admin"; got != want {
 		t.Errorf("got the change %q, want %q", got, want)
+	}
+	people := b.get("/portal/"+orgOne+"/members", 200)
+	if n := strings.Count(people, "by a group of &lt;b&gt;Login"); n != 1 {
+		t.Errorf("people: got %d marked as by a group, want gus alone: %s", n, people)
+	}
+	link := regexp.MustCompile(`/members/([^/"]+)/remove">Leave`).FindStringSubmatch(people)
+	if leave := b.get("/portal/"+orgOne+"/members/"+link[1]+"/remove", 200); !strings.Contains(
+		leave, "from a group at &lt;b&gt;Login",
+	) {
+		t.Errorf("removal: got %s, want where the membership comes from", leave)
 	}
 	p.is(w, "another", "gus@example.org", domain.AccessOwner)
 	thief := b.newBrowser()

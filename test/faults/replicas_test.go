@@ -171,6 +171,8 @@ func TestReplicas(t *testing.T) {
 		}
 	})
 
+	t.Run("webhooks", func(t *testing.T) { webhooksOfReplicas(t, second, tenant.For(t), hub) })
+
 	t.Run("events and streams", func(t *testing.T) {
 		here, there := tenant.For(t), other.For(t)
 		after := here.Head(hub.ID())
