@@ -21,6 +21,7 @@ const section = document.querySelector(".feed");
 let status = document.querySelector(".live-head[data-hub]")?.dataset.status;
 let live = false; // events before hub.portal_now are older than the page
 let feed = null;
+let shown = ["", ""]; // the last state of the stream
 useWords(data);
 useTexts(data.texts);
 updateTimes();
@@ -68,6 +69,7 @@ openStream(
         reloadDevices();
       }
       status = state.status;
+      connection(...shown);
     },
     gap(event) {
       feed?.add(event);
@@ -92,11 +94,15 @@ function linkTo(device) {
   return link;
 }
 
+// connection shows the state of the page's stream, and no "Live" beside a hub that is not online. The
+// page of a device shows there that its hub is offline.
 function connection(text, how) {
-  if (text === textOf("live") && !section && status === "offline") {
-    return; // the page of a device shows there that its hub is offline
+  shown = [text, how];
+  if (text !== textOf("live") || ["online", undefined].includes(status)) {
+    showConnection(text, how);
+  } else if (section) {
+    showConnection("", "");
   }
-  showConnection(text, how);
 }
 
 // apply shows the changes of an event: a value at once, the status of a command after reloading the
