@@ -69,7 +69,7 @@ test-rest: tested ## Run the tests that `make test` leaves out: faults, cluster,
 	$(call TEST,$(REST),-p 3 -skip $(SMOKE))
 
 .PHONY: test-all
-test-all: test test-rest ## Run every test
+test-all: test test-rest sim ## Run every test
 
 .PHONY: screenshots
 screenshots: tested ## Take pictures of every page of the portal, in test/artifacts/screenshots
@@ -85,8 +85,9 @@ tested: deps
 .PHONY: sim
 sim: ## Run a cluster in virtual time through faults by seed: SEEDS (10) of them, beginning with SEED (1)
 	@GO="$(GO)" test/sim/prepare.sh
-	cd test/sim && TMPDIR=$$(test -d /dev/shm && echo /dev/shm || echo /tmp) GOWORK=off $(GO) test \
-		-overlay=.patched/overlay.json -count=1 -timeout 24h . -args -seeds=$(SEEDS) -seed=$(SEED) $(SIM)
+	cd test/sim && GOWORK=off $(GO) test $(QUICK) -overlay=.patched/overlay.json -c -o $(CURDIR)/bin/test/sim .
+	cd test/sim && $(CURDIR)/bin/test/sim -test.run TestBrokers
+	test/sim/run.sh $(CURDIR)/bin/test/sim $(SEED) $(SEEDS) $(SIM)
 
 .PHONY: sim-mutants
 sim-mutants: ## Put defects back that were mended, and print with which seed the simulator finds each

@@ -10,7 +10,7 @@ seeds=${1:-200}
 [ $# -gt 0 ] || set -- mutants/*.patch
 ./prepare.sh
 root=$(cd ../.. && pwd)
-export GOWORK=off TMPDIR=$(test -d /dev/shm && echo /dev/shm || echo /tmp)
+export GOWORK=off
 for patch in "$@"; do
 	name=$(basename "$patch" .patch)
 	dir=$(pwd)/.patched/mutants/$name
@@ -24,9 +24,8 @@ for patch in "$@"; do
 	patch --quiet --directory "$dir" --strip 1 < "$patch"
 	echo "$overlay}}" > "$dir/overlay.json"
 	$GO test -overlay="$dir/overlay.json" -c -o "$dir/sim.test" .
-	if "$dir/sim.test" -test.run TestSim -test.failfast -test.timeout 24h -seeds="$seeds" > "$dir/log" 2>&1; then
-		echo "$name: not found in $seeds seeds"
-	else
-		echo "$name: $(sed -n 's/.*repeat it with.*SEED=\([0-9]*\).*/found by seed \1/p' "$dir/log" | head -1)"
-	fi
+	begun=$(date +%s)
+	MUTANT=1 ./run.sh "$dir/sim.test" 1 "$seeds" > "$dir/log" 2>&1 || true
+	found=$(sed -n 's/.*repeat it with.*SEED=\([0-9]*\).*/\1/p' "$dir/log" | sort -n | head -1)
+	echo "$name: ${found:+found by seed }${found:-not found in $seeds seeds}, $(($(date +%s) - begun)) s"
 done
