@@ -4,5 +4,5 @@
 set -eu
 stamp=$("$(dirname "$0")/stamp.sh")
 value() { echo "$stamp" | sed -n "s/^$1=//p"; }
-build=hubcloud/cmd/hubcloud/internal/build
+build=hubcloud/cmd/hubcloud/internal/installation
 echo "-X $build.version=$(value VERSION) -X $build.commit=$(value COMMIT) -X $build.date=$(value BUILD_DATE)"

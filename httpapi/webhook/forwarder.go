@@ -23,10 +23,8 @@ const (
 	maxBytes, eventOverhead = 64 << 20, 256
 	// maxBatch and maxBatchBytes are the most events, and bytes of events, of a request of several.
 	maxBatch, maxBatchBytes = 100, 1 << 20
-	// saveEvery is the shortest time between two saved positions.
-	saveEvery = time.Second
-	// firstPause and maxPause bound the pause before an event is posted again.
-	firstPause, maxPause = 500 * time.Millisecond, time.Minute
+	// firstRepeat and maxRepeat bound the pause before a Forwarder posts an event again.
+	firstRepeat, maxRepeat = 500 * time.Millisecond, time.Minute
 )
 
 // Event is an event of a feed.
@@ -320,7 +318,7 @@ func (f *Forwarder) post(ctx context.Context, events []*list.Element) error {
 		case attempt == 1:
 			failing = time.Now()
 		}
-		pause := Pause(time.Since(failing), firstPause, maxPause, maxRetryAfter, err)
+		pause := Pause(time.Since(failing), firstRepeat, maxRepeat, maxRetryAfter, err)
 		if attempt&(attempt-1) == 0 {
 			f.cfg.Logger.Warn(
 				"event not delivered", "hub_id", first.HubID, "cursor", first.Cursor,

@@ -200,13 +200,8 @@ var importRules = []importRule{
 		reason: "every layer limits what organizations share with it",
 	},
 	{
-		packages: "httpapi/webhook", allowed: []string{}, libraries: []string{"golang.org/x/sync/errgroup"},
-		reason: "programs post events with it",
-	},
-	{
-		packages: "httpapi/webhook/deliver",
-		allowed:  []string{"domain", "httpapi/webhook", "streams", "streams/shares"},
-		reason:   "it knows feeds, leases and the directory by what it calls of them only",
+		packages: "httpapi/webhook", allowed: []string{"domain", "streams", "streams/shares"},
+		reason: "it knows feeds, leases and the directory by what it calls of them only",
 	},
 
 	{
@@ -255,7 +250,7 @@ var importerRules = []importerRule{
 		[]string{
 			"streams/views", "streams/feed", "streams/backup", "hubbridge", "hubbridge/ingest",
 			"hubbridge/statelog", "projections/projector", "streams/feed/orgfeed",
-			"cmd/hubcloud/internal/operator", "cmd/hubcloud/internal/server",
+			"cmd/hubcloud/internal/installation", "cmd/hubcloud/internal/server",
 		},
 		"others append to hub logs and read them",
 	},

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi/client"
 )
@@ -82,7 +81,7 @@ func (c *apiFlags) open(
 		retry.MaxElapsed = -1
 	}
 	api, err := client.New(client.Config{
-		BaseURL: base, APIKey: key, UserAgent: build.UserAgent(), Retry: retry,
+		BaseURL: base, APIKey: key, UserAgent: installation.UserAgent(), Retry: retry,
 		Logger: logger, HTTPClient: pool,
 	})
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/streams/backup"
 )
 
@@ -64,14 +63,14 @@ type backupJSON struct {
 func backupJSONOf(dir string, m backup.Manifest) backupJSON {
 	return backupJSON{
 		Dir: dir, Installation: m.Installation, At: m.At, Directory: m.Directory,
-		HubLogs: m.HubLogs, Authority: m.Has(operator.AuthorityKey),
+		HubLogs: m.HubLogs, Authority: m.Has(installation.AuthorityKey),
 		Files: len(m.Files), Bytes: m.Bytes(),
 	}
 }
 
 // Run writes the backup.
 func (c *backupCommand) Run(ctx context.Context, out Output) error {
-	s, err := operator.Connect(ctx, c.service())
+	s, err := installation.Connect(ctx, c.service())
 	if err != nil {
 		return err
 	}
@@ -102,7 +101,7 @@ func (c *backupCommand) Run(ctx context.Context, out Output) error {
 		"%s has the installation of %s: %d events of the directory, %s; %d files, %s.\n",
 		c.Dir, m.At.Format(time.RFC3339), m.Directory, logs, len(m.Files), doctor.Size(m.Bytes()),
 	)
-	if m.Has(operator.AuthorityKey) {
+	if m.Has(installation.AuthorityKey) {
 		fmt.Fprintln(
 			out.Out,
 			"It contains the key of the certificate authority, which can issue a certificate for "+
@@ -129,14 +128,14 @@ func (c *backupCommand) files(out Output) (map[string][]byte, error) {
 		embedded = bound.EmbeddedBroker()
 	}
 	if embedded {
-		from[operator.BrokerCredentials] = dir.Path(operator.BrokerCredentials)
+		from[installation.BrokerCredentials] = dir.Path(installation.BrokerCredentials)
 	}
 	switch {
 	case c.CACert != "":
-		from[operator.AuthorityCertificate], from[operator.AuthorityKey] = c.CACert, c.CAKey
+		from[installation.AuthorityCertificate], from[installation.AuthorityKey] = c.CACert, c.CAKey
 	case embedded && (started == nil || started.CACert == ""):
-		from[operator.AuthorityCertificate] = dir.Path(operator.AuthorityCertificate)
-		from[operator.AuthorityKey] = dir.Path(operator.AuthorityKey)
+		from[installation.AuthorityCertificate] = dir.Path(installation.AuthorityCertificate)
+		from[installation.AuthorityKey] = dir.Path(installation.AuthorityKey)
 	default:
 		fmt.Fprintln(
 			out.Err,

@@ -11,7 +11,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/httpapi/webhook"
@@ -101,7 +100,7 @@ func Run(ctx context.Context, args []string, out Output) (code int) {
 		kong.Name("hubcloud"),
 		kong.Description(description),
 		kong.DefaultEnvars("HUBCLOUD"),
-		kong.Vars{"version": "hubcloud " + build.Current().Version},
+		kong.Vars{"version": "hubcloud " + installation.Program().Version},
 		kong.Writers(out.Out, out.Err),
 		kong.Exit(func(c int) { exited, code = true, c }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 140}),

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"hubcloud/cmd/hubcloud/internal/build"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // A usage error is one line that names the mistake, and exit code 2.
@@ -196,7 +196,7 @@ func TestHelpShowsDefaultsAndEnvironment(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	version := build.Current()
+	version := installation.Program()
 	for _, c := range []struct {
 		args []string
 		want string

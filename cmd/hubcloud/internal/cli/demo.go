@@ -14,9 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/cmd/hubcloud/internal/server"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/kit/hub"
@@ -177,7 +175,7 @@ func (d demo) newHubs(state demoState) (running []virtualhub.Served, err error) 
 // the path is not empty.
 func enrolmentClient(certificate string) (*http.Client, error) {
 	if certificate == "" {
-		return build.HTTPClient(enrolTimeout), nil
+		return installation.HTTPClient(enrolTimeout), nil
 	}
 	text, err := os.ReadFile(certificate)
 	if err != nil {
@@ -188,7 +186,7 @@ func enrolmentClient(certificate string) (*http.Client, error) {
 		roots = x509.NewCertPool()
 	}
 	roots.AppendCertsFromPEM(text)
-	return build.TrustingHTTPClient(enrolTimeout, roots), nil
+	return installation.TrustingHTTPClient(enrolTimeout, roots), nil
 }
 
 // runHub runs a virtual hub until ctx ends.
@@ -213,7 +211,7 @@ func (d demo) create(ctx context.Context) (demoState, error) {
 	if err != nil {
 		return state, err
 	}
-	origin := operator.Origin()
+	origin := installation.OperatorOrigin()
 	if state.OrgID == "" {
 		state.OrgID, _, err = d.Directory().CreateOrg(ctx, origin, "Demo organization", ownerEmail)
 		if err != nil {
@@ -266,7 +264,7 @@ func (d demo) registerHub(ctx context.Context, state *demoState, hub domain.HubI
 		return err
 	}
 	hash := domain.HashEnrolmentSecret(state.Secrets[hub])
-	return d.Directory().RegisterHub(ctx, operator.Origin(), hub, hash)
+	return d.Directory().RegisterHub(ctx, installation.OperatorOrigin(), hub, hash)
 }
 
 // addHub waits until a hub is online and adds it to the demo's site.
@@ -286,7 +284,7 @@ func (d demo) addHub(
 	if err != nil || known.OrgID != "" {
 		return err
 	}
-	_, err = d.Directory().AddHub(ctx, operator.Origin(), domain.AddHub{
+	_, err = d.Directory().AddHub(ctx, installation.OperatorOrigin(), domain.AddHub{
 		OrgID: state.OrgID, HubID: hub, SiteID: state.SiteID, Name: &name,
 	})
 	return err

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/hubbridge/kit/virtualhub"
 )
@@ -39,7 +38,7 @@ func (c *virtualhubFleetCommand) Run(ctx context.Context, out Output) error {
 	}
 	hubFleet, err := virtualhub.NewFleet(virtualhub.FleetConfig{
 		EnrollURL: c.Enroll, Hubs: hubs, Rate: c.Rate, Batch: c.Batch,
-		HTTPClient: build.HTTPClient(enrolTimeout),
+		HTTPClient: installation.HTTPClient(enrolTimeout),
 		Logger:     slog.New(slog.DiscardHandler), // the lines of report say enough
 	})
 	if err != nil {

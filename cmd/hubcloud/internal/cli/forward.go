@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi/client"
 	"hubcloud/httpapi/webhook"
@@ -75,7 +74,7 @@ func (c *forwardCommand) Validate() error {
 func (c *forwardCommand) Run(ctx context.Context, out Output) (err error) {
 	cfg := webhook.ForwarderConfig{
 		Receiver: webhook.Config{
-			URL: c.To, Secrets: c.Secret, UserAgent: build.UserAgent(), Timeout: c.Timeout,
+			URL: c.To, Secrets: c.Secret, UserAgent: installation.UserAgent(), Timeout: c.Timeout,
 		},
 		Batch: c.Batch, Skip: c.Skip,
 		Logger: logFlags{LogLevel: slog.LevelInfo.String(), LogFormat: c.format()}.logger(out),

@@ -6,7 +6,6 @@ import (
 	"regexp"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/domain"
 	"hubcloud/streams/directory"
 )
@@ -34,10 +33,10 @@ func (c *inventoryAddCommand) Run(ctx context.Context, out Output) error {
 	if err != nil {
 		return err
 	}
-	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
+	return c.withSession(ctx, func(ctx context.Context, s *installation.Session) error {
 		secret := directory.NewEnrolmentSecret()
 		err := s.Directory.RegisterHub(
-			ctx, operator.Origin(), hub, domain.HashEnrolmentSecret(secret),
+			ctx, installation.OperatorOrigin(), hub, domain.HashEnrolmentSecret(secret),
 		)
 		if err != nil {
 			return err
@@ -80,13 +79,13 @@ func (c *inventoryGenerateCommand) Run(ctx context.Context, out Output) error {
 			c.Prefix,
 		)
 	}
-	s, err := operator.Connect(ctx, c.service())
+	s, err := installation.Connect(ctx, c.service())
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	for made := range c.Count {
-		hub, secret, err := s.Directory.GenerateHub(ctx, operator.Origin(), c.Prefix)
+		hub, secret, err := s.Directory.GenerateHub(ctx, installation.OperatorOrigin(), c.Prefix)
 		if err == nil {
 			err = c.printHub(out, hub, field{"secret", secret})
 		}

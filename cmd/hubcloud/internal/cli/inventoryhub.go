@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"hubcloud/cmd/hubcloud/internal/operator"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 )
 
@@ -21,13 +21,13 @@ type hubFlags struct {
 // withHub runs a command on the hub.
 func (f *hubFlags) withHub(
 	ctx context.Context,
-	command func(ctx context.Context, s *operator.Session, hub domain.HubID) error,
+	command func(ctx context.Context, s *installation.Session, hub domain.HubID) error,
 ) error {
 	hub, err := parseSerial("SERIAL", f.Serial)
 	if err != nil {
 		return err
 	}
-	return f.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
+	return f.withSession(ctx, func(ctx context.Context, s *installation.Session) error {
 		f.waitForReadModels(ctx, s)
 		return command(ctx, s, hub)
 	})
@@ -35,7 +35,7 @@ func (f *hubFlags) withHub(
 
 // waitForReadModels makes the session wait for the read models if their database can be reached.
 // Otherwise lists may show the change a moment later.
-func (f *hubFlags) waitForReadModels(ctx context.Context, s *operator.Session) {
+func (f *hubFlags) waitForReadModels(ctx context.Context, s *installation.Session) {
 	if f.NATSURL != "" && f.PostgresURL == "" {
 		return // the data directory may be another service's
 	}
@@ -62,8 +62,8 @@ certificate ends.`
 
 // Run replaces the secret and prints the new one.
 func (c *inventoryRotateCommand) Run(ctx context.Context, out Output) error {
-	return c.withHub(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
-		secret, err := s.Directory.RotateSecret(ctx, operator.Origin(), hub, c.KeepCertificate)
+	return c.withHub(ctx, func(ctx context.Context, s *installation.Session, hub domain.HubID) error {
+		secret, err := s.Directory.RotateSecret(ctx, installation.OperatorOrigin(), hub, c.KeepCertificate)
 		if secret == "" {
 			return err
 		}
@@ -79,8 +79,8 @@ type inventoryBlockCommand struct{ hubFlags }
 
 // Run blocks the hub.
 func (c *inventoryBlockCommand) Run(ctx context.Context, out Output) error {
-	return c.withHub(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
-		cut, err := s.Directory.BlockHub(ctx, operator.Origin(), hub)
+	return c.withHub(ctx, func(ctx context.Context, s *installation.Session, hub domain.HubID) error {
+		cut, err := s.Directory.BlockHub(ctx, installation.OperatorOrigin(), hub)
 		if err != nil {
 			return err
 		}
@@ -98,8 +98,8 @@ func (*inventoryUnblockCommand) Help() string {
 
 // Run unblocks the hub.
 func (c *inventoryUnblockCommand) Run(ctx context.Context, out Output) error {
-	return c.withHub(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
-		if err := s.Directory.UnblockHub(ctx, operator.Origin(), hub); err != nil {
+	return c.withHub(ctx, func(ctx context.Context, s *installation.Session, hub domain.HubID) error {
+		if err := s.Directory.UnblockHub(ctx, installation.OperatorOrigin(), hub); err != nil {
 			return err
 		}
 		return c.printHub(out, hub)
@@ -117,8 +117,8 @@ certificate and its secret; its connection is cut once, so that it connects agai
 
 // Run releases the hub.
 func (c *inventoryReleaseCommand) Run(ctx context.Context, out Output) error {
-	return c.withHub(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
-		former, err := s.Directory.ReleaseHub(ctx, operator.Origin(), hub)
+	return c.withHub(ctx, func(ctx context.Context, s *installation.Session, hub domain.HubID) error {
+		former, err := s.Directory.ReleaseHub(ctx, installation.OperatorOrigin(), hub)
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/operator"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 )
 
@@ -50,7 +50,7 @@ func optionalTime(t time.Time) *string {
 
 // Run prints the hubs, without secrets, in the order of their registration.
 func (c *inventoryListCommand) Run(ctx context.Context, out Output) error {
-	s, err := operator.Connect(ctx, c.service())
+	s, err := installation.Connect(ctx, c.service())
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/domain"
 )
 
@@ -37,9 +36,9 @@ func (c *keyCreateCommand) Run(ctx context.Context, out Output) error {
 	if err != nil {
 		return err
 	}
-	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
+	return c.withSession(ctx, func(ctx context.Context, s *installation.Session) error {
 		id, key, err := s.Directory.CreateKey(
-			ctx, operator.Origin(), c.Org, c.Label, scopes,
+			ctx, installation.OperatorOrigin(), c.Org, c.Label, scopes,
 			domain.KeyLimits{Sites: c.Site, ExpiresAt: c.Expires},
 		)
 		if err != nil {
@@ -100,8 +99,8 @@ type keyRotateCommand struct {
 
 // Run rotates the key.
 func (c *keyRotateCommand) Run(ctx context.Context, out Output) error {
-	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
-		key, err := s.Directory.RotateKey(ctx, operator.Origin(), c.KeyID, "", c.Overlap)
+	return c.withSession(ctx, func(ctx context.Context, s *installation.Session) error {
+		key, err := s.Directory.RotateKey(ctx, installation.OperatorOrigin(), c.KeyID, "", c.Overlap)
 		if err != nil {
 			return err
 		}
@@ -117,8 +116,8 @@ type keyRevokeCommand struct {
 
 // Run revokes the key. When it returns, every replica rejects the key.
 func (c *keyRevokeCommand) Run(ctx context.Context, out Output) error {
-	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
-		if err := s.Directory.RevokeKey(ctx, operator.Origin(), c.KeyID, ""); err != nil {
+	return c.withSession(ctx, func(ctx context.Context, s *installation.Session) error {
+		if err := s.Directory.RevokeKey(ctx, installation.OperatorOrigin(), c.KeyID, ""); err != nil {
 			return err
 		}
 		return c.print(out.Out, field{"key_id", c.KeyID})
@@ -149,7 +148,7 @@ type keyJSON struct {
 
 // Run prints the keys in the order of their creation.
 func (c *keyListCommand) Run(ctx context.Context, out Output) error {
-	s, err := operator.Connect(ctx, c.service())
+	s, err := installation.Connect(ctx, c.service())
 	if err != nil {
 		return err
 	}
@@ -182,7 +181,7 @@ func (c *keyListCommand) Run(ctx context.Context, out Output) error {
 }
 
 // checkOrg returns a usage error for an organization that does not exist.
-func (c *keyListCommand) checkOrg(ctx context.Context, s *operator.Session) error {
+func (c *keyListCommand) checkOrg(ctx context.Context, s *installation.Session) error {
 	if c.Org == "" {
 		return nil
 	}

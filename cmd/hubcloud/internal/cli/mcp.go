@@ -11,7 +11,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi/client"
 	"hubcloud/httpapi/mcpserver"
@@ -47,7 +46,7 @@ func (c *mcpCommand) Run(ctx context.Context, out Output) error {
 	}
 	return c.withClient(ctx, func(api *client.Client) error {
 		server := mcpserver.New(mcpserver.Config{
-			Version: build.Current().Version, Commands: c.AllowCommands,
+			Version: installation.Program().Version, Commands: c.AllowCommands,
 			Client: func(string) (*client.Client, error) { return api, nil },
 		})
 		return ended(ctx, server.Run(ctx, &mcp.StdioTransport{}))
@@ -74,7 +73,7 @@ func (c *mcpCommand) serveHTTP(ctx context.Context, out Output) error {
 	}
 	pool := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	server := mcpserver.New(mcpserver.Config{
-		Version: build.Current().Version, Commands: c.AllowCommands,
+		Version: installation.Program().Version, Commands: c.AllowCommands,
 		Client: func(key string) (*client.Client, error) {
 			return c.open(base, key, pool, slog.New(slog.DiscardHandler))
 		},

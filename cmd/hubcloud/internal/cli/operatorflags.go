@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/operator"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // operatorTimeout bounds a command that an operator expects to be short.
@@ -17,8 +17,8 @@ type operatorFlags struct {
 	NATSCredentials string `help:"Credentials file for --nats-url. Defaults to nats-credentials.json in --data-dir." name:"nats-credentials" type:"path" placeholder:"FILE"`
 }
 
-func (f operatorFlags) service() operator.Service {
-	return operator.Service{
+func (f operatorFlags) service() installation.Service {
+	return installation.Service{
 		DataDir: f.DataDir, NATSURL: f.NATSURL, NATSCredentials: f.NATSCredentials,
 	}
 }
@@ -35,11 +35,11 @@ func (f operatorFlags) databaseURL(flag string) (string, error) {
 
 // withSession runs a short command on a session.
 func (f operatorFlags) withSession(
-	ctx context.Context, command func(ctx context.Context, s *operator.Session) error,
+	ctx context.Context, command func(ctx context.Context, s *installation.Session) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
-	s, err := operator.Connect(ctx, f.service())
+	s, err := installation.Connect(ctx, f.service())
 	if err != nil {
 		return err
 	}

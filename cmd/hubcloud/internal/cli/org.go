@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"hubcloud/cmd/hubcloud/internal/operator"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 )
 
@@ -24,8 +24,8 @@ type orgCreateCommand struct {
 
 // Run creates the organization.
 func (c *orgCreateCommand) Run(ctx context.Context, out Output) error {
-	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
-		org, owner, err := s.Directory.CreateOrg(ctx, operator.Origin(), c.Name, c.OwnerEmail)
+	return c.withSession(ctx, func(ctx context.Context, s *installation.Session) error {
+		org, owner, err := s.Directory.CreateOrg(ctx, installation.OperatorOrigin(), c.Name, c.OwnerEmail)
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ type orgJSON struct {
 
 // Run prints the organizations in the order of their creation.
 func (c *orgListCommand) Run(ctx context.Context, out Output) error {
-	s, err := operator.Connect(ctx, c.service())
+	s, err := installation.Connect(ctx, c.service())
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 
-	"hubcloud/cmd/hubcloud/internal/operator"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/projections/rebuild"
 )
 
@@ -28,7 +28,7 @@ type readModelFlags struct {
 // readModels are the open read models with the session that they use.
 type readModels struct {
 	*rebuild.Control
-	session *operator.Session
+	session *installation.Session
 }
 
 // open connects to the broker and the database. The caller closes the session.
@@ -37,7 +37,7 @@ func (f readModelFlags) open(ctx context.Context) (*readModels, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := operator.Connect(ctx, f.service())
+	s, err := installation.Connect(ctx, f.service())
 	if err != nil {
 		return nil, err
 	}

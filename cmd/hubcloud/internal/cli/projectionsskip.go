@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/projections/schema"
 )
 
@@ -37,7 +36,7 @@ func (c *projectionsSkipCommand) Run(ctx context.Context, out Output) error {
 	}
 	return c.withReadModels(ctx, func(ctx context.Context, models *readModels) error {
 		now, err := models.Skip(
-			ctx, models.session.Log, operator.Origin(), c.Projection, c.Sequence,
+			ctx, models.session.Log, installation.OperatorOrigin(), c.Projection, c.Sequence,
 			strings.TrimSpace(c.Why),
 		)
 		if err != nil {

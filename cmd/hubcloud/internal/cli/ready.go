@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi"
 )
@@ -47,7 +46,7 @@ func (c *readyCommand) Run(ctx context.Context, out Output) error {
 	if err != nil {
 		return err
 	}
-	answer, err := build.HTTPClient(0).Do(request)
+	answer, err := installation.HTTPClient(0).Do(request)
 	if err != nil {
 		return fmt.Errorf("the service does not answer: %w", err)
 	}

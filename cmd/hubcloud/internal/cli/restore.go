@@ -9,7 +9,6 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/streams"
 	"hubcloud/streams/backup"
 )
@@ -138,7 +137,7 @@ With --postgres-url, use an empty database: the read models are built again.
 
 // howToStart returns how to start the service on what was restored.
 func (c *restoreCommand) howToStart(m backup.Manifest, into string) string {
-	embedded, authority := c.NATSURL == "", m.Has(operator.AuthorityKey)
+	embedded, authority := c.NATSURL == "", m.Has(installation.AuthorityKey)
 	switch {
 	case embedded && authority:
 		return fmt.Sprintf(
@@ -164,7 +163,7 @@ func (c *restoreCommand) restore(
 ) (into string, err error) {
 	bar := newTransfer(out.Err, "restore", c.JSON)
 	defer bar.end()
-	r := operator.Restore{
+	r := installation.Restore{
 		Backup: c.Dir, Manifest: m, Replicas: c.LogReplicas, Progress: bar.report,
 		Logger: textLogger(out, slog.LevelError),
 	}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/streams/disk"
 )
 
@@ -22,7 +21,7 @@ func (c *restoreCommand) fillDirectory(ctx context.Context, out Output) error {
 		defer lock.Release()
 		store = dir.Path("nats", "durable")
 	}
-	filled, err := operator.FillDirectory{
+	filled, err := installation.FillDirectory{
 		Store: store, External: c.Store != "", Source: c.Dir, AcceptLoss: c.AcceptLoss,
 		Logger: textLogger(out, slog.LevelWarn),
 	}.Run(ctx)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
-	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
 	"hubcloud/streams/disk"
@@ -55,7 +54,7 @@ func (c *tapCredentialsCommand) Validate() error {
 
 // Run does what the flags ask for.
 func (c *tapCredentialsCommand) Run(ctx context.Context, out Output) error {
-	err := c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
+	err := c.withSession(ctx, func(ctx context.Context, s *installation.Session) error {
 		users := tap.NewUsers(s.Conns.Cloud, s.Buckets.Installation)
 		switch {
 		case c.List:
@@ -75,7 +74,7 @@ func (c *tapCredentialsCommand) Run(ctx context.Context, out Output) error {
 
 // create creates credentials, or replaces the password of existing ones.
 func (c *tapCredentialsCommand) create(
-	ctx context.Context, out Output, s *operator.Session, users *tap.Users,
+	ctx context.Context, out Output, s *installation.Session, users *tap.Users,
 ) error {
 	name, create := c.Name, users.Create
 	switch {
@@ -136,7 +135,7 @@ func (c *tapCredentialsCommand) deliver(
 }
 
 func (c *tapCredentialsCommand) revoke(
-	ctx context.Context, out Output, s *operator.Session, users *tap.Users,
+	ctx context.Context, out Output, s *installation.Session, users *tap.Users,
 ) error {
 	account, err := users.Account(ctx, c.Revoke)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/kit/hub"
@@ -53,7 +52,7 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 	}
 	cfg := virtualhub.Config{Config: hub.Config{
 		EnrollURL: c.Enroll, Serial: c.Serial, Secret: c.Secret, Dir: c.Dir,
-		HTTPClient: build.HTTPClient(enrolTimeout),
+		HTTPClient: installation.HTTPClient(enrolTimeout),
 		Logger:     textLogger(out, levelOf(c.LogLevel)),
 	}}
 	if c.Devices != "" {

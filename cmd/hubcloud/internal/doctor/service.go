@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
@@ -43,7 +42,7 @@ func checkService(_ context.Context, t *target, f *findings) {
 	default:
 		f.note("runs%s, and answers at %s", since(t.Started), t.Bound.HTTP)
 	}
-	checkVersion(t.Started, build.Current(), f)
+	checkVersion(t.Started, installation.Program(), f)
 	if t.StartedErr != nil {
 		f.warn("service.json cannot be read: %v", t.StartedErr).todo(
 			"run the doctor as the user of the service; a start of the service replaces the file",
@@ -52,11 +51,11 @@ func checkService(_ context.Context, t *target, f *findings) {
 }
 
 // checkVersion compares the versions of the running service and of this program.
-func checkVersion(running *installation.Started, program build.Info, f *findings) {
+func checkVersion(running *installation.Started, program installation.ProgramInfo, f *findings) {
 	if running == nil || running.Version == "" {
 		return
 	}
-	if running.Version != build.Unknown { // of a program that was built by hand
+	if running.Version != installation.Unknown { // of a program that was built by hand
 		f.note("version %s", running.Version)
 	}
 	if running.Version == program.Version && running.Commit == program.Commit {

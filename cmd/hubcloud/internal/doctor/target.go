@@ -13,7 +13,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
 )
@@ -71,7 +70,7 @@ func askService(
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("User-Agent", build.UserAgent())
+	request.Header.Set("User-Agent", installation.UserAgent())
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {

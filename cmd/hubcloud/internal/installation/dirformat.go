@@ -12,9 +12,8 @@ import (
 // and describe the change in deploy/README.md.
 const Format = 1
 
-// CheckFormat returns an error if this program does not read the directory. version is the
-// program's version.
-func (d Dir) CheckFormat(version string) error {
+// CheckFormat returns an error if this program does not read the directory.
+func (d Dir) CheckFormat() error {
 	found, recorded, err := d.format()
 	switch {
 	case err != nil:
@@ -23,7 +22,7 @@ func (d Dir) CheckFormat(version string) error {
 		return fmt.Errorf(
 			"data directory %s was written by hubcloud %s, format %d; this binary (hubcloud %s) "+
 				"reads up to format %d: start that version or a later one",
-			d, found.Version, found.Format, version, Format,
+			d, found.Version, found.Format, Program().Version, Format,
 		)
 	case !recorded && d.isUsed():
 		return fmt.Errorf(
@@ -47,10 +46,10 @@ func (d Dir) Recorded() bool {
 	return recorded
 }
 
-// RecordFormat records that this program, of a version, writes the directory. It must follow
+// RecordFormat records that this program writes the directory. It must follow
 // CheckFormat, and come before anything that an earlier program could misread.
-func (d Dir) RecordFormat(version string) error {
-	wanted := formatRecord{Format, version}
+func (d Dir) RecordFormat() error {
+	wanted := formatRecord{Format, Program().Version}
 	if found, _, err := d.format(); err == nil && found == wanted {
 		return nil
 	}

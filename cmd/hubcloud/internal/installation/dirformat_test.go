@@ -14,7 +14,7 @@ func TestFormat(t *testing.T) {
 	}{
 		"an empty directory": {"", nil},
 		"this format":        {`{"format":1,"version":"1.0.0"}`, nil},
-		"a newer format":     {`{"format":99,"version":"9.1.0"}`, []string{"9.1.0", "format 99", "2.0.0"}},
+		"a newer format":     {`{"format":99,"version":"9.1.0"}`, []string{"9.1.0", "format 99", Program().Version}},
 		"no number":          {`{}`, []string{"at least 1"}},
 		"not JSON":           {`format 1`, []string{FormatFile}},
 	} {
@@ -24,7 +24,7 @@ func TestFormat(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := d.CheckFormat("2.0.0")
+		err := d.CheckFormat()
 		if (err == nil) != (c.says == nil) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -38,13 +38,13 @@ func TestFormat(t *testing.T) {
 	if err := os.Mkdir(d.Path("nats"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.CheckFormat("2.0.0"); err == nil || !strings.Contains(err.Error(), FormatFile) {
+	if err := d.CheckFormat(); err == nil || !strings.Contains(err.Error(), FormatFile) {
 		t.Errorf("a used directory without a format: got %v, want an error", err)
 	}
-	if err := d.RecordFormat("2.0.0"); err != nil {
+	if err := d.RecordFormat(); err != nil {
 		t.Fatal(err)
 	}
-	if got, recorded, err := d.format(); !recorded || err != nil || got != (formatRecord{Format, "2.0.0"}) {
-		t.Errorf("recorded: got %+v, %v, want format %d of 2.0.0", got, err, Format)
+	if got, recorded, err := d.format(); !recorded || err != nil || got != (formatRecord{Format, Program().Version}) {
+		t.Errorf("recorded: got %+v, %v, want format %d of this program", got, err, Format)
 	}
 }

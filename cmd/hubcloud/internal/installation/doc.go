@@ -17,4 +17,12 @@
 //
 // Every file is replaced atomically and synced, so that a reader sees the former or the new
 // content also after a crash.
+//
+// A Session is what an operator does to a running installation; Restore and FillDirectory are for
+// one that is stopped. They print nothing; package cli does. A change through a Session is in force
+// on every replica when its function returns: replicas learn of a change from the directory log, and
+// the Session waits until all of them have applied it.
+//
+// Program identifies the program: its version, the commit it was built from and the definition of
+// its read models. HTTPClient makes clients whose requests name the version.
 package installation

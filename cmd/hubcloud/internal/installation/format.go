@@ -26,21 +26,21 @@ type formatRecord struct {
 	Version string `json:"version"`
 }
 
-// CheckFormat returns ErrNewerFormat if the broker has a newer format than this program, of a
-// version, reads. A broker that no replica has used has no record. CheckFormat writes nothing.
-func CheckFormat(ctx context.Context, cloud *nats.Conn, version string) error {
+// CheckFormat returns ErrNewerFormat if the broker has a newer format than this program
+// reads. A broker that no replica has used has no record. CheckFormat writes nothing.
+func CheckFormat(ctx context.Context, cloud *nats.Conn) error {
 	found, _, err := readFormat(ctx, cloud)
 	if errors.Is(err, jsapi.ErrNoStream) {
 		return nil
 	}
-	return errors.Join(err, found.readableBy(formatRecord{Format, version}))
+	return errors.Join(err, found.readableBy(formatRecord{Format, Program().Version}))
 }
 
 // RecordFormat records the format of this program as the broker's, unless the broker has that
 // format already. The error is ErrNewerFormat if a newer program was faster. RecordFormat must
 // follow CheckFormat, and come before anything that an earlier program could misread.
-func RecordFormat(ctx context.Context, cloud *nats.Conn, version string) error {
-	own := formatRecord{Format, version}
+func RecordFormat(ctx context.Context, cloud *nats.Conn) error {
+	own := formatRecord{Format, Program().Version}
 	for {
 		found, revision, err := readFormat(ctx, cloud)
 		if err := errors.Join(err, found.readableBy(own)); err != nil {

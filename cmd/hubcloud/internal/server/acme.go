@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
 
-	"hubcloud/cmd/hubcloud/internal/build"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
 )
 
@@ -68,7 +68,7 @@ func newACME(
 			Prompt: autocert.AcceptTOS, Cache: acmeCache{autocert.DirCache(dir)},
 			HostPolicy: autocert.HostWhitelist(cfg.ACMEDomains...),
 			Client: &acme.Client{
-				DirectoryURL: cfg.acmeDirectory(), HTTPClient: client, UserAgent: build.UserAgent(),
+				DirectoryURL: cfg.acmeDirectory(), HTTPClient: client, UserAgent: installation.UserAgent(),
 			},
 		},
 		domains: cfg.ACMEDomains, logger: logger, expiry: expiry,

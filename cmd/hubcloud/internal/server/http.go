@@ -14,14 +14,14 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/doctor"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/httpapi"
 	"hubcloud/httpapi/mail"
 	"hubcloud/httpapi/oidc"
 	"hubcloud/httpapi/portal"
-	"hubcloud/httpapi/webhook/deliver"
+	"hubcloud/httpapi/webhook"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams"
@@ -40,7 +40,7 @@ type web struct {
 	keyUse      *directory.KeyUse
 	feedReaders *orgfeed.Registry
 	mailer      *mail.Mailer
-	webhooks    *deliver.Deliverer
+	webhooks    *webhook.Deliverer
 	// alarmState has what was mailed about alarms.
 	alarmState *outbox.AlarmRecords
 	provider   *oidc.Provider // nil without --oidc
@@ -72,7 +72,7 @@ func (l *hubLink) startHTTP(ctx context.Context) (*web, error) {
 func (s *web) startPublic(ctx context.Context) (httpapi.API, error) {
 	if !s.cfg.has(roleAPI) {
 		return httpapi.New(httpapi.Config{
-			Build: httpapi.Build(build.Current()), Environment: s.cfg.Environment,
+			Build: httpapi.Build(installation.Program()), Environment: s.cfg.Environment,
 			Ready: s.health.check, Draining: s.draining, Logger: s.logger,
 		})
 	}
@@ -179,7 +179,7 @@ func (s *web) newAPI() (httpapi.API, error) {
 		KeyUse:          s.keyUse,
 		Freshness:       s.freshness,
 		Ready:           s.health.check,
-		Build:           httpapi.Build(build.Current()),
+		Build:           httpapi.Build(installation.Program()),
 		Environment:     s.cfg.Environment,
 		Rate:            float64(s.cfg.Rate),
 		Burst:           s.cfg.Burst,

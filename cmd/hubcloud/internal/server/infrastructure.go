@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/httpapi/mail"
 	"hubcloud/hubbridge/identity"
@@ -98,11 +97,10 @@ func (s *infrastructure) openDirectory() error {
 	if err := s.dir.CheckRestored(); err != nil {
 		return err
 	}
-	version := build.Current().Version
-	if err := s.dir.CheckFormat(version); err != nil {
+	if err := s.dir.CheckFormat(); err != nil {
 		return err
 	}
-	record := func() error { return s.dir.RecordFormat(version) }
+	record := func() error { return s.dir.RecordFormat() }
 	if s.dir.Recorded() {
 		err = s.writeOrPostpone(installation.FormatFile, record)
 	} else {
@@ -135,7 +133,7 @@ func (s *infrastructure) writeServiceFile() error {
 
 // describe returns the content of service.json for a process that has just started.
 func describe(cfg Config) (installation.Started, error) {
-	program := build.Current()
+	program := installation.Program()
 	started := installation.Started{
 		Version: program.Version, Commit: program.Commit,
 		PID: os.Getpid(), UID: os.Geteuid(), At: time.Now().UTC(),
@@ -160,7 +158,7 @@ func (s *infrastructure) openDatabase(ctx context.Context) (err error) {
 	if s.postgresURL == "" {
 		s.postgres, err = cluster.Start(ctx, cluster.Config{
 			Dir: s.dir.Path("postgres"), Fetch: s.cfg.FetchPostgres,
-			UserAgent: build.UserAgent(), Logger: s.logger,
+			UserAgent: installation.UserAgent(), Logger: s.logger,
 		})
 		if err != nil {
 			return fmt.Errorf("private database: %w", err)
@@ -209,8 +207,7 @@ func (s *infrastructure) openBroker(ctx context.Context) (err error) {
 		if err := backup.Unfinished(ctx, s.conns); err != nil {
 			return err
 		}
-		version := build.Current().Version
-		if err := installation.CheckFormat(ctx, s.conns.Cloud, version); err != nil {
+		if err := installation.CheckFormat(ctx, s.conns.Cloud); err != nil {
 			return err
 		}
 		if s.buckets, err = streams.OpenBuckets(ctx, s.conns, s.cfg.LogReplicas); err != nil {
@@ -218,7 +215,7 @@ func (s *infrastructure) openBroker(ctx context.Context) (err error) {
 		}
 		// An embedded broker's streams have the format of the data directory.
 		if s.cfg.NATSURL != "" {
-			if err := installation.RecordFormat(ctx, s.conns.Cloud, version); err != nil {
+			if err := installation.RecordFormat(ctx, s.conns.Cloud); err != nil {
 				return err
 			}
 		}

@@ -6,12 +6,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hubcloud/cmd/hubcloud/internal/build"
+	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
 // newBuildInfo returns a gauge with what identifies the program and the replica's roles.
 func newBuildInfo(cfg Config) prometheus.Collector {
-	program := build.Current()
+	program := installation.Program()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "hubcloud_build_info",
 		Help: "Always 1. The labels have what `hubcloud version` prints, and the replica's roles.",

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/build"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/httpapi/oidc"
 	"hubcloud/httpapi/portal"
@@ -67,7 +67,7 @@ func (s *web) startProvider() error {
 		return fmt.Errorf("--oidc: %w", err)
 	}
 	s.provider = oidc.New(cfg, oidc.Options{
-		RedirectURL: s.bound.PublicURL + "/portal/oidc/callback", UserAgent: build.UserAgent(),
+		RedirectURL: s.bound.PublicURL + "/portal/oidc/callback", UserAgent: installation.UserAgent(),
 		Logger: s.logger,
 	})
 	s.run(stopLoops, "identity provider", s.provider.Run)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams/shares"
 	"hubcloud/streams/telemetry"
@@ -91,7 +90,7 @@ func newProcess(ctx context.Context, cfg Config, logger *slog.Logger) (p *proces
 	if p.certificate, err = p.openCertificate(); err != nil {
 		return nil, installation.AsUsage(err)
 	}
-	if p.traces, err = startTraces(ctx, build.Current().Version, logger); err != nil {
+	if p.traces, err = startTraces(ctx, installation.Program().Version, logger); err != nil {
 		return nil, installation.AsUsage(err)
 	}
 	if p.traces.Tracer().On() {

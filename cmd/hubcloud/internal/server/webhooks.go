@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hubcloud/cmd/hubcloud/internal/build"
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
-	"hubcloud/httpapi/webhook/deliver"
+	"hubcloud/httpapi/webhook"
 	"hubcloud/hubbridge/lease"
 	"hubcloud/streams"
 	"hubcloud/streams/book"
@@ -20,21 +20,21 @@ import (
 const webhookParts = 16
 
 // newWebhooks returns what delivers to webhooks.
-func (s *web) newWebhooks() (*deliver.Deliverer, error) {
+func (s *web) newWebhooks() (*webhook.Deliverer, error) {
 	key, err := s.authority.DeriveKey("signing secrets of webhooks")
 	if err != nil {
 		return nil, err
 	}
-	vault, err := deliver.NewVault(key)
+	vault, err := webhook.NewVault(key)
 	if err != nil {
 		return nil, err
 	}
-	return deliver.New(deliver.Config{
+	return webhook.NewDeliverer(webhook.DelivererConfig{
 		Feeds:    webhookFeeds{s.orgFeed},
 		Progress: webhookProgress{jsapi.NewBucket(s.conns.Cloud, streams.WebhooksBucket)},
 		Disable:  s.directory.DisableWebhook, Mail: s.mailWebhook,
 		Follow: s.directoryLog.FollowWebhooks, Vault: vault, Private: s.cfg.WebhookPrivate,
-		UserAgent: build.UserAgent(), Parts: webhookParts, Retention: s.cfg.EventRetention,
+		UserAgent: installation.UserAgent(), Parts: webhookParts, Retention: s.cfg.EventRetention,
 		Shares: s.shares, Logger: s.logger, Metrics: s.registry,
 	})
 }
@@ -102,7 +102,7 @@ type webhookFeeds struct{ feed *orgfeed.Feed }
 // Follow returns a reader of the events after a position.
 func (f webhookFeeds) Follow(
 	ctx context.Context, org string, filter domain.EventFilter, after string,
-) (deliver.Reader, error) {
+) (webhook.Reader, error) {
 	reader, err := f.feed.Follow(ctx, org, filter, after)
 	if err != nil {
 		return nil, err // not a nil pointer in an interface
@@ -113,7 +113,7 @@ func (f webhookFeeds) Follow(
 // FollowSince returns a reader of the events that were stored at a time or later.
 func (f webhookFeeds) FollowSince(
 	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
-) (deliver.Reader, error) {
+) (webhook.Reader, error) {
 	reader, err := f.feed.FollowSince(ctx, org, filter, since)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package deliver
+package webhook
 
 import (
 	"crypto/tls"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/webhook"
 )
 
 // errForbidden is why nothing is posted to an address.
@@ -69,7 +68,7 @@ func checkURL(text string, private bool) error {
 			domain.CodeInvalidRequest, "url: must be at most %d bytes", domain.MaxWebhookURL,
 		)
 	}
-	if err := webhook.CheckURL(text); err != nil {
+	if err := CheckURL(text); err != nil {
 		return domain.Errorf(
 			domain.CodeInvalidRequest,
 			"url: must be https://… or http://…, without user and fragment",
@@ -103,7 +102,7 @@ func newTransport(private bool) *http.Transport {
 // errorText returns why a request failed, for the organization. It names no address that a name was
 // resolved to.
 func errorText(err error) string {
-	var rejection *webhook.Rejection
+	var rejection *Rejection
 	var dns *net.DNSError
 	var op *net.OpError
 	switch {

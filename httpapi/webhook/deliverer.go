@@ -1,4 +1,4 @@
-package deliver
+package webhook
 
 import (
 	"context"
@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/webhook"
 	"hubcloud/streams/shares"
 )
 
 // Deliverer posts events to webhooks. It is safe for concurrent use.
 type Deliverer struct {
-	cfg       Config
+	cfg       DelivererConfig
 	metrics   *metrics
 	transport http.RoundTripper
 	// pool has the requests under way, and tests counts what is only tried.
@@ -29,8 +28,8 @@ type Deliverer struct {
 	changed  chan struct{}
 }
 
-// New returns a Deliverer, and registers its metrics.
-func New(cfg Config) (*Deliverer, error) {
+// NewDeliverer returns a Deliverer, and registers its metrics.
+func NewDeliverer(cfg DelivererConfig) (*Deliverer, error) {
 	cfg = cfg.WithDefaults()
 	if err := domain.CheckFields("webhooks", cfg); err != nil {
 		return nil, err
@@ -102,7 +101,7 @@ func (d *Deliverer) Test(ctx context.Context, w domain.Webhook) (domain.WebhookD
 
 // post posts a message once.
 func (d *Deliverer) post(
-	ctx context.Context, w domain.Webhook, m webhook.Message, events, attempt int,
+	ctx context.Context, w domain.Webhook, m Message, events, attempt int,
 ) (domain.WebhookDelivery, error) {
 	begun := time.Now()
 	delivery := domain.WebhookDelivery{
@@ -110,8 +109,8 @@ func (d *Deliverer) post(
 	}
 	secrets, err := d.cfg.Vault.open(w.ID, w.SecretsAt(delivery.At))
 	if err == nil {
-		var receiver *webhook.Receiver
-		if receiver, err = webhook.NewReceiver(webhook.Config{
+		var receiver *Receiver
+		if receiver, err = NewReceiver(Config{
 			URL: w.URL, Secrets: secrets, UserAgent: d.cfg.UserAgent, Timeout: requestTimeout,
 			Grace: grace, Transport: d.transport,
 		}); err == nil {

@@ -1,4 +1,4 @@
-package deliver
+package webhook
 
 import (
 	"github.com/prometheus/client_golang/prometheus"

@@ -1,4 +1,4 @@
-package build
+package installation
 
 import (
 	"net/http"
@@ -14,11 +14,11 @@ import (
 // Every field has a value also in a build without stamps, such as a test.
 func TestCurrentHasEveryField(t *testing.T) {
 	t.Parallel()
-	got := Current()
+	got := Program()
 	fields := reflect.ValueOf(got)
 	for i := range fields.NumField() {
 		if fields.Field(i).String() == "" {
-			t.Errorf("Current().%s is empty", fields.Type().Field(i).Name)
+			t.Errorf("Program().%s is empty", fields.Type().Field(i).Name)
 		}
 	}
 	if got.Schema != schema.Hash() {
@@ -35,13 +35,13 @@ func TestFill(t *testing.T) {
 			{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"},
 		},
 	}
-	for name, c := range map[string]struct{ stamped, want Info }{
+	for name, c := range map[string]struct{ stamped, want ProgramInfo }{
 		"in a checkout": {
-			Info{}, Info{Version: "1.2.3", Commit: "abc", Date: "2026-01-02T03:04:05Z"},
+			ProgramInfo{}, ProgramInfo{Version: "1.2.3", Commit: "abc", Date: "2026-01-02T03:04:05Z"},
 		},
 		"stamped": {
-			Info{Version: "9.0.0", Commit: "def", Date: "2027-01-01T00:00:00Z"},
-			Info{Version: "9.0.0", Commit: "def", Date: "2027-01-01T00:00:00Z"},
+			ProgramInfo{Version: "9.0.0", Commit: "def", Date: "2027-01-01T00:00:00Z"},
+			ProgramInfo{Version: "9.0.0", Commit: "def", Date: "2027-01-01T00:00:00Z"},
 		},
 	} {
 		got := c.stamped
@@ -49,9 +49,9 @@ func TestFill(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}
-	var devel Info
+	var devel ProgramInfo
 	devel.fill(&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}})
-	if devel != (Info{}) {
+	if devel != (ProgramInfo{}) {
 		t.Errorf("a build outside a checkout: got %+v, want nothing", devel)
 	}
 }

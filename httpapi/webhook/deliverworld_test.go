@@ -1,4 +1,4 @@
-package deliver
+package webhook
 
 import (
 	"context"
@@ -13,12 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"hubcloud/domain"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is what a Deliverer needs, in memory: one feed, one webhook, its progress and its receiver.
 type world struct {
@@ -56,7 +52,7 @@ func newWorld(t *testing.T) (*world, *Deliverer) {
 		changed: make(chan struct{}), relist: make(chan struct{}, 1),
 		answer: func(received) int { return http.StatusNoContent },
 	}
-	d, err := New(Config{
+	d, err := NewDeliverer(DelivererConfig{
 		Feeds: w, Progress: w, Disable: w.disable, Follow: w.follow, Vault: vault, Parts: 1,
 		Retention: 24 * time.Hour, Mail: func(
 			_ context.Context, _ domain.Webhook, cause domain.WebhookDisableCause, _ time.Time,

@@ -1,4 +1,4 @@
-package deliver
+package webhook
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/webhook"
 )
 
 // marker returns an event of the service itself, which is of no hub and has no cursor.
@@ -27,7 +26,7 @@ func gapEvent(at time.Time) []byte {
 
 // newMessage returns the message of events, after which a position follows; "" for none. The same
 // events have the same id, unless they are replayed on purpose.
-func newMessage(w domain.Webhook, position string, events [][]byte) webhook.Message {
+func newMessage(w domain.Webhook, position string, events [][]byte) Message {
 	body := append([]byte(`{"data":[`), bytes.Join(events, []byte(","))...)
 	body = append(body, `],"position":`...)
 	if position == "" {
@@ -40,5 +39,5 @@ func newMessage(w domain.Webhook, position string, events [][]byte) webhook.Mess
 	sum := sha256.New()
 	fmt.Fprintln(sum, w.ID, w.Start.At.UnixNano())
 	sum.Write(body)
-	return webhook.Message{ID: "msg_" + hex.EncodeToString(sum.Sum(nil)[:16]), Body: body}
+	return Message{ID: "msg_" + hex.EncodeToString(sum.Sum(nil)[:16]), Body: body}
 }

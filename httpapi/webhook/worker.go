@@ -1,4 +1,4 @@
-package deliver
+package webhook
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/webhook"
 	"hubcloud/streams"
 	"hubcloud/streams/shares"
 )
@@ -177,7 +176,7 @@ func (k *worker) deliver(
 // attempt posts a message once it is the webhook's turn. The delivery has no time if nothing was
 // posted.
 func (k *worker) attempt(
-	ctx context.Context, m webhook.Message, events, attempt int,
+	ctx context.Context, m Message, events, attempt int,
 ) (domain.WebhookDelivery, error) {
 	release, err := k.pool.Wait(ctx, shares.Spender{Org: k.webhook.OrgID, ID: k.webhook.ID})
 	if err != nil {
@@ -209,8 +208,8 @@ func (k *worker) failed(delivery domain.WebhookDelivery, err error) (pause time.
 		k.logger.Warn("webhook fails", "status", delivery.Status, "error", delivery.Error)
 	}
 	now := k.cfg.Now()
-	pause = webhook.Pause(
-		now.Sub(k.progress.FailingSince), firstPause, maxPause, maxRetryAfter, err,
+	pause = Pause(
+		now.Sub(k.progress.FailingSince), firstPause, maxPause, maxAsked, err,
 	)
 	k.progress.NextAttempt = now.Add(pause).UTC()
 	return pause
@@ -240,7 +239,7 @@ func (k *worker) setFailing(failing bool) {
 func (k *worker) disableIfDue(ctx context.Context, failure error) error {
 	cause, since := domain.WebhookFailing, k.progress.FailingSince
 	switch {
-	case errors.Is(failure, webhook.ErrGone):
+	case errors.Is(failure, ErrGone):
 		cause = domain.WebhookGone
 	case k.cfg.Now().Sub(since) < k.cfg.DisableAfter:
 		return nil

@@ -1,4 +1,4 @@
-package operator
+package installation
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/projections/projector"
@@ -42,7 +41,7 @@ type Service struct {
 type Session struct {
 	Conns    *streams.Conns
 	Buckets  *streams.Buckets
-	Settings installation.Settings
+	Settings Settings
 	// Log is the directory log, Directory the service that appends to it.
 	Log       *directory.Log
 	Directory *directory.Service
@@ -52,7 +51,7 @@ type Session struct {
 }
 
 // Connect connects to the broker of a running service. The caller closes the session. The error is
-// installation.ErrNotRunning when the broker cannot be reached.
+// ErrNotRunning when the broker cannot be reached.
 func Connect(ctx context.Context, service Service) (*Session, error) {
 	credentials, err := service.Credentials()
 	if err != nil {
@@ -62,7 +61,7 @@ func Connect(ctx context.Context, service Service) (*Session, error) {
 		ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(dialTimeout),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("%w at %s: %w", installation.ErrNotRunning, credentials.URL, err)
+		return nil, fmt.Errorf("%w at %s: %w", ErrNotRunning, credentials.URL, err)
 	}
 	s, err := newSession(ctx, conns)
 	if err != nil {
@@ -76,7 +75,7 @@ func newSession(ctx context.Context, conns *streams.Conns) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings, err := installation.Read(ctx, conns.Cloud, buckets.Installation)
+	settings, err := Read(ctx, conns.Cloud, buckets.Installation)
 	if err != nil {
 		return nil, err
 	}
@@ -121,17 +120,17 @@ func (s *Session) ReadModels(ctx context.Context, url string) (*rebuild.Control,
 }
 
 // Origin returns the origin of changes that an operator makes now.
-func Origin() domain.Origin {
+func OperatorOrigin() domain.Origin {
 	return domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator}}
 }
 
 // Dir returns the data directory.
-func (s Service) Dir() installation.Dir { return installation.Dir(s.DataDir) }
+func (s Service) Dir() Dir { return Dir(s.DataDir) }
 
 // Broker returns the broker's URL and the path of its credentials. embedded reports whether the
 // broker runs in the process of a service on the data directory.
 func (s Service) Broker() (url, credentials string, embedded bool, err error) {
-	url, credentials = s.NATSURL, s.Dir().Path(installation.CredentialsFile)
+	url, credentials = s.NATSURL, s.Dir().Path(CredentialsFile)
 	if url == "" {
 		bound, err := s.Dir().Endpoints()
 		if err != nil {
@@ -156,7 +155,7 @@ func (s Service) Credentials() (streams.Credentials, error) {
 	}
 	credentials, err := streams.ReadCredentials(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return credentials, installation.Usagef(
+		return credentials, Usagef(
 			"no broker credentials at %s: name the file with --nats-credentials, or the "+
 				"service's --data-dir",
 			path,

@@ -1,4 +1,4 @@
-package operator
+package installation
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
 	"hubcloud/streams/backup"
 	"hubcloud/streams/broker"
@@ -83,7 +82,7 @@ func (f FillDirectory) Run(ctx context.Context) (Filled, error) {
 			len(filled.Lost)+len(filled.Restored), f.Source, filled.Lost[0],
 		)
 	}
-	origin := Origin()
+	origin := OperatorOrigin()
 	return filled, broker.Fill(folder, func(seq uint64) (broker.StoredMessage, error) {
 		if m, ok := found[seq]; ok {
 			return m, nil
@@ -153,7 +152,7 @@ func (f FillDirectory) readSource(ctx context.Context, found func(broker.StoredM
 			return err
 		}
 	}
-	manifest, err := backup.Check(ctx, f.Source, installation.Format, nil)
+	manifest, err := backup.Check(ctx, f.Source, Format, nil)
 	if err != nil {
 		return fmt.Errorf("%s is neither a backup nor a copy of a broker's store: %w", f.Source, err)
 	}

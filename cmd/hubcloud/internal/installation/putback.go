@@ -1,4 +1,4 @@
-package operator
+package installation
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (f FillDirectory) putBack(ctx context.Context) (Filled, error) {
 func (f FillDirectory) consecutive(
 	messages []broker.StoredMessage, filled *Filled,
 ) (events []*nats.Msg, err error) {
-	origin := Origin()
+	origin := OperatorOrigin()
 	for _, m := range messages {
 		for next := uint64(len(events) + 1); next < m.Seq; next++ {
 			lost, err := directory.EncodeLost(origin, next)

@@ -1,4 +1,4 @@
-package deliver
+package webhook
 
 import (
 	"crypto/aes"
@@ -6,8 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
-
-	"hubcloud/httpapi/webhook"
 )
 
 // secretBytes is how many random bytes a new secret has.
@@ -49,8 +47,8 @@ func (v Vault) Reveal(webhookID string, sealed []byte) (string, error) {
 }
 
 // open returns the secrets that requests of a webhook are signed with.
-func (v Vault) open(webhookID string, sealed [][]byte) ([]webhook.Secret, error) {
-	var all []webhook.Secret
+func (v Vault) open(webhookID string, sealed [][]byte) ([]Secret, error) {
+	var all []Secret
 	for _, one := range sealed {
 		text, err := v.Reveal(webhookID, one)
 		if err != nil {
@@ -59,7 +57,7 @@ func (v Vault) open(webhookID string, sealed [][]byte) ([]webhook.Secret, error)
 			}
 			return nil, err
 		}
-		secret, err := webhook.ParseSecret(text)
+		secret, err := ParseSecret(text)
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,4 @@
-// Package build identifies the program: its version, the commit it was built from and the
-// definition of its read models. It also makes the HTTP clients of the program, whose requests name
-// the version.
-package build
+package installation
 
 import (
 	"crypto/tls"
@@ -15,7 +12,7 @@ import (
 	"hubcloud/projections/schema"
 )
 
-// The linker sets these variables (-ldflags "-X hubcloud/cmd/hubcloud/internal/build.version=…"):
+// The linker sets these variables (-ldflags "-X hubcloud/cmd/hubcloud/internal/installation.version=…"):
 // see deploy/release/ldflags.sh. In a build without them they are empty.
 var (
 	version string
@@ -26,8 +23,8 @@ var (
 // Unknown stands for what neither the linker nor the Go command recorded.
 const Unknown = "unknown"
 
-// Info identifies the program. Every field has a value.
-type Info struct {
+// ProgramInfo identifies the program. Every field has a value.
+type ProgramInfo struct {
 	// Version is the release, such as 1.4.0, or "unknown".
 	Version string `json:"version"`
 	// Commit is the commit's hash in hexadecimal digits, or "unknown".
@@ -44,8 +41,8 @@ type Info struct {
 
 // Current returns what identifies the running program: what the linker recorded, or else what the
 // Go command recorded about a build in a checkout.
-func Current() Info {
-	i := Info{
+func Program() ProgramInfo {
+	i := ProgramInfo{
 		Version: version, Commit: commit, Date: date, Go: runtime.Version(), Schema: schema.Hash(),
 	}
 	if recorded, ok := debug.ReadBuildInfo(); ok {
@@ -60,7 +57,7 @@ func Current() Info {
 }
 
 // fill sets empty fields to what the Go command recorded.
-func (i *Info) fill(recorded *debug.BuildInfo) {
+func (i *ProgramInfo) fill(recorded *debug.BuildInfo) {
 	if v := recorded.Main.Version; i.Version == "" && v != "(devel)" {
 		i.Version = strings.TrimPrefix(v, "v")
 	}
@@ -75,7 +72,7 @@ func (i *Info) fill(recorded *debug.BuildInfo) {
 }
 
 // UserAgent returns the header User-Agent of the program's requests, such as hubcloud/1.4.0.
-func UserAgent() string { return "hubcloud/" + Current().Version }
+func UserAgent() string { return "hubcloud/" + Program().Version }
 
 // HTTPClient returns a client whose requests carry UserAgent. Each request, including its answer,
 // takes at most the timeout; 0 means no limit.

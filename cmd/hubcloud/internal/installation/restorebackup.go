@@ -1,4 +1,4 @@
-package operator
+package installation
 
 import (
 	"context"
@@ -12,8 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"hubcloud/cmd/hubcloud/internal/build"
-	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
 	"hubcloud/streams/backup"
@@ -26,7 +24,7 @@ import (
 const (
 	AuthorityCertificate = "ca/ca.pem"
 	AuthorityKey         = "ca/ca-key.pem"
-	BrokerCredentials    = installation.CredentialsFile
+	BrokerCredentials    = CredentialsFile
 )
 
 const (
@@ -63,12 +61,12 @@ func (r Restore) IntoBroker(ctx context.Context, credentials streams.Credentials
 	if err := r.restore(ctx, conns); err != nil {
 		return err
 	}
-	return installation.RecordFormat(ctx, conns.Cloud, build.Current().Version)
+	return RecordFormat(ctx, conns.Cloud)
 }
 
 // IntoDataDir restores into an empty data directory. A broker runs for that time; it accepts no
 // hubs. Until the restore is complete, no service starts on the directory.
-func (r Restore) IntoDataDir(ctx context.Context, dir installation.Dir) error {
+func (r Restore) IntoDataDir(ctx context.Context, dir Dir) error {
 	lock, err := dir.BeginRestore()
 	if err != nil {
 		return err
@@ -95,7 +93,7 @@ func (r Restore) IntoDataDir(ctx context.Context, dir installation.Dir) error {
 	if err = errors.Join(err, server.Close(closing)); err != nil {
 		return fmt.Errorf("the restore was not finished: %w", err)
 	}
-	if err := dir.RecordFormat(build.Current().Version); err != nil {
+	if err := dir.RecordFormat(); err != nil {
 		return err
 	}
 	return dir.FinishRestore()
@@ -113,19 +111,19 @@ func (r Restore) throughBroker(ctx context.Context, server *broker.Server) error
 // restore restores the broker's data and gives the installation a new id.
 func (r Restore) restore(ctx context.Context, conns *streams.Conns) error {
 	return backup.Restore(ctx, conns, r.Manifest, backup.RestoreConfig{
-		Dir: r.Backup, Replicas: r.Replicas, Origin: Origin(), Progress: r.Progress,
+		Dir: r.Backup, Replicas: r.Replicas, Origin: OperatorOrigin(), Progress: r.Progress,
 		Adopt: func(ctx context.Context) error {
 			buckets, err := streams.OpenBuckets(ctx, conns, AnyReplicas)
 			if err != nil {
 				return err
 			}
-			return installation.ReplaceID(ctx, conns.Cloud, buckets.Installation)
+			return ReplaceID(ctx, conns.Cloud, buckets.Installation)
 		},
 	})
 }
 
 // copyFiles restores the authority and the broker's credentials, as far as the backup has them.
-func (r Restore) copyFiles(dir installation.Dir) error {
+func (r Restore) copyFiles(dir Dir) error {
 	for _, name := range []string{AuthorityCertificate, AuthorityKey, BrokerCredentials} {
 		if !r.Manifest.Has(name) {
 			continue
@@ -147,7 +145,7 @@ func (r Restore) copyFiles(dir installation.Dir) error {
 
 // brokerTLS returns the configuration that the broker's MQTT listener needs to start. It uses the
 // restored authority, or a temporary one that remove deletes.
-func (r Restore) brokerTLS(dir installation.Dir) (config *tls.Config, remove func(), err error) {
+func (r Restore) brokerTLS(dir Dir) (config *tls.Config, remove func(), err error) {
 	home, remove := dir.Path("ca"), func() {}
 	if !r.Manifest.Has(AuthorityKey) {
 		if home, err = os.MkdirTemp("", "hubcloud-restore-"); err != nil {

@@ -1,4 +1,4 @@
-package deliver
+package webhook
 
 import (
 	"errors"
@@ -13,14 +13,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/webhook"
 )
-
-// pass lets time pass, until everything waits again.
-func pass(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
 
 // wantAll fails unless the receiver has taken events 1 to n in order, apart from whole repeats.
 func (w *world) wantAll(t *testing.T, n int) {
@@ -212,14 +205,14 @@ func TestGuardAtTheDial(t *testing.T) {
 	for _, private := range []bool{false, true} {
 		transport := newTransport(private)
 		defer transport.CloseIdleConnections()
-		receiver, err := webhook.NewReceiver(webhook.Config{
+		receiver, err := NewReceiver(Config{
 			URL: server.URL, Timeout: time.Minute, Transport: transport,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		status, err := receiver.Post(t.Context(), webhook.Message{ID: "m", Body: []byte(`{}`)})
-		var rejection *webhook.Rejection
+		status, err := receiver.Post(t.Context(), Message{ID: "m", Body: []byte(`{}`)})
+		var rejection *Rejection
 		switch {
 		case !private && !errors.Is(err, errForbidden):
 			t.Errorf("got %d, %v, want no connection", status, err)

@@ -1,4 +1,4 @@
-package deliver
+package webhook
 
 import (
 	"cmp"
@@ -21,19 +21,19 @@ const (
 	testsPerHour = 120
 	// maxEvents is the most events of a request.
 	maxEvents = 100
-	// firstPause and maxPause bound the pause after a failure.
+	// firstPause and maxPause bound the pause after a failure of a webhook.
 	firstPause, maxPause = time.Second, 10 * time.Minute
-	// maxRetryAfter is the longest pause that a receiver can ask for.
-	maxRetryAfter = time.Hour
-	// saveEvery is how often the position of a webhook is stored while events are delivered, and
-	// saveIdle while none are.
+	// maxAsked is the longest pause that a receiver can ask for.
+	maxAsked = time.Hour
+	// saveEvery is how often a position is stored while events are delivered, and saveIdle how often
+	// that of a webhook is while none are.
 	saveEvery, saveIdle = time.Second, time.Minute
 	// grace is how long a request under way may take when its webhook changes or the service stops.
 	grace = time.Second
 )
 
-// Config configures a Deliverer. Fields without a default are required.
-type Config struct {
+// DelivererConfig configures a Deliverer. Fields without a default are required.
+type DelivererConfig struct {
 	// Feeds reads the feeds of organizations.
 	Feeds Feeds `check:"set"`
 	// Progress stores how far webhooks have come.
@@ -105,7 +105,7 @@ type Progress interface {
 }
 
 // WithDefaults returns a copy with defaults in place of zero values.
-func (c Config) WithDefaults() Config {
+func (c DelivererConfig) WithDefaults() DelivererConfig {
 	c.DisableAfter = cmp.Or(c.DisableAfter, domain.WebhookDisableAfter)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
