@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/streams/shares"
 	"hubcloud/streams/streamstest"
 )
 
@@ -140,7 +141,7 @@ func TestClientAddress(t *testing.T) {
 		"192.0.2.1": "192.0.2.1/32", "2001:db8:1:2:3::4": "2001:db8:1:2::/64", "": "invalid Prefix",
 	} {
 		parsed, _ := parseAddress(addr)
-		if got := addressBlock(parsed).String(); got != want {
+		if got := shares.AddressBlock(parsed).String(); got != want {
 			t.Errorf("block of %s: got %s, want %s", addr, got, want)
 		}
 	}

@@ -52,17 +52,3 @@ func parseAddress(s string) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(s)
 	return addr.Unmap().WithZone(""), err == nil
 }
-
-// addressBlock returns the block of addresses that are counted as one client: an IPv4 address, or
-// an IPv6 /64, which is what one client usually has. Invalid addresses share the zero Prefix.
-func addressBlock(addr netip.Addr) netip.Prefix {
-	bits := 64
-	if addr.Is4() {
-		bits = 32
-	}
-	block, err := addr.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return block
-}

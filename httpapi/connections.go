@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/shares"
 )
 
 const (
@@ -71,7 +72,7 @@ func (cs *connections) admit(c *conn) (victim *conn, err error) {
 	defer cs.mu.Unlock()
 	addr, _ := parseAddress(c.RemoteAddr().String())
 	if !cs.isProxy(addr) {
-		c.block = addressBlock(addr)
+		c.block = shares.AddressBlock(addr)
 		at := cs.byAddress[c.block]
 		if at != nil && at.open >= cs.perAddress {
 			if victim = cs.findVictim(at.idle, c.block, &at.searched); victim == nil {

@@ -6,6 +6,7 @@ import (
 
 	"hubcloud/httpapi/apierror"
 	"hubcloud/httpapi/portal"
+	"hubcloud/streams/shares"
 )
 
 // portalRoutes returns the routes of the portal's pages. Their requests count on the client's
@@ -38,7 +39,7 @@ func (req *request) portalRequestInfo() portal.RequestInfo {
 		RequestID:   req.id,
 		At:          req.start,
 		Address:     req.remote.String(),
-		Network:     addressBlock(req.remote),
+		Network:     shares.AddressBlock(req.remote),
 		RecordError: func(err error) { req.err = err },
 	}
 }

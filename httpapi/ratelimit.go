@@ -20,7 +20,7 @@ func (req *request) countForKey() error {
 // countForAddress counts the request on the rate limit of the client's address.
 func (req *request) countForAddress() error {
 	return req.checkAllowance(
-		req.api.addressRates.Take(addressBlock(req.remote), req.start),
+		req.api.addressRates.Take(shares.AddressBlock(req.remote), req.start),
 		req.api.metrics.limited.address,
 	)
 }

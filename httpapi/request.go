@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"hubcloud/domain"
+	"hubcloud/streams/shares"
 	"hubcloud/streams/telemetry"
 )
 
@@ -191,7 +192,7 @@ func (rt *route) run(req *request) error {
 			return err
 		}
 	case forProbe:
-		a := rt.api.probeRates.Take(addressBlock(req.remote), req.start)
+		a := rt.api.probeRates.Take(shares.AddressBlock(req.remote), req.start)
 		if !a.Granted {
 			return domain.RateLimited(a.Next, "too many probes; a few a second are enough")
 		}

@@ -25,7 +25,7 @@ func (req *request) spender() shares.Spender {
 	if req.key.ID != "" {
 		return shares.Spender{Org: req.key.Reach.OrgID, ID: req.key.ID}
 	}
-	return shares.Spender{ID: addressBlock(req.remote).String()}
+	return shares.Spender{ID: shares.AddressBlock(req.remote).String()}
 }
 
 // chunkSize returns how large the next chunk of the request's response should be: small once half

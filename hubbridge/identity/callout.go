@@ -3,13 +3,11 @@ package identity
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -37,9 +35,6 @@ const (
 	calloutsPerProcessor = 4
 	// calloutTimeout limits the read of the directory for one request.
 	calloutTimeout = 4 * time.Second
-	// rejectedPerMinute and rejectedBurst bound the rejected connections of a client that are looked
-	// into. Further ones are rejected at once, until it pauses.
-	rejectedPerMinute, rejectedBurst = 10, 20
 	// maxLogin is the most bytes of a user name and password together.
 	maxLogin = 1 << 10
 	// calloutFlush limits how long Run waits at its end for a broker that does not respond.
@@ -63,6 +58,8 @@ type CalloutConfig struct {
 	// process that is cut off could admit hubs that have been revoked since. Defaults to no
 	// check.
 	Confirm func(ctx context.Context) error
+	// Rejections knows the clients that were rejected lately. Defaults to ones of its own.
+	Rejections *Rejections
 	// Shares reports the limits; nil reports nothing.
 	Shares *shares.Registry
 	// Now is the clock. Defaults to time.Now.
@@ -78,6 +75,9 @@ type CalloutConfig struct {
 func (c CalloutConfig) WithDefaults() CalloutConfig {
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Rejections == nil {
+		c.Rejections = NewRejections(c.Shares, c.Now)
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
@@ -98,10 +98,7 @@ type Callout struct {
 	results    *prometheus.CounterVec
 	seconds    prometheus.Histogram
 	rejections *rejectionLog
-	// connects are the connections of hubs, and rejected those that were rejected, by the client's
-	// address and name.
-	connects *shares.Rate[domain.HubID]
-	rejected *shares.Rate[string]
+	connects   *shares.Rate[domain.HubID]
 }
 
 // NewCallout returns a Callout, which answers requests while Run runs.
@@ -119,9 +116,6 @@ func NewCallout(cfg CalloutConfig) (*Callout, error) {
 		connects: shares.NewRate[domain.HubID](cfg.Shares, shares.RateConfig{
 			Name:      "connections_of_hubs",
 			PerSecond: float64(cfg.HubConnections.PerMinute) / 60, Burst: cfg.HubConnections.Burst,
-		}, cfg.Now()),
-		rejected: shares.NewRate[string](cfg.Shares, shares.RateConfig{
-			Name: "rejected_logins", PerSecond: rejectedPerMinute / 60.0, Burst: rejectedBurst,
 		}, cfg.Now()),
 		results: newCallouts(cfg.Metrics), seconds: newCalloutDuration(cfg.Metrics),
 	}
@@ -170,7 +164,8 @@ func drain(sub *nats.Subscription) {
 	streams.Unsubscribe(sub)
 }
 
-// serve answers one request. The broker itself rejects a connection whose request is not answered.
+// serve answers one request. The broker itself rejects a connection whose request is not answered,
+// after five seconds: that is what a client gets that is rejected too often, so it pauses.
 func (c *Callout) serve(msg *nats.Msg) {
 	began := time.Now()
 	request, err := jwt.DecodeAuthorizationRequestClaims(string(msg.Data))
@@ -188,6 +183,10 @@ func (c *Callout) serve(msg *nats.Msg) {
 	response.Audience = request.Server.ID
 	user, err := c.admitWithin(request)
 	c.count(request, err)
+	var rejected *rejection
+	if errors.As(err, &rejected) && rejected.silent {
+		return
+	}
 	if err == nil {
 		response.Jwt, err = user.Encode(c.issuer)
 	}
@@ -209,22 +208,18 @@ func (c *Callout) serve(msg *nats.Msg) {
 func (c *Callout) admitWithin(
 	request *jwt.AuthorizationRequestClaims,
 ) (*jwt.UserClaims, error) {
-	options, client := request.ConnectOptions, request.ClientInformation
-	if len(options.Username)+len(options.Password) > maxLogin {
+	if len(request.ConnectOptions.Username)+len(request.ConnectOptions.Password) > maxLogin {
 		return nil, reject(reasonTooLarge, nil)
 	}
-	name, now := client.Host+" "+client.MQTT+" "+options.Username, c.cfg.Now()
-	if request.TLS != nil && len(request.TLS.VerifiedChains) > 0 {
-		// A hub that has a new certificate is another client.
-		name += fmt.Sprintf(" %x", sha256.Sum256([]byte(strings.Join(request.TLS.VerifiedChains[0], ""))))
-	}
-	if !c.rejected.Has(name, now) {
-		return nil, reject(reasonTooOften, nil)
+	certificate, _ := shownCertificate(request) // admit returns the error
+	client := clientOf(request, certificate)
+	if c.cfg.Rejections.tooMany(client) {
+		return nil, &rejection{reason: reasonTooOften, silent: true}
 	}
 	user, err := c.admit(request)
 	var rejected *rejection
 	if errors.As(err, &rejected) && rejected.reason.lasts() {
-		c.rejected.Take(name, now)
+		rejected.silent = c.cfg.Rejections.add(client, request.ClientInformation.Host)
 	}
 	return user, err
 }

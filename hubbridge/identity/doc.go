@@ -16,6 +16,8 @@
 //   - A blocked hub can neither enrol nor connect. Enrolment responds as for an unknown serial. A
 //     replaced secret is rejected, also in a request that has already started.
 //   - The number of certificates issued to one hub, and of its connections, is limited per time.
+//   - A client that is rejected again and again costs little (Rejections), and keeps nobody out who is
+//     admitted, at its address or at another one.
 //   - A hub's private key is never sent here, and the authority's key never leaves its file.
 //   - Connections are closed after the revocation, so a connection admitted just before is closed
 //     too.

@@ -49,6 +49,7 @@ type installation struct {
 	directoryReads atomic.Int64
 	dir            string
 	authority      *identity.Authority
+	rejections     *identity.Rejections
 
 	broker       *broker.Server
 	conns        *streams.Conns
@@ -63,7 +64,7 @@ type installation struct {
 // start starts an installation that ends with the test.
 func start(t testing.TB) *installation {
 	t.Helper()
-	i := &installation{dir: t.TempDir()}
+	i := &installation{dir: t.TempDir(), rejections: identity.NewRejections(nil, nil)}
 	var err error
 	if i.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
 		Dir: i.dir + "/ca", Logger: streamstest.Logger(),
@@ -82,7 +83,8 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	var err error
 	i.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: i.dir, Shards: shards, NATSAddr: "127.0.0.1:0", MQTTAddr: mqttAddr,
-		MQTTTLS: i.authority.ServerTLS(), Logger: streamstest.Logger(),
+		MQTTTLS: i.rejections.Guard(i.authority.ServerTLS()), Pause: i.rejections.Pause,
+		Logger: streamstest.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +138,8 @@ func (i *installation) startCallout(t testing.TB, d identity.Directory) {
 	t.Helper()
 	callout, err := identity.NewCallout(identity.CalloutConfig{
 		Conns: i.conns, Credentials: i.broker.Credentials(), Taps: i.taps,
-		Directory: countingDirectory{d, &i.directoryReads},
-		Logger:    streamstest.Logger(),
+		Directory:  countingDirectory{d, &i.directoryReads},
+		Rejections: i.rejections, Logger: streamstest.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)

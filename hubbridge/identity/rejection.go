@@ -57,6 +57,9 @@ func (r reason) lasts() bool {
 type rejection struct {
 	reason reason
 	cause  error
+	// silent is set if the client gets no answer, since it or others at its address were rejected too
+	// often.
+	silent bool
 }
 
 func reject(r reason, cause error) *rejection { return &rejection{reason: r, cause: cause} }

@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -86,6 +87,30 @@ func TestTapLogsIn(t *testing.T) {
 		}
 	}
 	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
+}
+
+// TestWrongPasswordsPause: a client that tries one password after the other gets no answer after some, so it
+// must wait, and another one at the same address is admitted meanwhile.
+func TestWrongPasswordsPause(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	well, err := i.taps.Create(t.Context(), "analytics", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := streams.User{User: "another", Password: "guess"}
+	began, last := time.Now(), error(nil)
+	for tries := 0; tries < 30 && !errors.Is(last, os.ErrDeadlineExceeded); tries++ {
+		if _, _, last = i.logIn(t, wrong, nats.Timeout(time.Second)); last == nil {
+			t.Fatal("a wrong password: connected")
+		}
+	}
+	if !errors.Is(last, os.ErrDeadlineExceeded) && time.Since(began) < 50*time.Second {
+		t.Errorf("30 wrong passwords: the last got %v, want no answer", last)
+	}
+	if _, _, err := i.logIn(t, well); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestTapsCannotRedirectAnswers: a tap cannot make the server send its answers to feeds or to the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"time"
@@ -41,8 +42,11 @@ type Config struct {
 	// machine. Port 0 picks a free port.
 	MQTTAddr string
 	// MQTTTLS is the TLS configuration of the MQTT listener. It must require and verify client
-	// certificates. GetConfigForClient is overwritten.
+	// certificates. Its GetConfigForClient
+	// is called once the service is ready.
 	MQTTTLS *tls.Config
+	// Pause returns how long the TLS handshake of a hub at an address must wait. Nil means no time.
+	Pause func(netip.Addr) time.Duration
 	// Connections limits the connections of hubs and of clients of the NATS listener, so that open
 	// files are left for hub logs. Further connections are closed. Zero means no limit.
 	Connections int

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -26,6 +27,8 @@ var errNotReady = errors.New("the service is not ready for hubs")
 type handshakes struct {
 	// ready reports whether the auth callout is answered.
 	ready func() bool
+	// pause returns how long a handshake of an address must wait; nil for none.
+	pause func(netip.Addr) time.Duration
 	done  chan struct{}
 	polls sync.WaitGroup
 	// hellos has the connections that have sent a ClientHello.
@@ -37,17 +40,25 @@ type handshakes struct {
 	closed bool
 }
 
-func newHandshakes(ready func() bool) *handshakes {
-	return &handshakes{ready: ready, done: make(chan struct{})}
+func newHandshakes(ready func() bool, pause func(netip.Addr) time.Duration) *handshakes {
+	return &handshakes{ready: ready, pause: pause, done: make(chan struct{})}
 }
 
-// guard returns a TLS configuration whose handshakes wait until the service is ready.
+// guard returns a TLS configuration whose handshakes wait until the service is ready, and for the
+// pause of their address.
 func (h *handshakes) guard(base *tls.Config) *tls.Config {
 	guarded := base.Clone()
 	guarded.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		keepAlive(hello.Conn)
 		h.hellos.add(hello.Conn)
-		return nil, h.wait()
+		err := h.wait()
+		if err == nil {
+			err = h.waitPause(hello.Conn)
+		}
+		if err != nil || base.GetConfigForClient == nil {
+			return nil, err
+		}
+		return base.GetConfigForClient(hello)
 	}
 	return guarded
 }
@@ -81,6 +92,26 @@ func (h *handshakes) wait() error {
 	case <-h.done:
 	}
 	return errNotReady
+}
+
+// waitPause waits for the pause of a connection's address. It returns errNotReady after close.
+func (h *handshakes) waitPause(conn net.Conn) error {
+	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok || h.pause == nil {
+		return nil
+	}
+	pause := h.pause(tcp.AddrPort().Addr())
+	if pause == 0 {
+		return nil
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-h.done:
+		return errNotReady
+	}
 }
 
 // poll returns a channel that is closed once the service is ready, or nil after close. One

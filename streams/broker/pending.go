@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"hubcloud/streams/shares"
 )
 
 const (
@@ -101,7 +103,7 @@ func (r *run) evictPending(s *server.Server, limit int) int {
 		}
 		trusted := conn.TLSVersion != ""
 		conns = append(conns, pending{
-			id: conn.Cid, from: source{addressBlock(addr), conn.Type == "mqtt"}, since: conn.Start,
+			id: conn.Cid, from: source{shares.AddressBlock(addr), conn.Type == "mqtt"}, since: conn.Start,
 			trusted: trusted,
 			hello:   trusted || r.handshakes.hellos.has(addr, conn.Port),
 		})
@@ -156,18 +158,6 @@ func order(conns []pending) {
 		}
 		return cmp.Or(cmp.Compare(b.newer, a.newer), a.since.Compare(b.since))
 	})
-}
-
-// addressBlock returns the block of addresses that counts as one source: an IPv4 address or an IPv6
-// /64.
-func addressBlock(addr netip.Addr) netip.Prefix {
-	addr = addr.Unmap().WithZone("")
-	bits := 32
-	if addr.Is6() {
-		bits = 64
-	}
-	block, _ := addr.Prefix(bits) // fails only if bits is out of range
-	return block
 }
 
 // hellos has the addresses and ports that have recently sent a ClientHello.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"hubcloud/streams/shares"
 )
 
 // TestExcess checks which connections are closed when too many have not logged in.
@@ -16,7 +18,7 @@ func TestExcess(t *testing.T) {
 		for range n {
 			id++
 			conns = append(conns, pending{
-				id: id, from: source{addressBlock(netip.MustParseAddr(address)), true},
+				id: id, from: source{shares.AddressBlock(netip.MustParseAddr(address)), true},
 				since: begun.Add(time.Duration(id) * time.Millisecond), hello: hello,
 				trusted: trusted,
 			})

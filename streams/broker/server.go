@@ -198,7 +198,7 @@ func (s *Server) begin(ctx context.Context, opts serverOptions) error {
 		return err
 	}
 	next := &run{}
-	next.handshakes = newHandshakes(next.calloutAnswered)
+	next.handshakes = newHandshakes(next.calloutAnswered, s.cfg.Pause)
 	opts.hubs.MQTT.TLSConfig = next.handshakes.guard(s.cfg.MQTTTLS)
 	if next.durable, err = server.NewServer(opts.durable); err == nil {
 		next.hubs, err = server.NewServer(opts.hubs)

@@ -34,7 +34,7 @@ func (c *count) total() int { return c.counted + c.added }
 
 // admitted reports whether an organization may have one more key without a count at the broker.
 func (k *Keys) admitted(org string) bool {
-	if !k.bytes.Has(org, k.cfg.Now()) {
+	if k.bytes.Next(org, k.cfg.Now()) > 0 {
 		return false
 	}
 	k.mu.Lock()
@@ -68,7 +68,7 @@ func (k *Keys) admit(ctx context.Context, org string) error {
 	if k.admitted(org) {
 		return nil
 	}
-	if !k.bytes.Has(org, k.cfg.Now()) {
+	if k.bytes.Next(org, k.cfg.Now()) > 0 {
 		return domain.RateLimited(
 			recountPause,
 			"Idempotency-Key: the answers of the organization within %s have %d bytes; no more are "+

@@ -3,6 +3,7 @@ package shares
 import (
 	"cmp"
 	"context"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,18 @@ type Spender struct {
 	Org string
 	// ID is the key, hub, member or address.
 	ID string
+}
+
+// AddressBlock returns the block of addresses that counts as one spender: an IPv4 address, or an IPv6
+// /64, which is what one client usually has. Invalid addresses share the zero Prefix.
+func AddressBlock(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap().WithZone("")
+	bits := 64
+	if addr.Is4() {
+		bits = 32
+	}
+	block, _ := addr.Prefix(bits) // fails only for the zero address
+	return block
 }
 
 // Limits bound what is held of a Pool. A zero PerOrg or PerID is no bound.

@@ -81,12 +81,12 @@ type Allowance struct {
 // Burst returns how many tokens a full bucket has.
 func (l *Rate[K]) Burst() int { return l.burst }
 
-// Has reports whether id's bucket has a token, without taking it.
-func (l *Rate[K]) Has(id K, at time.Time) bool {
+// Next returns the time until id's bucket has a token; 0 if it has one. It takes none.
+func (l *Rate[K]) Next(id K, at time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.advance(at)
-	return l.burst == 0 || l.fullAt(id, now)+l.interval-now <= l.fill
+	return max(0, l.fullAt(id, now)+l.interval-now-l.fill)
 }
 
 // Take takes one token from id's bucket if there is one.

@@ -325,7 +325,7 @@ func (s *hubLink) startCallout() error {
 		Conns: s.conns, Credentials: s.credentials, Directory: s.directory,
 		Taps:    tap.NewUsers(s.conns.Cloud, s.buckets.Installation),
 		Confirm: s.freshness.Confirm, Logger: s.logger, Metrics: s.registry,
-		HubConnections: hubConnections, Shares: s.shares,
+		HubConnections: hubConnections, Rejections: s.rejections, Shares: s.shares,
 	})
 	if err != nil {
 		return err

@@ -37,6 +37,7 @@ type infrastructure struct {
 	*process
 	files       fileShares
 	authority   *identity.Authority
+	rejections  *identity.Rejections
 	postgres    *cluster.Cluster
 	postgresURL string
 	broker      *broker.Server
@@ -51,7 +52,7 @@ type infrastructure struct {
 // startInfrastructure locks the data directory and starts the broker and the database
 // concurrently.
 func (p *process) startInfrastructure(ctx context.Context) (*infrastructure, error) {
-	s := &infrastructure{process: p}
+	s := &infrastructure{process: p, rejections: identity.NewRejections(p.shares, nil)}
 	if err := s.openDirectory(); err != nil {
 		return nil, err
 	}
@@ -251,9 +252,9 @@ func (s *infrastructure) embedBroker(ctx context.Context) (err error) {
 	s.run(stopLoops, "disk space", s.space.Run)
 	s.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: string(s.dir), Shards: s.cfg.Shards, NATSAddr: s.cfg.NATS, MQTTAddr: s.cfg.MQTT,
-		MQTTTLS: s.authority.ServerTLS(), Connections: s.files.broker, SyncInterval: syncInterval,
-		ViewSyncInterval: viewSyncInterval,
-		Space:            s.space, Logger: s.logger, Metrics: s.registry,
+		MQTTTLS: s.rejections.Guard(s.authority.ServerTLS()), Pause: s.rejections.Pause,
+		Connections: s.files.broker, SyncInterval: syncInterval, ViewSyncInterval: viewSyncInterval,
+		Space: s.space, Logger: s.logger, Metrics: s.registry,
 	})
 	if errors.Is(err, broker.ErrShards) {
 		return installation.Usagef("--shards: %w", err)
