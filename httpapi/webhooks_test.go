@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/webhook/deliver"
+	"hubcloud/httpapi/webhook"
 )
 
-// deliveries is where a deliver.Deliverer that serves no webhook keeps its progress.
+// deliveries is where a webhook.Deliverer that serves no webhook keeps its progress.
 type deliveries struct {
 	mu       sync.Mutex
 	progress map[string]domain.WebhookProgress
@@ -42,25 +42,25 @@ func (d *deliveries) Delete(_ context.Context, id string) error {
 
 func (*deliveries) Follow(
 	context.Context, string, domain.EventFilter, string,
-) (deliver.Reader, error) {
+) (webhook.Reader, error) {
 	return nil, domain.ErrEventsClosed
 }
 
 func (*deliveries) FollowSince(
 	context.Context, string, domain.EventFilter, time.Time,
-) (deliver.Reader, error) {
+) (webhook.Reader, error) {
 	return nil, domain.ErrEventsClosed
 }
 
 // newWebhooks returns what tests and describes webhooks, and delivers nothing.
-func newWebhooks(t testing.TB) *deliver.Deliverer {
+func newWebhooks(t testing.TB) *webhook.Deliverer {
 	t.Helper()
-	vault, err := deliver.NewVault(make([]byte, 32))
+	vault, err := webhook.NewVault(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
 	none := &deliveries{progress: map[string]domain.WebhookProgress{}}
-	d, err := deliver.New(deliver.Config{
+	d, err := webhook.NewDeliverer(webhook.DelivererConfig{
 		Feeds: none, Progress: none, Vault: vault, Private: true, Parts: 1, Retention: time.Hour,
 		Follow: func(context.Context, func(string, domain.WebhooksState)) error { return nil },
 		Disable: func(context.Context, domain.Webhook, domain.WebhookDisableCause) error {
