@@ -7,8 +7,8 @@ import (
 	"hubcloud/domain"
 )
 
-// The hub protocol's page and documents need no key. Other paths below /link/ are unknown, and the
-// address of the page without its slash leads to it.
+// The hub protocol's page and documents and the guides need no key. Other paths below /link/ and /docs/
+// are unknown, and the address of the first page without its slash leads to it.
 func TestLinkPages(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -16,8 +16,11 @@ func TestLinkPages(t *testing.T) {
 		"/link/":                   "<!doctype html>",
 		"/link/asyncapi.yaml":      "asyncapi: 3.0.0",
 		"/link/README.md":          "# The hub protocol",
-		"/link/link.css":           "/*",
+		"/link/docs.css":           "/*",
 		"/link/schemas/hello.json": "{",
+		"/docs/":                   "<!doctype html>",
+		"/docs/first-call":         "<!doctype html>",
+		"/docs/first-call.md":      "# First call",
 	} {
 		// the client hides the length of what it decompresses
 		page := s.do("GET", path, "", "Authorization", "", "Accept-Encoding", "identity")
@@ -39,12 +42,15 @@ func TestLinkPages(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/link/nothing", "/link/schemas/", "/link/schemas/nothing.json", "/link/schemas",
-		"/link/v1", "/link/schemas/../asyncapi.yaml/x",
+		"/link/v1", "/link/schemas/../asyncapi.yaml/x", "/docs/nothing",
 	} {
 		wantError(t, s.do("GET", path, "", "Authorization", ""), 404, domain.CodeNotFound)
 	}
-	if page := s.do("GET", "/link", "", "Authorization", ""); page.StatusCode != 200 ||
-		!strings.HasPrefix(page.body, "<!doctype html>") || page.Request.URL.Path != "/link/" {
-		t.Errorf("GET /link: got %d at %s, want the page", page.StatusCode, page.Request.URL)
+	for _, folder := range []string{"/link", "/docs"} {
+		page := s.do("GET", folder, "", "Authorization", "")
+		if page.StatusCode != 200 || !strings.HasPrefix(page.body, "<!doctype html>") ||
+			page.Request.URL.Path != folder+"/" {
+			t.Errorf("GET %s: got %d at %s, want the page", folder, page.StatusCode, page.Request.URL)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"hubcloud/httpapi/docpages"
+	"hubcloud/httpapi/portal"
 )
 
 // openAPI is the OpenAPI 3.1 document that describes the API. It is served at /v1/openapi.yaml.
@@ -34,8 +35,9 @@ func (a *api) documentRoutes() []*route {
 	if err != nil {
 		panic(err) // a name that is constant
 	}
-	texts := docpages.Guides(folder)
-	reference, link := docpages.Reference(), docpages.Link()
+	look := docpages.Look{Tokens: portal.Asset("tokens.css"), Icon: portal.Asset("icon.svg")}
+	texts := docpages.Guides(folder, look)
+	reference, link := docpages.Reference(), docpages.Link(look)
 	var routes []*route
 	add := func(pattern string, handle func(*request) error) {
 		// The server leaves out the body of answers to HEAD.
@@ -59,19 +61,23 @@ func (a *api) documentRoutes() []*route {
 	serve("/v1/openapi-root.yaml", documents, named("openapi-root.yaml"))
 	serve("/v1/openapi-3.2.yaml", documents, named("openapi-3.2.yaml"))
 	serve("/llms.txt", texts, named("llms.txt"))
+	add("/docs", redirectInto("docs/"))
+	serve("/docs/", texts, named(""))
 	serve("/docs/{file}", texts, file)
 	serve("/v1/reference", reference, named(""))
 	serve("/v1/reference/{file}", reference, file)
-	add("/link", redirectToLink)
+	add("/link", redirectInto("link/"))
 	serve("/link/", link, named(""))
 	serve("/link/{file}", link, file)
 	serve("/link/schemas/{file}", link, func(req *request) string { return "schemas/" + file(req) })
 	return routes
 }
 
-// redirectToLink leads to the page, below which its relative links work.
-func redirectToLink(req *request) error {
-	req.w.Header().Set("Location", "link/")
-	req.WriteHeader(http.StatusPermanentRedirect)
-	return nil
+// redirectInto leads to the page of a folder, below which its relative links work.
+func redirectInto(folder string) func(*request) error {
+	return func(req *request) error {
+		req.w.Header().Set("Location", folder)
+		req.WriteHeader(http.StatusPermanentRedirect)
+		return nil
+	}
 }

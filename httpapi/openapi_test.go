@@ -17,7 +17,7 @@ func describable(t *testing.T) map[string]*route {
 	for _, rt := range newAPI(t, Config{Environment: domain.EnvironmentDev}).api.routes() {
 		if !strings.HasPrefix(rt.pattern, "/portal/") &&
 			!strings.HasPrefix(rt.pattern, "/v1/reference") &&
-			rt.pattern != "/llms.txt" && !strings.HasPrefix(rt.pattern, "/docs/") &&
+			rt.pattern != "/llms.txt" && !strings.HasPrefix(rt.pattern, "/docs") &&
 			(!strings.HasPrefix(rt.pattern, "/link") || strings.HasPrefix(rt.pattern, "/link/v1/")) {
 			routes[rt.method+" "+rt.pattern] = rt
 		}

@@ -4,11 +4,12 @@
 //   - Reference is a page on which people read the OpenAPI document and send requests with a key that
 //     they enter. It is Swagger UI over /v1/openapi.yaml. The key stays in the page's memory.
 //   - Link is the description of the hub protocol below /link/: a page for people, made from
-//     hubbridge/protocol/README.md, and the AsyncAPI document and the JSON Schemas as they are. The
-//     page needs no script. Pages of other origins may fetch the documents, so that viewers of
-//     AsyncAPI documents in a browser can open them.
+//     hubbridge/protocol/README.md, and the AsyncAPI document and the JSON Schemas as they are. Pages
+//     of other origins may fetch the documents, so that viewers of AsyncAPI documents in a browser can
+//     open them.
 //   - Documents are the OpenAPI documents, 3.1 and 3.2 (OpenAPI32).
-//   - Guides are the guides as Markdown, and llms.txt, the list of everything for language models.
+//   - Guides are the guides, as pages and as Markdown, and llms.txt, the list of everything for
+//     language models. The pages need no script, which only adds buttons that copy code.
 //
 // All files of a page come from the service itself, which a content security policy enforces.
 package docpages
@@ -33,17 +34,21 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-//go:embed link reference
+//go:embed pages reference
 var own embed.FS
 
 const (
-	// nothingElse is what the policies of both pages have in common.
+	// nothingElse is what the policies of all pages have in common.
 	nothingElse = "default-src 'none'; style-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
 	// Swagger UI's icons are data URLs in its style sheet.
 	referencePolicy = nothingElse + "script-src 'self'; img-src 'self' data:; connect-src 'self'"
-	linkPolicy      = nothingElse + "img-src 'self'"
+	textPolicy      = nothingElse + "script-src 'self'; img-src 'self'"
 )
+
+// Look is what the pages share with the portal: the tokens of the design, a style sheet, and the icon,
+// an SVG.
+type Look struct{ Tokens, Icon []byte }
 
 // Files are a page and its files, by name. The name of the page is "".
 type Files struct {
@@ -85,12 +90,10 @@ func Reference() Files {
 }
 
 // Link returns the page of the hub protocol. It renders the page.
-func Link() Files {
-	f := Files{files: map[string]file{}, policy: linkPolicy, shared: true}
-	f.add("", contentTypeOf(".html"), render(protocol.Files()))
-	for _, name := range []string{"link.css", "icon.svg"} {
-		f.add(name, contentTypeOf(name), read(own.ReadFile("link/"+name)))
-	}
+func Link(look Look) Files {
+	f := Files{files: map[string]file{}, policy: textPolicy, shared: true}
+	f.add("", contentTypeOf(".html"), renderLink(protocol.Files()))
+	f.addLook(look)
 	err := fs.WalkDir(
 		protocol.Files(), ".", func(name string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
@@ -105,6 +108,14 @@ func Link() Files {
 		panic(fmt.Sprintf("docpages: the files in the binary cannot be read: %v", err))
 	}
 	return f
+}
+
+// addLook adds what every page loads.
+func (f Files) addLook(look Look) {
+	f.add("icon.svg", contentTypeOf(".svg"), look.Icon)
+	style := append(bytes.Clone(look.Tokens), read(own.ReadFile("pages/docs.css"))...)
+	f.add("docs.css", contentTypeOf(".css"), style)
+	f.add("docs.js", contentTypeOf(".js"), read(own.ReadFile("pages/docs.js")))
 }
 
 func (f Files) add(name, contentType string, content []byte) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"path"
 	"regexp"
 	"strings"
@@ -12,7 +14,14 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-var pages = map[string]Files{"reference": Reference(), "link": Link()}
+// look is the portal's, as the service passes it.
+var look = Look{Tokens: mustRead("../portal/assets/tokens.css"), Icon: mustRead("../portal/assets/icon.svg")}
+
+var pages = map[string]Files{
+	"reference": Reference(), "link": Link(look), "guides": Guides(os.DirFS("../docs"), look),
+}
+
+func mustRead(path string) []byte { return read(os.ReadFile(path)) }
 
 func get(t *testing.T, files Files, name string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
@@ -47,33 +56,52 @@ func TestLinkHasRulesAndContents(t *testing.T) {
 	}
 }
 
-// A page links to all its files, all its links lead somewhere, and it has nothing that its policy
-// forbids.
+// A page has its files and sections, all its links lead somewhere, and it has nothing that its policy
+// forbids. Each file but llms.txt has a page that links to it.
 func TestPagesAreWhole(t *testing.T) {
 	t.Parallel()
-	elsewhere := map[string]bool{"openapi.yaml": true}
+	// Where the pages and the documents of the service are, whose links are relative to each other.
+	folders := map[string]string{"reference": "/v1/reference", "link": "/link/", "guides": "/docs/"}
+	served := map[string]bool{"/portal/": true, "/v1/openapi.yaml": true, "/llms.txt": true}
 	for kind, files := range pages {
-		page := get(t, files, "").Body.String()
-		seen := map[string]bool{}
-		for _, link := range regexp.MustCompile(`(?:href|src)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
-			target := strings.TrimPrefix(link[1], "reference/")
-			if id, ok := strings.CutPrefix(target, "#"); ok {
-				if !strings.Contains(page, ` id="`+id+`"`) {
-					t.Errorf("%s: link %s: the page has no such anchor", kind, target)
-				}
-			} else if _, ok := files.files[path.Clean(target)]; !ok && !elsewhere[target] {
-				t.Errorf("%s: link %s: there is no such file", kind, target)
-			}
-			seen[target] = true
-		}
 		for name := range files.files {
-			if name != "" && !seen[name] {
-				t.Errorf("%s: the page has no link to %s", kind, name)
+			served[path.Join(folders[kind], name)] = true
+		}
+		served[folders[kind]] = true
+	}
+	linked := map[string]bool{"/docs/llms.txt": true}
+	blocked := regexp.MustCompile(`<style|style=|<script[^>]*>[^<]|\son[a-z]+=`)
+	for kind, files := range pages {
+		for name, f := range files.files {
+			if f.contentType != contentTypeOf(".html") {
+				continue
+			}
+			page := get(t, files, name).Body.String()
+			base := &url.URL{Path: folders[kind] + name}
+			for _, found := range regexp.MustCompile(`(?:href|src)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+				target, err := base.Parse(found[1])
+				if err != nil || target.Host == "" && !served[target.Path] {
+					t.Errorf("%s: link %s: the service has no %v, %v", base, found[1], target, err)
+				} else if target.Path == base.Path && !strings.Contains(page, ` id="`+target.Fragment+`"`) &&
+					target.Fragment != "" {
+					t.Errorf("%s: link %s: the page has no such anchor", base, found[1])
+				}
+				linked[target.Path] = true
+			}
+			if inline := blocked.FindString(page); inline != "" {
+				t.Errorf("%s: got %s, want none: the policy blocks it", base, inline)
 			}
 		}
-		blocked := regexp.MustCompile(`<style|style=|<script[^>]*>[^<]|\son[a-z]+=`)
-		if inline := blocked.FindString(page); inline != "" {
-			t.Errorf("%s: got %s, want none: the policy blocks it", kind, inline)
+	}
+	for kind, files := range pages {
+		for name := range files.files {
+			address := path.Join(folders[kind], name)
+			if name == "" {
+				address = folders[kind]
+			}
+			if !linked[address] {
+				t.Errorf("no page links to %s", address)
+			}
 		}
 	}
 }
@@ -83,7 +111,7 @@ func TestPagesAreWhole(t *testing.T) {
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	types := map[string]string{
-		"": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
+		"": "text/html; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".css": "text/css; charset=utf-8",
 		".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".png": "image/png",
 		".yaml": "application/yaml", ".json": "application/schema+json",
 		".md": "text/markdown; charset=utf-8",

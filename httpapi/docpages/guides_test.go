@@ -3,6 +3,7 @@ package docpages
 import (
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestOpenAPI32(t *testing.T) {
 // llms.txt lists guides that are there, and a client that accepts zstd gets it.
 func TestGuides(t *testing.T) {
 	t.Parallel()
-	guides := Guides(os.DirFS("../docs"))
+	guides := pages["guides"]
 	request := httptest.NewRequest("GET", "/llms.txt", nil)
 	request.Header.Set("Accept-Encoding", "gzip;q=0.5, zstd")
 	answer := httptest.NewRecorder()
@@ -69,10 +70,32 @@ func TestGuides(t *testing.T) {
 	if !strings.Contains(list.String(), want) {
 		t.Errorf("got %s, want %q in it", list.String(), want)
 	}
-	guide := httptest.NewRecorder()
-	plain := httptest.NewRequest("GET", "/docs/event-streams.md", nil)
-	if !guides.Serve(guide, plain, "event-streams.md") || strings.Contains(guide.Body.String(), "](../") ||
-		!strings.HasPrefix(guide.Body.String(), "# ") {
-		t.Errorf("got %.300s, want a guide without links to files that are not served", guide.Body)
+	names, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(names) < 10 {
+		t.Fatalf("got guides %v, %v", names, err)
+	}
+	for _, path := range names {
+		name := filepath.Base(path)
+		text := get(t, guides, name).Body.String()
+		if strings.Contains(text, "](../client/") || !strings.HasPrefix(text, "# ") {
+			t.Errorf("%s: got %.300s, want a guide without links to files that are not served", name, text)
+		}
+		address := strings.TrimSuffix(strings.TrimSuffix(name, ".md"), "README")
+		page := get(t, guides, address).Body.String()
+		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+		if !strings.Contains(page, "<title>"+title+" · ") ||
+			!strings.Contains(page, `aria-current="page">`+title+"</a>") || strings.Contains(page, `.md#`) {
+			t.Errorf("%s: got %.900s, want the page %q, current in the contents", address, page, title)
+		}
+	}
+	page := get(t, guides, "first-call").Body.String()
+	for _, want := range []string{
+		`<a class="anchor" href="#list-the-hubs">List the hubs</a></h2>`,
+		`<li><a href="#list-the-hubs">List the hubs</a></li>`, `<a href="../v1/reference">API reference</a>`,
+		`<div class="code"><pre tabindex="0"><code class="language-sh">`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("first-call: got %s, want %s in it", page, want)
+		}
 	}
 }

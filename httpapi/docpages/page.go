@@ -17,66 +17,93 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// heading is an entry of the table of contents.
-type heading struct{ ID, Text string }
+// entry is a link of a list: to a heading of the page, by its ID, or to another page, by its address.
+type entry struct{ ID, Text string }
 
-// content is what the page's template shows.
-type content struct {
-	Headings []heading
-	Article  template.HTML
-	// Schemas are the names of the schemas, without extension.
+// sections are the kinds of pages, whose addresses are relative to any of them.
+var sections = []entry{
+	{"../docs/", "Guides"}, {"../v1/reference", "API reference"}, {"../link/", "Hub protocol"},
+	{"../portal/", "Portal"},
+}
+
+// page is what the templates of pages show.
+type page struct {
+	Title, Section string
+	// Files is the folder of the page's files, relative to the page, and Markdown the page as Markdown.
+	Files, Markdown string
+	Headings        []entry
+	Article         template.HTML
+	// Guides are all guides, and Schemas the names of the hub protocol's schemas, without extension.
+	Guides  []entry
 	Schemas []string
 }
 
-// anchor matches the anchor and the ID of a rule in the rendered page, and schemas a link to the
-// folder of the schemas.
+// Sections are the links of the page's bar.
+func (page) Sections() []entry { return sections }
+
+var layout = template.Must(template.ParseFS(own, "pages/*.html"))
+
+// execute returns the page that a template makes. It panics on an error, which means that the binary
+// is broken.
+func execute(name string, view any) []byte {
+	var out bytes.Buffer
+	if err := layout.ExecuteTemplate(&out, name, view); err != nil {
+		panic(fmt.Sprintf("docpages: %s: %v", name, err))
+	}
+	return out.Bytes()
+}
+
+// anchor matches the anchor and the ID of a rule in the rendered page, schemas a link to the folder
+// of the schemas, and title a heading.
 var (
 	anchor  = regexp.MustCompile(`<a id="(R-[a-z]+-[0-9]+)"></a><strong>R-[a-z]+-[0-9]+</strong>`)
 	schemas = regexp.MustCompile(`href="schemas/"`)
+	title   = regexp.MustCompile(`<(h[23]) id="([^"]+)">(.*?)</h[23]>`)
 )
 
-// render returns the page for the files of the protocol. It panics on an error, which means that
-// the binary is broken.
-func render(files fs.FS) []byte {
-	source := read(fs.ReadFile(files, "README.md"))
-	// The page is ours, so its HTML, the anchors of rules, is rendered as it is.
-	markdown := goldmark.New(
-		goldmark.WithExtensions(extension.Table),
-		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
-		goldmark.WithRendererOptions(html.WithUnsafe()),
-	)
+// markdown renders Markdown of the binary, so that HTML in it, the anchors of rules, stays as it is.
+var markdown = goldmark.New(
+	goldmark.WithExtensions(extension.Table),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+	goldmark.WithRendererOptions(html.WithUnsafe()),
+)
+
+// article renders Markdown and returns its sections too. Headings are links to themselves. Tables and
+// code scroll on their own, not the page.
+func article(source []byte) (template.HTML, []entry) {
 	document := markdown.Parser().Parse(text.NewReader(source))
-	c := content{Headings: headings(document, source)}
-	var article bytes.Buffer
-	if err := markdown.Renderer().Render(&article, source, document); err != nil {
-		panic(fmt.Sprintf("docpages: README.md of the hub protocol: %v", err))
+	var out bytes.Buffer
+	if err := markdown.Renderer().Render(&out, source, document); err != nil {
+		panic(fmt.Sprintf("docpages: Markdown: %v", err)) // a buffer takes everything
 	}
-	// A rule's ID is a link to itself. Tables scroll on their own, not the page.
-	body := anchor.ReplaceAllString(article.String(), `<a class="rule" id="$1" href="#$1">$1</a>`)
-	body = schemas.ReplaceAllString(body, `href="#schemas"`)
+	body := title.ReplaceAllString(out.String(), `<$1 id="$2"><a class="anchor" href="#$2">$3</a></$1>`)
 	body = strings.NewReplacer(
 		"<table>", `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`,
 		"</table>", "</table></div>",
-		"<pre>", `<pre tabindex="0">`,
+		"<pre>", `<div class="code"><pre tabindex="0">`, "</pre>", "</pre></div>",
 	).Replace(body)
-	c.Article = template.HTML(body)
+	return template.HTML(body), headings(document, source)
+}
+
+// renderLink returns the page for the files of the hub protocol.
+func renderLink(files fs.FS) []byte {
+	p := page{Title: "The hub protocol", Section: "Hub protocol", Markdown: "README.md"}
+	p.Article, p.Headings = article(read(fs.ReadFile(files, p.Markdown)))
+	// A rule's ID is a link to itself.
+	body := anchor.ReplaceAllString(string(p.Article), `<a class="rule" id="$1" href="#$1">$1</a>`)
+	p.Article = template.HTML(schemas.ReplaceAllString(body, `href="#schemas"`))
 	names, err := fs.Glob(files, "schemas/*.json")
 	if err != nil {
 		panic(fmt.Sprintf("docpages: schemas of the hub protocol: %v", err))
 	}
 	for _, name := range names {
-		c.Schemas = append(c.Schemas, strings.TrimSuffix(path.Base(name), ".json"))
+		p.Schemas = append(p.Schemas, strings.TrimSuffix(path.Base(name), ".json"))
 	}
-	var page bytes.Buffer
-	layout := template.Must(template.ParseFS(own, "link/page.html"))
-	if err := layout.Execute(&page, c); err != nil {
-		panic(fmt.Sprintf("docpages: page.html: %v", err))
-	}
-	return page.Bytes()
+	return execute("link.html", p)
 }
 
 // headings returns the sections of a document.
-func headings(document ast.Node, source []byte) (all []heading) {
+func headings(document ast.Node, source []byte) (all []entry) {
 	for node := document.FirstChild(); node != nil; node = node.NextSibling() {
 		h, ok := node.(*ast.Heading)
 		if !ok || h.Level != 2 {
@@ -84,13 +111,19 @@ func headings(document ast.Node, source []byte) (all []heading) {
 		}
 		id, _ := h.AttributeString("id")
 		bytes, _ := id.([]byte)
-		var title strings.Builder
-		for child := h.FirstChild(); child != nil; child = child.NextSibling() {
-			if t, ok := child.(*ast.Text); ok {
-				title.Write(t.Segment.Value(source))
-			}
-		}
-		all = append(all, heading{ID: string(bytes), Text: title.String()})
+		all = append(all, entry{string(bytes), plain(h, source)})
 	}
 	return all
+}
+
+// plain returns the text within a node.
+func plain(node ast.Node, source []byte) string {
+	if t, ok := node.(*ast.Text); ok {
+		return string(t.Segment.Value(source))
+	}
+	var out strings.Builder
+	for child := node.FirstChild(); child != nil; child = child.NextSibling() {
+		out.WriteString(plain(child, source))
+	}
+	return out.String()
 }

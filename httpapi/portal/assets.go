@@ -84,6 +84,15 @@ func (a assets) name(file string) (string, error) {
 	return name, nil
 }
 
+// Asset returns an embedded file, such as "tokens.css", for pages that share the portal's design.
+func Asset(file string) []byte {
+	content, err := assetFiles.ReadFile("assets/" + file)
+	if err != nil {
+		panic(fmt.Sprintf("portal: read embedded assets: %v", err))
+	}
+	return content
+}
+
 // serve answers with a file.
 func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
 	file, ok := a.files[name]

@@ -28,6 +28,7 @@ var sections = []section{
 	{"people", "People", "people", []sectionPage{{"members", "People"}}},
 	{"developers", "Developers", "developers", []sectionPage{
 		{"keys", "API keys"}, {"webhooks", "Webhooks"}, {"readers", "Readers"}, {"../../v1/reference", "API reference"},
+		{"../../docs/", "Guides"},
 	}},
 	{"settings", "Settings", "settings", []sectionPage{
 		{"settings", "General"}, {"notifications", "Notifications"},

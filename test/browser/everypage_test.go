@@ -39,7 +39,7 @@ func estate(t *testing.T) (*portal, map[string]string) {
 		"notifications": org + "/notifications", "help": org + "/help", "hub": hub,
 		"search": org + "/search?q=door", "lock": hub + "/devices/1", "meter": hub + "/devices/8",
 		"log": hub + "/events", "reset": hub + "/reset-link", "remove": hub + "/remove",
-		"organizations": "/portal/organizations",
+		"organizations": "/portal/organizations", "guide": "/docs/event-streams", "protocol": "/link/",
 	}
 }
 
