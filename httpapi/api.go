@@ -30,14 +30,16 @@ type api struct {
 	addressRates *shares.Rate[netip.Prefix]
 	probeRates   *shares.Rate[netip.Prefix]
 	writeRates   *shares.Rate[string]
-	streams      *shares.Pool
-	batches      *shares.Pool
-	memory       *shares.Pool
-	unread       *shares.Pool
-	connections  *connections
-	metrics      *metrics
-	buffers      buffers
-	compressors  *compressors
+	// rejectedRates are the requests beyond the former two, by key or address.
+	rejectedRates *shares.Rate[string]
+	streams       *shares.Pool
+	batches       *shares.Pool
+	memory        *shares.Pool
+	unread        *shares.Pool
+	connections   *connections
+	metrics       *metrics
+	buffers       buffers
+	compressors   *compressors
 }
 
 // probesPerSecond and probeBurst bound the requests for health and readiness from one address.
@@ -63,6 +65,9 @@ func New(cfg Config) (API, error) {
 		Config:       cfg,
 		keyRates:     shares.NewRate[string](cfg.Shares, rate("requests_of_keys"), cfg.Now()),
 		addressRates: shares.NewRate[netip.Prefix](cfg.Shares, rate("requests_of_addresses"), cfg.Now()),
+		rejectedRates: shares.NewRate[string](cfg.Shares, shares.RateConfig{
+			Name: "rejected_requests", PerSecond: rejectedPerSecond, Burst: rejectedBurst,
+		}, cfg.Now()),
 		probeRates: shares.NewRate[netip.Prefix](cfg.Shares, shares.RateConfig{
 			Name: "probes_of_addresses", PerSecond: probesPerSecond, Burst: probeBurst,
 		}, cfg.Now()),

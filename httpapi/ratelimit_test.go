@@ -88,3 +88,23 @@ func TestRateLimit(t *testing.T) {
 	expect(s.do("GET", "/v1/sites", ""), 200, 0, 2)
 	expect(s.do("GET", "/v1/sites", ""), 429, 0, 2)
 }
+
+// A client in a loop that did not read Retry-After took the processors from everyone else, with nothing but
+// rejections. They wait once there are many of them.
+func TestRejectedRequestsWait(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *Config) { c.Rate, c.Burst, c.Now = 1, 1, func() time.Time { return day } })
+	reject := func(count int) time.Duration {
+		began := time.Now()
+		for range count {
+			wantError(t, s.do("GET", "/v1/none", ""), 429, domain.CodeRateLimited)
+		}
+		return time.Since(began)
+	}
+	s.do("GET", "/v1/none", "")
+	reject(rejectedBurst)
+	// Each waits until one more may be rejected: 20 ms, 40 ms, 60 ms and so on.
+	if took := reject(10); took < 10*11/2*time.Second/rejectedPerSecond {
+		t.Errorf("10 rejections after %d others: took %s, want that they wait", rejectedBurst, took)
+	}
+}
