@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +37,7 @@ type Brokers struct {
 	trace       *Trace
 	dir         string
 	stores      map[string]string // the folder of each host's streams
+	disks       sync.Map          // what is wrong with the disk of each host: an error or a time
 	file        broker.ServerFile
 	running     map[string]*server.Server
 	Authority   *identity.Authority
@@ -81,7 +84,30 @@ func NewBrokers(t testing.TB, network *Network, trace *Trace, shards int) *Broke
 		defer cancel()
 		return network.Dial(ctx, from, address)
 	}
+	server.SimWrite = b.written
 	return b
+}
+
+// SlowDisk lets each write to a host's streams take a time.
+func (b *Brokers) SlowDisk(host string, by time.Duration) { b.disks.Store(host, by) }
+
+// FillDisk lets each write to a host's streams fail, until there is room again.
+func (b *Brokers) FillDisk(host string, full bool) {
+	b.disks.Delete(host)
+	if full {
+		b.disks.Store(host, syscall.ENOSPC)
+	}
+}
+
+// written is called before a server writes to a stream, or to the log of its group.
+func (b *Brokers) written(host string) error {
+	switch wrong, _ := b.disks.Load(host); wrong := wrong.(type) {
+	case time.Duration:
+		time.Sleep(wrong)
+	case error:
+		return wrong
+	}
+	return nil
 }
 
 func (b *Brokers) write(name string, content []byte) {

@@ -128,6 +128,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	p.network.mu.Lock()
 	defer p.network.mu.Unlock()
 	for {
+		p.network.awaitRunning(p.link.to)
 		switch {
 		case p.closed:
 			return 0, net.ErrClosed
@@ -144,13 +145,13 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 }
 
-// Write implements net.Conn. It never waits: with a full buffer it fails like a write whose deadline
-// has passed. A write that waits would hold a mutex of its caller, and virtual time stands still
-// while anybody waits for a mutex.
+// Write implements net.Conn. With a full buffer it fails like a write whose deadline has passed. It
+// waits only while the process is stopped.
 func (c *conn) Write(b []byte) (int, error) {
 	p := c.out
 	p.network.mu.Lock()
 	defer p.network.mu.Unlock()
+	p.network.awaitRunning(p.link.from)
 	switch {
 	case c.in.closed || p.abandoned:
 		return 0, net.ErrClosed

@@ -27,7 +27,8 @@ type fault struct {
 // disks.
 var faults = []func(*World, *rand.Rand) fault{
 	isolateBroker, isolateBroker, cutOneWay, cutOneWay, cutReplica, crashBroker, crashBroker,
-	crashBrokers, crashReplica, crashReplica, stopReplica, slowNetwork, resetAll, disconnectHubs,
+	crashBrokers, crashReplica, crashReplica, endReplica, fillDisk, slowNetwork, resetAll,
+	disconnectHubs, partition, partition, stopProcess, stopProcess, slowDisk,
 }
 
 // hosts returns the hosts of all servers and replicas.
@@ -74,6 +75,51 @@ func cutReplica(w *World, random *rand.Rand) fault {
 	return fault{fmt.Sprintf("replica %s cut off from %d servers", from, most), nothing}
 }
 
+// partition splits all hosts in two, and cuts what is between them.
+func partition(w *World, random *rand.Rand) fault {
+	var sides [2][]string
+	for _, host := range hosts() {
+		i := random.Intn(2)
+		sides[i] = append(sides[i], host)
+	}
+	for _, a := range sides[0] {
+		for _, b := range sides[1] {
+			w.Network.Cut(a, b)
+			w.Network.Cut(b, a)
+		}
+	}
+	return fault{fmt.Sprintf("%v cut off from %v", sides[0], sides[1]), nothing}
+}
+
+// stopProcess stops a process until the heal.
+func stopProcess(w *World, random *rand.Rand) fault {
+	host := pick(random, hosts())
+	w.Network.Stop(host, true)
+	return fault{"process of " + host + " stopped", func() { w.Network.Stop(host, false) }}
+}
+
+// slowDisk lets each write of a server's streams take a time.
+func slowDisk(w *World, random *rand.Rand) fault {
+	host, by := pick(random, brokerHosts), time.Duration(10+random.Intn(500))*time.Millisecond
+	w.Brokers.SlowDisk(host, by)
+	return fault{
+		fmt.Sprintf("disk of %s slower by %v", host, by),
+		func() { w.Brokers.SlowDisk(host, 0) },
+	}
+}
+
+// fillDisk fails each write of a server's streams. The server is started again when there is room,
+// since it keeps the error.
+func fillDisk(w *World, random *rand.Rand) fault {
+	host := pick(random, brokerHosts)
+	w.Brokers.FillDisk(host, true)
+	return fault{"disk of " + host + " full", func() {
+		w.Brokers.FillDisk(host, false)
+		w.Brokers.Kill(host)
+		w.Brokers.Start(host)
+	}}
+}
+
 // crashBroker crashes a server.
 func crashBroker(w *World, random *rand.Rand) fault {
 	host := pick(random, brokerHosts)
@@ -103,11 +149,12 @@ func crashReplica(w *World, random *rand.Rand) fault {
 	return fault{"replica " + r.host + " crashed", r.Start}
 }
 
-// stopReplica stops a replica in order.
-func stopReplica(w *World, random *rand.Rand) fault {
+// endReplica ends a replica in order.
+func endReplica(w *World, random *rand.Rand) fault {
 	r := w.Replicas[random.Intn(len(w.Replicas))]
+	w.Network.Stop(r.host, false)
 	r.Stop()
-	return fault{"replica " + r.host + " stopped", r.Start}
+	return fault{"replica " + r.host + " ended", r.Start}
 }
 
 // slowNetwork delays what one host sends.
@@ -166,15 +213,14 @@ func Episode(ctx context.Context, w *World, random *rand.Rand) {
 	w.checkHealed(ctx)
 }
 
-// combines reports whether a fault may overlap with those that were made: what crashes or stops
-// does so once.
+// combines reports whether a fault may overlap with those that were made: what ends does so once.
 func combines(next int, busy map[int]bool) bool {
-	const firstCrash, lastStop = 5, 10
-	if next < firstCrash || next > lastStop {
+	const firstCrash, lastCrash = 5, 11
+	if next < firstCrash || next > lastCrash {
 		return true
 	}
 	for other := range busy {
-		if other >= firstCrash && other <= lastStop {
+		if other >= firstCrash && other <= lastCrash {
 			return false
 		}
 	}

@@ -43,6 +43,7 @@ type Hub struct {
 	// connected is what Status said last, and since when.
 	connected bool
 	since     time.Time
+	server    string         // the one that was dialed last
 	runs      map[string]int // how often each value was set
 }
 
@@ -74,6 +75,9 @@ func (h *Hub) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	host := brokerHosts[h.random.Intn(len(brokerHosts))]
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	h.mu.Lock()
+	h.server = host
+	h.mu.Unlock()
 	return h.world.Network.Dial(ctx, h.host, fmt.Sprintf("%s:%d", host, mqttPort))
 }
 
@@ -131,6 +135,16 @@ func (h *Hub) watch(ctx context.Context) {
 		}
 		h.mu.Unlock()
 	}
+}
+
+// at returns the server that the hub is connected to, "" for none.
+func (h *Hub) at() string {
+	if !h.lib.Status().Connected {
+		return ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.server
 }
 
 // changed returns when the hub has last connected or disconnected.

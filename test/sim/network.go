@@ -37,6 +37,8 @@ type Network struct {
 	cuts      map[link]bool
 	slow      map[link]time.Duration
 	dead      map[string]bool // hosts whose process has ended
+	stopped   map[string]bool // hosts whose process is stopped
+	changed   *sync.Cond      // stopped has changed
 	taken     map[int64]bool  // times of arrival
 	lastPort  int
 }
@@ -46,11 +48,13 @@ type link struct{ from, to string }
 
 // NewNetwork returns a network without faults.
 func NewNetwork(seed int64) *Network {
-	return &Network{
+	n := &Network{
 		random: rand.New(rand.NewSource(seed)), listeners: map[string]*listener{},
 		cuts: map[link]bool{}, slow: map[link]time.Duration{}, dead: map[string]bool{},
-		taken: map[int64]bool{}, lastPort: 32768,
+		stopped: map[string]bool{}, taken: map[int64]bool{}, lastPort: 32768,
 	}
+	n.changed = sync.NewCond(&n.mu)
+	return n
 }
 
 // Listen listens on host:port.
@@ -87,6 +91,7 @@ func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, err
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
 		}
 		n.mu.Lock()
+		n.awaitRunning(from)
 		if n.dead[from] {
 			n.mu.Unlock()
 			return nil, net.ErrClosed
@@ -162,6 +167,29 @@ func (n *Network) Heal() {
 	}
 }
 
+// Stop stops a host's process, or lets it go on: what it reads and writes waits meanwhile, though
+// its clocks and what needs no network go on.
+func (n *Network) Stop(host string, stop bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stopped[host] = stop
+	n.changed.Broadcast()
+}
+
+// AwaitRunning waits while a host's process is stopped.
+func (n *Network) AwaitRunning(host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.awaitRunning(host)
+}
+
+// awaitRunning waits while a host's process is stopped. n.mu is held.
+func (n *Network) awaitRunning(host string) {
+	for n.stopped[host] {
+		n.changed.Wait()
+	}
+}
+
 // Reset resets all connections between two hosts.
 func (n *Network) Reset(a, b string) {
 	n.mu.Lock()
@@ -178,7 +206,8 @@ func (n *Network) Reset(a, b string) {
 func (n *Network) Kill(host string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.dead[host] = true
+	n.dead[host], n.stopped[host] = true, false
+	n.changed.Broadcast()
 	for address, l := range n.listeners {
 		if l.address.IP.String() == host {
 			delete(n.listeners, address) // the server closes the listener when it has ended

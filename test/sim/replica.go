@@ -47,14 +47,17 @@ type Replica struct {
 
 // parts are what clients of a replica call.
 type parts struct {
-	ctx       context.Context // ends with the replica's process
-	confirm   func(context.Context) error
-	logs      *feed.Logs
-	presence  *presence.View
-	bridge    *hubbridge.Bridge
-	directory *directory.Service
-	enrolment *identity.Enrolment
-	commands  *commands.Commands
+	ctx     context.Context // ends with the replica's process
+	confirm func(context.Context) error
+	conns   []*nats.Conn
+	// awaitRunning waits while the process is stopped.
+	awaitRunning func()
+	logs         *feed.Logs
+	presence     *presence.View
+	bridge       *hubbridge.Bridge
+	directory    *directory.Service
+	enrolment    *identity.Enrolment
+	commands     *commands.Commands
 }
 
 // Start starts the replica, also after Kill.
@@ -154,7 +157,11 @@ func (r *Replica) serve(ctx context.Context) error {
 	}
 	run("freshness", freshness.Run)
 
-	p := &parts{ctx: ctx, presence: view, confirm: freshness.Confirm}
+	p := &parts{
+		ctx: ctx, presence: view, confirm: freshness.Confirm,
+		conns:        append(conns.All(), reads.All()...),
+		awaitRunning: func() { w.Network.AwaitRunning(r.host) },
+	}
 	epoch := func(hub domain.HubID) (domain.Epoch, bool) {
 		owner, ok := index.Hub(hub)
 		return owner.Epoch, ok

@@ -16,27 +16,40 @@ var (
 )
 
 const (
-	hubs     = 6
-	episodes = 3
+	// leastHubs and mostHubs bound the number of hubs, of which most seeds have few.
+	leastHubs, mostHubs = 4, 30
+	episodes            = 3
 	// settle is the time without faults before the last check.
 	settle = 30 * time.Second
 )
 
-// A seed runs a cluster with its hubs and clients through some faults.
+// A seed runs a cluster with its hubs and clients through some faults; with -meta twice, and the test
+// prints how far the two logs are the same.
 func TestSim(t *testing.T) {
-	if *meta {
-		t.Skip("-meta: see TestMeta")
-	}
 	defer func() { // a failure in the bubble ends this function
 		if t.Failed() {
 			t.Logf("repeat it with: make sim SEED=%d SEEDS=1", *seed)
 		}
 	}()
-	bubble(t, *seed, func(t *testing.T, trace *Trace) { run(t, *seed, trace) })
+	var former *Trace
+	bubble(t, *seed, func(t *testing.T, trace *Trace) {
+		former = trace
+		run(t, *seed, trace)
+	})
+	if !*meta {
+		return
+	}
+	bubble(t, *seed, func(t *testing.T, trace *Trace) {
+		run(t, *seed, trace)
+		prefix, lines, until := former.Compare(trace)
+		t.Logf("seed %d: %d of %d lines are the same, until %v", *seed, prefix, lines, until)
+	})
 }
 
 func run(t *testing.T, seed int64, trace *Trace) {
-	w, err := NewWorld(t, seed, trace, hubs)
+	random := rand.New(rand.NewSource(seed))
+	hubs := leastHubs + int(random.ExpFloat64()*4)
+	w, err := NewWorld(t, seed, trace, min(hubs, mostHubs))
 	defer w.Stop()
 	if err != nil {
 		t.Errorf("start: %v", err)
@@ -45,7 +58,6 @@ func run(t *testing.T, seed int64, trace *Trace) {
 	w.Limits = Limits{Status: *status, Acks: *acks}
 	ctx := context.Background()
 	load := StartLoad(w)
-	random := rand.New(rand.NewSource(seed))
 	for range episodes {
 		_ = sleep(ctx, time.Duration(random.Int63n(int64(10*time.Second))))
 		Episode(ctx, w, random)
@@ -57,22 +69,4 @@ func run(t *testing.T, seed int64, trace *Trace) {
 	for _, failure := range w.Failures() {
 		t.Error(failure)
 	}
-}
-
-// With -meta, the seed runs twice. The test prints how far the two logs are the same.
-func TestMeta(t *testing.T) {
-	if !*meta {
-		t.Skip("needs -meta")
-	}
-	var traces [2]*Trace
-	for i := range traces {
-		t.Run("", func(t *testing.T) {
-			bubble(t, *seed, func(t *testing.T, trace *Trace) {
-				traces[i] = trace
-				run(t, *seed, trace)
-			})
-		})
-	}
-	prefix, lines, until := traces[0].Compare(traces[1])
-	t.Logf("seed %d: %d of %d lines are the same, until %v", *seed, prefix, lines, until)
 }

@@ -161,6 +161,8 @@ func (p *parts) call(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
+	p.awaitRunning()
+	defer p.awaitRunning()
 	if err := p.confirm(ctx); err != nil {
 		return err
 	}
