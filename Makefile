@@ -86,7 +86,7 @@ tested: deps
 sim: ## Run a cluster in virtual time through faults by seed: SEEDS (10) of them, beginning with SEED (1)
 	@GO="$(GO)" test/sim/prepare.sh
 	cd test/sim && GOWORK=off $(GO) test $(QUICK) -overlay=.patched/overlay.json -c -o $(CURDIR)/bin/test/sim .
-	cd test/sim && $(CURDIR)/bin/test/sim -test.run TestBrokers
+	cd test/sim && $(CURDIR)/bin/test/sim -test.run 'TestBrokers|TestHealing' -seed=$(SEED)
 	test/sim/run.sh $(CURDIR)/bin/test/sim $(SEED) $(SEEDS) $(SIM)
 
 .PHONY: sim-mutants

@@ -61,8 +61,8 @@ type Conns struct {
 
 	// clustered is set once the server at the other end of Cloud is known to be one of a cluster.
 	clustered atomic.Bool
-	// open opens another connection to a shard's account.
-	open func(shard int, options []nats.Option) (*nats.Conn, error)
+	// open opens another connection to an account of the servers that hubs connect to.
+	open func(url string, account Account, options ...nats.Option) (*nats.Conn, error)
 }
 
 // Connect connects to every account, each within 10 s or until ctx ends. After an error no
@@ -94,12 +94,12 @@ func connectAll(
 	}
 	all := &Conns{
 		Shards: make([]*nats.Conn, c.Shards),
-		open: func(shard int, options []nats.Option) (*nats.Conn, error) {
-			own, err := optionsOf(c, ShardAccount(shard))
+		open: func(url string, account Account, options ...nats.Option) (*nats.Conn, error) {
+			own, err := optionsOf(c, account)
 			if err != nil {
 				return nil, err
 			}
-			return nats.Connect(c.URL, append(append(own, options...), hubs...)...)
+			return nats.Connect(cmp.Or(url, c.URL), append(append(own, options...), hubs...)...)
 		},
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -288,6 +288,15 @@ func WithLog(logger *slog.Logger) nats.Option {
 		}
 		return nil
 	}
+}
+
+// OpenSys opens a connection to the account SYS of one server, by its URL. The connection does not
+// reconnect. The caller must close it.
+func (c *Conns) OpenSys(url string) (*nats.Conn, error) {
+	return c.open(
+		url, AccountSys, nats.NoReconnect(), nats.IgnoreDiscoveredServers(),
+		nats.Timeout(fencedTimeout),
+	)
 }
 
 // Shard returns the connection to a hub's shard.

@@ -52,8 +52,9 @@ func (c *Conns) OpenFencedConn(
 	f := &FencedConn{allowed: allowed, cancel: cancel}
 	stop := context.AfterFunc(ctx, cancel) // while nats.Connect makes the first attempt
 	defer stop()
-	nc, err := c.open(shard, []nats.Option{
-		nats.Name("hubcloud " + string(ShardAccount(shard)) + " acks"),
+	nc, err := c.open(
+		"", ShardAccount(shard),
+		nats.Name("hubcloud "+string(ShardAccount(shard))+" acks"),
 		nats.Timeout(fencedTimeout),
 		nats.PingInterval(fencedPing),
 		nats.MaxPingsOutstanding(fencedPings),
@@ -65,7 +66,7 @@ func (c *Conns) OpenFencedConn(
 				return f.dial(dialing, network, address)
 			}),
 		),
-	})
+	)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("open a fenced connection to %s: %w", ShardAccount(shard), err)

@@ -19,6 +19,8 @@
 //   - A client that is rejected again and again costs little (Rejections), and keeps nobody out who is
 //     admitted, at its address or at another one.
 //   - A hub's private key is never sent here, and the authority's key never leaves its file.
+//   - Hubs are sent away, within three seconds, from a server that reaches no majority of its cluster,
+//     if a replica reaches it: it stores nothing.
 //   - Connections are closed after the revocation, so a connection admitted just before is closed
 //     too.
 package identity

@@ -37,6 +37,10 @@ const (
 	tlsTimeoutSeconds     = 20
 	connectTimeoutSeconds = 10
 	sessionTimeout        = 20 * time.Second
+	// clusterSessionTimeout is sessionTimeout in a cluster. A request of the server from before its
+	// streams have leaders is lost, and all hubs of the server wait for its timeout, one shard after
+	// the other: longer than they wait for a connect.
+	clusterSessionTimeout = 8 * time.Second
 	// calloutTimeoutSeconds is how long the server waits for the auth callout. It can delay a
 	// shutdown.
 	calloutTimeoutSeconds = 5

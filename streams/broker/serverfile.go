@@ -289,8 +289,9 @@ mqtt {
     cipher_suites: [%s]
     timeout: %d
   }
-  # For the CONNECT packet and for storing a session. Long enough for all hubs that reconnect after a failure.
+  # For the CONNECT packet: long enough for all hubs that reconnect after a failure.
   authorization { timeout: %d }
+  # For each request about a session. One from before the streams have leaders gets no answer, and holds up all hubs of the server.
   js_api_timeout: %q
   # Replicas of MQTT sessions, so that hubs can connect while a server is down.
   stream_replicas: %d
@@ -299,7 +300,7 @@ mqtt {
 }
 `, net.JoinHostPort(f.Listen, strconv.Itoa(f.MQTTPort)), f.file(CertificateName), f.file(KeyName),
 		f.file(AuthorityName), cipherSuites(), tlsTimeoutSeconds,
-		connectTimeoutSeconds, sessionTimeout, min(len(f.Nodes), maxReplicas), mqttRules)
+		connectTimeoutSeconds, clusterSessionTimeout, min(len(f.Nodes), maxReplicas), mqttRules)
 }
 
 func (f ServerFile) writeCluster(text *strings.Builder) {

@@ -85,7 +85,7 @@ func TestServerFileMatchesTheEmbeddedBroker(t *testing.T) {
 		}
 		for _, o := range []*server.Options{external, embedded} {
 			o.MQTT.Host, o.MQTT.Port, o.MQTT.StreamReplicas = "", 0, 0
-			o.MQTT.TLSConfig, o.MQTT.TLSTimeout = nil, 0
+			o.MQTT.TLSConfig, o.MQTT.TLSTimeout, o.MQTT.JSAPITimeout = nil, 0, 0
 		}
 		if !reflect.DeepEqual(external.MQTT, embedded.MQTT) {
 			t.Errorf("MQTT options: got %+v, embedded has %+v", external.MQTT, embedded.MQTT)

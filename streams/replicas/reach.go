@@ -22,9 +22,13 @@ const (
 	// maxSilence is how long a connection or a server may be silent until it counts as out of
 	// reach. Event streams of a replica that lost the broker end within three seconds.
 	maxSilence = 2 * time.Second
-	// reconnectAfter is how long a connection may be silent, or lead to a server that is cut off
-	// from the others, until it is closed and opened again, to another server if there is one.
-	// reconnectEvery is the least time between two such attempts.
+	// suspectAfter is how long a server of a cluster may be silent until AnySilent is true.
+	suspectAfter = time.Second
+	// countFor is how long HasMajority waits for answers.
+	countFor = time.Second
+	// reconnectAfter is how long a connection may be silent until it is closed and opened again, to
+	// another server if there is one; one to a server that is cut off from the others is left after
+	// maxSilence. reconnectEvery is the least time between two such attempts.
 	reconnectAfter = 4 * time.Second
 	reconnectEvery = 10 * time.Second
 	// statszSubject asks every server of the broker for its statistics, with its view of the
@@ -67,10 +71,8 @@ type Reach struct {
 	changed time.Time
 	// began is when the servers were asked for the first time.
 	began time.Time
-	// inMinority reports that fewer than a majority have answered since minoritySince, by the
-	// clock.
-	inMinority    bool
-	minoritySince time.Duration
+	// inMinority reports that fewer than a majority have answered lately.
+	inMinority bool
 }
 
 // NewReach returns a Reach for connections to one broker. All count as alive until Run has pinged
@@ -139,8 +141,8 @@ func (r *Reach) reconnectIfLost(nc *nats.Conn) {
 	server := nc.ConnectedServerName()
 	r.mu.Lock()
 	silent := ran-r.answered[nc] > reconnectAfter
-	isolated := r.size > 1 && (r.inMinority && ran-r.minoritySince > reconnectAfter ||
-		!r.inMinority && server != "" && ran-r.servers[server] > reconnectAfter)
+	isolated := r.size > 1 &&
+		(r.inMinority || server != "" && ran-r.servers[server] > maxSilence)
 	reconnect := nc.IsConnected() && (silent || isolated) &&
 		now.Sub(r.reconnected[nc]) > reconnectEvery
 	if reconnect {
@@ -168,23 +170,7 @@ func (r *Reach) pingServers(ctx context.Context) error {
 	r.mu.Unlock()
 	inbox := r.sys.NewInbox()
 	sub, err := r.sys.Subscribe(inbox, func(msg *nats.Msg) {
-		var answer struct {
-			Server struct {
-				Name    string `json:"name"`
-				Cluster string `json:"cluster"`
-			} `json:"server"`
-			Stats struct {
-				Start  time.Time `json:"start"`
-				Routes []struct {
-					ID uint64 `json:"rid"`
-				} `json:"routes"`
-				JetStream *struct {
-					Meta *struct {
-						Size int `json:"cluster_size"`
-					} `json:"meta"`
-				} `json:"jetstream"`
-			} `json:"statsz"`
-		}
+		var answer statistics
 		if json.Unmarshal(msg.Data, &answer) != nil ||
 			answer.Server.Cluster != r.sys.ConnectedClusterName() {
 			return
@@ -198,9 +184,9 @@ func (r *Reach) pingServers(ctx context.Context) error {
 			routes = append(routes, route.ID)
 		}
 		r.noteRoutes(answer.Server.Name, routes, time.Now())
-		if js := answer.Stats.JetStream; js != nil && js.Meta != nil {
+		if size := answer.size(); size > 0 {
 			r.members[answer.Server.Name] = r.clock.now()
-			r.size = js.Meta.Size
+			r.size = size
 		}
 	})
 	if err != nil {
@@ -220,6 +206,77 @@ func (r *Reach) pingServers(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-ticker.C:
+		}
+	}
+}
+
+// statistics is a server's answer to statszSubject.
+type statistics struct {
+	Server struct {
+		Name    string `json:"name"`
+		Cluster string `json:"cluster"`
+	} `json:"server"`
+	Stats struct {
+		Start  time.Time `json:"start"`
+		Routes []struct {
+			ID uint64 `json:"rid"`
+		} `json:"routes"`
+		JetStream *struct {
+			Meta *struct {
+				Size int `json:"cluster_size"`
+			} `json:"meta"`
+		} `json:"jetstream"`
+	} `json:"statsz"`
+}
+
+// size returns how many servers of the cluster keep streams; 0 if this server keeps none.
+func (s *statistics) size() int {
+	if js := s.Stats.JetStream; js != nil && js.Meta != nil {
+		return js.Meta.Size
+	}
+	return 0
+}
+
+// AnySilent reports whether a server of a cluster has not answered lately, or not to this process.
+func (r *Reach) AnySilent() bool {
+	now := r.clock.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, at := range r.members {
+		if now-at > suspectAfter {
+			return true
+		}
+	}
+	return false
+}
+
+// HasMajority reports whether the server at the other end of a connection to the account SYS
+// reaches a majority of its cluster. It asks for a second.
+func HasMajority(ctx context.Context, sys *nats.Conn) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, countFor)
+	defer cancel()
+	inbox := sys.NewInbox()
+	sub, err := sys.SubscribeSync(inbox)
+	if err != nil {
+		return false, err
+	}
+	defer streams.Unsubscribe(sub)
+	if err := sys.PublishRequest(statszSubject, inbox, nil); err != nil {
+		return false, err
+	}
+	for answered := map[string]bool{}; ; {
+		msg, err := sub.NextMsgWithContext(ctx)
+		var answer statistics
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && len(answered) > 0:
+			return false, nil
+		case err != nil:
+			return false, err
+		case json.Unmarshal(msg.Data, &answer) != nil || answer.size() == 0:
+			continue
+		}
+		if answered[answer.Server.Name] = true; len(answered) > answer.size()/2 {
+			return true, nil
 		}
 	}
 }
@@ -286,12 +343,7 @@ func (r *Reach) noteMajority(now time.Duration) {
 			answered++
 		}
 	}
-	switch {
-	case answered > r.size/2 || r.size < 2:
-		r.inMinority = false
-	case !r.inMinority:
-		r.inMinority, r.minoritySince = true, now
-	}
+	r.inMinority = answered <= r.size/2 && r.size > 1
 }
 
 // CutOff reports whether the process does not reach the broker, or only a minority of its servers.

@@ -8,6 +8,7 @@
 //	make sim SEED=42 SEEDS=1     one again; its log in virtual time is written to bin/sim if it fails
 //	make sim SIM="-status=10s -acks=15s"   with the aims for healing, which are not reached yet
 //	make sim SIM="-meta"         each seed twice: prints how far the two logs are the same
+//	make sim SEEDS=20 SIM="-test.run=TestHealing"   measures how fast a cluster heals
 //	make sim-mutants SEEDS=200   puts defects back that were mended (mutants), and finds them
 //
 // It is a module of its own, since it is built with changed copies of nats-server and of one file of
@@ -16,9 +17,9 @@
 // # Faults
 //
 // Each seed has three episodes of one to three faults that overlap (faults): servers isolated, links
-// cut in one direction, replicas cut off, connections reset, hosts slow, hubs without a network,
-// servers and replicas that crash, all servers at once. A crash keeps what was written by then. Then
-// everything heals.
+// cut in one direction, replicas cut off, the network split in two, connections reset, hosts slow,
+// hubs without a network, disks slow or full, processes stopped, servers and replicas that crash, all
+// servers at once. A crash keeps what was written by then. Then everything heals.
 //
 // # Checks
 //
@@ -46,6 +47,6 @@
 //
 // There is no PostgreSQL: read models, their projector, and what the service keeps about reported
 // states (statelog) are not simulated, and replicas read the index of hubs from the directory. Clients
-// call the packages, not HTTP. All processes share a clock, so none stops for a while (SIGSTOP) and no
-// clock jumps. Disks are neither slow nor full, and forget nothing that was written.
+// call the packages, not HTTP. All processes share a clock, so no clock jumps, and the clocks of a
+// stopped process go on. Disks forget nothing that was written: test/faults cuts their power.
 package sim

@@ -17,6 +17,8 @@ const (
 	outage = 20 * time.Second
 	// sample is how often it looks.
 	sample = 100 * time.Millisecond
+	// leaveLimit and awayLimit are how long a replica and a hub may stay at an isolated server.
+	leaveLimit, awayLimit = 3 * time.Second, 3 * time.Second
 )
 
 // TestHealing measures how a cluster copes with a server that is isolated from the other two, though
@@ -46,6 +48,9 @@ func TestHealing(t *testing.T) {
 			*seed, isolated.left.Seconds(), isolated.sentAway.Seconds(), isolated.there.Seconds(),
 			isolated.elsewhere.Seconds(), moved.Seconds(),
 		)
+		if isolated.left > leaveLimit || isolated.sentAway > awayLimit || isolated.elsewhere > *acks {
+			t.Error("too late")
+		}
 	})
 }
 

@@ -190,6 +190,13 @@ func (n *Network) awaitRunning(host string) {
 	}
 }
 
+// connects reports whether a host has an open connection to a server.
+func (n *Network) connects(host string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.pipes, func(p *pipe) bool { return p.link.to == host && p.err == nil })
+}
+
 // Reset resets all connections between two hosts.
 func (n *Network) Reset(a, b string) {
 	n.mu.Lock()

@@ -148,6 +148,7 @@ func (r *Replica) serve(ctx context.Context) error {
 	run("barrier", func(ctx context.Context) error { return barrier.Serve(ctx, index.WaitFor) })
 	reach := replicas.NewReach(logger, conns, reads)
 	run("reach", reach.Run)
+	run("evictor", identity.NewEvictor(conns, reach, logger).Run)
 	freshness, err := replicas.NewFreshness(replicas.FreshnessConfig{
 		Refresh: index.Refresh, Registered: barrier.Registered, CutOff: reach.CutOff,
 		Clustered: conns.Clustered, Logger: logger,

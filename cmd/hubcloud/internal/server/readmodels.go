@@ -254,6 +254,7 @@ func (s *readModels) startFreshness() (err error) {
 	})
 	s.reach = replicas.NewReach(s.logger, s.conns, s.reads)
 	s.run(stopLoops, "reach", s.reach.Run)
+	s.run(stopLoops, "evictor", identity.NewEvictor(s.conns, s.reach, s.logger).Run)
 	s.freshness, err = replicas.NewFreshness(replicas.FreshnessConfig{
 		Refresh: s.access.Refresh, Registered: s.barrier.Registered, CutOff: s.reach.CutOff,
 		Clustered: s.conns.Clustered, Embedded: s.broker != nil, Logger: s.logger,
