@@ -65,6 +65,8 @@ func (t targetRow) Field() string {
 type unreachableHub struct {
 	hubState
 	Why string
+	// Targets are the hub's channels that the action would set, as they reported last.
+	Targets []targetRow
 }
 
 // Summary returns how many commands succeeded. Those without a report are counted as neither done
@@ -173,32 +175,45 @@ func (req *request) loadTargets(view *groupActionView) error {
 	if err != nil {
 		return err
 	}
-	for _, target := range found.Targets {
-		device := deviceField(target.Hub, target.DeviceID)
-		if view.Site.ID == "" && !slices.Contains(view.Devices, device) {
-			continue
-		}
-		if !slices.Contains(view.Rooms, target.Room) && target.Room != "" {
-			view.Rooms = append(view.Rooms, target.Room)
-		}
-		if view.Room == "" || view.Room == target.Room {
-			view.Targets = append(view.Targets, targetRow{target: target, HubName: names[target.Hub]})
+	view.Targets = view.rows(found.Targets, names)
+	for _, hub := range view.Hubs {
+		if err := found.Failed[hub.ID]; err != nil {
+			last, err2 := req.lastTargets(req.ctx, req.org, hub.ID, view.Action.Key)
+			if err2 != nil {
+				return err2
+			}
+			view.Unreachable = append(view.Unreachable, unreachableHub{
+				hub, groupResults[groupResult(err)].Text, view.rows(last, names),
+			})
 		}
 	}
 	slices.SortFunc(view.Rooms, compareNatural)
-	slices.SortStableFunc(view.Targets, func(a, b targetRow) int {
+	return nil
+}
+
+// rows returns those of the targets that the page is about, in their order, and notes their rooms.
+func (v *groupActionView) rows(
+	targets []target, hubNames map[domain.HubID]string,
+) (rows []targetRow) {
+	for _, target := range targets {
+		device := deviceField(target.Hub, target.DeviceID)
+		if v.Site.ID == "" && !slices.Contains(v.Devices, device) {
+			continue
+		}
+		if !slices.Contains(v.Rooms, target.Room) && target.Room != "" {
+			v.Rooms = append(v.Rooms, target.Room)
+		}
+		if v.Room == "" || v.Room == target.Room {
+			rows = append(rows, targetRow{target: target, HubName: hubNames[target.Hub]})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b targetRow) int {
 		return cmp.Or(
 			compareNatural(a.HubName, b.HubName), cmp.Compare(a.Hub, b.Hub),
 			compareNatural(a.Room, b.Room), compareNatural(a.Name, b.Name),
 		)
 	})
-	for _, hub := range view.Hubs {
-		if err := found.Failed[hub.ID]; err != nil {
-			result := groupResults[groupResult(err)]
-			view.Unreachable = append(view.Unreachable, unreachableHub{hub, result.Text})
-		}
-	}
-	return nil
+	return rows
 }
 
 // runGroupAction sends the commands of an action, and shows a result for each.
@@ -241,12 +256,27 @@ func (req *request) runGroupAction() error {
 		view.Targets[i].Result, view.Targets[i].Mark = groupResultText(result)
 	}
 	view.addMissing(chosen)
+	slices.SortStableFunc(view.Targets, func(a, b targetRow) int { // what is not done comes first
+		return cmp.Compare(resultOrder[a.Mark], resultOrder[b.Mark])
+	})
 	return req.renderAction(http.StatusOK, view)
 }
 
-// addMissing adds results for chosen channels that are not among the targets any more, as when
-// their hub went offline.
+// resultOrder is the order of the styles of results.
+var resultOrder = map[string]int{"bad": 0, "wait": 1, "good": 2}
+
+// addMissing adds results for the channels of hubs that did not answer, since "Lock all" must not hide
+// a door that it cannot lock, and for chosen channels that are not known any more.
 func (v *groupActionView) addMissing(chosen []string) {
+	for _, hub := range v.Unreachable {
+		for _, row := range hub.Targets {
+			row.Result, row.Mark = hub.Why, "bad"
+			v.Targets = append(v.Targets, row)
+		}
+	}
+	v.Unreachable = slices.DeleteFunc(v.Unreachable, func(h unreachableHub) bool {
+		return len(h.Targets) > 0
+	})
 	for _, field := range chosen {
 		if slices.ContainsFunc(v.Targets, func(t targetRow) bool { return t.Field() == field }) {
 			continue
@@ -261,11 +291,6 @@ func (v *groupActionView) addMissing(chosen []string) {
 			continue
 		}
 		result := groupResults["gone"]
-		for _, hub := range v.Unreachable {
-			if hub.ID == v.Hubs[i].ID {
-				result.Text = hub.Why
-			}
-		}
 		v.Targets = append(v.Targets, targetRow{
 			target: target{
 				Hub: v.Hubs[i].ID, DeviceID: device, Name: fmt.Sprint("Device ", device),

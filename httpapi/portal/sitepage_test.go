@@ -2,8 +2,11 @@ package portal_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+
+	"hubcloud/domain"
 )
 
 // A site's page has its hubs, and a form only for those who may rename it.
@@ -66,4 +69,32 @@ func TestRenameOrganization(t *testing.T) {
 	other := w.open(t, nil).signIn(max)
 	checkPage(t, other.get(inOne+"/settings", http.StatusOK))
 	other.post(inOne+"/settings/name", http.StatusForbidden, "name", "Mine")
+}
+
+// "Lock all" counted the doors of hubs that answer, so that a door of an offline hub was missing in
+// the list and in the result.
+func TestLockAllNamesDoorsOfOfflineHubs(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	b.fails = domain.Errorf(domain.CodeHubOffline, "the hub is offline")
+	b.reported = []domain.ReportedState{
+		b.state(1, "Side door", "lock", "false"), b.state(2, "Hall", "temperature", "20"),
+	}
+	path := "/sites/" + b.SiteID + "/actions/lock"
+	page := read(t, b.ask("GET", path, nil))
+	checkOrgPage(t, path, page)
+	if !strings.Contains(page, "last reported <bdi>unlocked</bdi>") || strings.Contains(page, "<bdi>Hall") {
+		t.Errorf("got %s, want the door with its last report", page)
+	}
+	page = read(t, b.ask("POST", path, url.Values{
+		"once": {"1"}, "target": {string(b.hub) + "/1/0"},
+	}))
+	checkOrgPage(t, path, page)
+	for _, want := range []string{
+		"0 done, 1 failed of 1.", "<bdi>Side door</bdi>", ">Not sent: the hub is offline</span>",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("got %s, want %q in it", page, want)
+		}
+	}
 }

@@ -29,6 +29,8 @@ type target struct {
 	// State is the displayed value that the device reported last, "" if it is not known. Pending is
 	// the text of a command that is under way, "" for none.
 	State, Pending string
+	// ReportedAt is when a device whose hub does not answer reported its state; else zero.
+	ReportedAt time.Time
 }
 
 // foundTargets are the channels with one key of several hubs.
@@ -101,6 +103,32 @@ func targetsOf(d domain.Device, device hubDevice, key string) (targets []target)
 		targets = append(targets, target)
 	}
 	return targets
+}
+
+// lastTargets returns the channels of a hub with that key, with what they reported last; none while
+// the read models are being built.
+func (p *Portal) lastTargets(
+	ctx context.Context, org string, hub domain.HubID, key string,
+) (targets []target, err error) {
+	devices, err := p.lastDevices(ctx, org, hub)
+	for _, d := range devices {
+		for _, c := range d.Channels {
+			if c.Key != key {
+				continue
+			}
+			target := target{
+				Hub: hub, DeviceID: d.ID, Endpoint: c.Endpoint, Name: d.Name, Room: d.Room,
+				Available: true, State: c.Text, ReportedAt: c.ObservedAt,
+			}
+			if slices.ContainsFunc(d.Channels, func(other deviceChannel) bool {
+				return other.Key == key && other.Endpoint != c.Endpoint
+			}) {
+				target.Name += " " + formatInt(c.Endpoint)
+			}
+			targets = append(targets, target)
+		}
+	}
+	return targets, err
 }
 
 // readStatesOf asks a hub for what its channels of an action report. Without an answer the states
