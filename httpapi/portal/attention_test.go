@@ -30,18 +30,21 @@ func (b *hubBackend) state(device int64, name, key, value string) domain.Reporte
 }
 
 // What needs attention stands on the dashboard and on the pages of the site and the hub, with its
-// place, since when, what to do, and the counts in the title.
+// place, since when and what to do. The title has the organization's counts.
 func TestAttention(t *testing.T) {
 	t.Parallel()
 	b := newHubBackend(t)
 	b.reported = []domain.ReportedState{
 		b.state(3, "Landing <alarm>", "smoke", "true"), b.state(4, "Door", "battery", "3"),
 	}
-	for _, path := range []string{"", "/sites/" + b.SiteID, b.path} {
+	for path, title := range map[string]string{
+		"": "<title>(1 alarm, 1 warning) ", "/sites/" + b.SiteID: "Needs attention at this site",
+		b.path: "Needs attention at this hub",
+	} {
 		page := read(t, b.ask("GET", path, nil))
 		checkOrgPage(t, path, page)
 		for _, want := range []string{
-			"<title>(1 alarm, 1 warning) ", "Smoke detected", "call the fire brigade",
+			title, ">1 alarm, 1 warning</span>", "Smoke detected", "call the fire brigade",
 			"Landing &lt;alarm&gt;", "Low battery (3 %)", "60 minutes ago", "Mark as seen",
 			`href="` + strings.Repeat("../", strings.Count(path, "/")),
 		} {
@@ -167,7 +170,7 @@ func TestDeviceZero(t *testing.T) {
 
 // Many conditions of one kind at one site are one entry, which can be marked as seen at once: a
 // restart of the service or of a provider was hundreds of red entries. The same number is in the
-// title, the heading and the list.
+// title, the heading, the list and the row of the site.
 func TestManyConditions(t *testing.T) {
 	t.Parallel()
 	b := newHubBackend(t)
@@ -181,6 +184,11 @@ func TestManyConditions(t *testing.T) {
 		!strings.Contains(page, `data-alarms="2"`) || !strings.Contains(page, "300 devices") ||
 		!strings.Contains(page, "250 more.") || !strings.Contains(page, "Mark all as seen") {
 		t.Errorf("got %d rows, want 2 and what the second has: %s", rows, page)
+	}
+	if sites := read(t, b.ask("GET", "/sites", nil)); !strings.Contains(
+		sites, `sites/`+b.SiteID+`">2</a></td>`,
+	) {
+		t.Errorf("got %s, want 2 alarms at the site", sites)
 	}
 	newest := b.reported[0].ChangedAt.Add(time.Minute)
 	b.reported[0].ChangedAt = &newest // began after the member's page was made

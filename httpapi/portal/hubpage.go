@@ -119,7 +119,6 @@ func (req *request) showHub(status int, rejected rejectedForm) error {
 	if err != nil {
 		return err
 	}
-	view.Counts = view.Attention.Counts()
 	view.Pairing, view.Removal = req.openUntil("pairing"), req.openUntil("removal")
 	timeout := firstAnswerTimeout
 	if req.http.URL.Query().Has("wait") { // the link for browsers without scripts

@@ -15,7 +15,8 @@ import (
 type Layout struct {
 	// Heading is the page's title.
 	Heading string
-	// Counts is how much needs attention, for the title of the page; "" for nothing.
+	// Counts is how much needs attention in the organization, for the title of the dashboard; "" for
+	// nothing. A script shows it in the titles of other pages.
 	Counts string
 	// Section is the page's entry in the navigation; "" for none.
 	Section string

@@ -69,7 +69,6 @@ func (req *request) showSite(status int, view sitePageView) error {
 	if err != nil {
 		return err
 	}
-	view.Counts = view.Attention.Counts()
 	view.Scripts = []string{"site.js"}
 	view.Data = req.scriptData(view.Layout, view.Site.ID, "")
 	req.render(status, "site.html", view)

@@ -14,7 +14,8 @@ const unlockedReads = 20
 type siteSummary struct {
 	domain.Site
 	Hubs, Online, Offline int
-	// Alarms counts the alarms that nobody has seen, Unlocked the doors that are not locked.
+	// Alarms counts the alarms that nobody has seen, as the list on the site's page does, Unlocked the
+	// doors that are not locked.
 	Alarms, Unlocked, LowBatteries int
 }
 
@@ -53,15 +54,17 @@ func (req *request) summarize(sites []domain.Site) (rows []siteSummary, known bo
 			}
 		})
 	}
+	conditionsAt := map[string][]conditionRow{}
 	for _, condition := range conditions {
-		count(condition.SiteID, func(row *siteSummary) {
-			if condition.Red() && condition.SeenAt.IsZero() {
-				row.Alarms++
-			}
-			if condition.Kind == attention.Battery {
-				row.LowBatteries++
-			}
-		})
+		conditionsAt[condition.SiteID] = append(conditionsAt[condition.SiteID], condition)
+		if condition.Kind == attention.Battery {
+			count(condition.SiteID, func(row *siteSummary) { row.LowBatteries++ })
+		}
+	}
+	for site, conditions := range conditionsAt {
+		var list attentionView
+		list.add(conditions)
+		count(site, func(row *siteSummary) { row.Alarms = list.Alarms })
 	}
 	unlocked, err := req.countUnlocked(ctx)
 	for site, n := range unlocked {

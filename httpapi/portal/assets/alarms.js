@@ -12,7 +12,7 @@ const dashboard = document.querySelector("nav a[data-alarms]");
 const badges = document.querySelectorAll(".badge");
 const plainTitle = document.title;
 const ownList = () => document.querySelector("#attention[data-address]"); // the help has a heading of that name
-const listed = ownList() !== null;
+const listed = ownList()?.dataset.address.includes("?") === false; // by attention.js, on the dashboard
 let known = null; // the alarms of the last look; null before the first
 
 const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
@@ -40,10 +40,10 @@ async function look() {
     badge.lastElementChild.textContent = list.dataset.counts;
   }
   if (!listed) {
-    document.title = alarms === 0 ? plainTitle : `(${list.dataset.counts}) ${plainTitle}`;
+    document.title = list.dataset.counts ? `(${list.dataset.counts}) ${plainTitle}` : plainTitle;
   }
   const rows = [...list.querySelectorAll('[data-severity="alarm"]')].filter((row) => !row.closest(".seen"));
-  warn(rows.filter((row) => "life" in row.dataset));
+  warn(rows.filter((row) => "life" in row.dataset), alarms);
   const fresh = known && rows.filter((row) => !known.has(row.dataset.condition) && !("life" in row.dataset));
   known = new Set(rows.map((row) => row.dataset.condition));
   if (fresh?.length > 0 && !ownList()?.querySelector(`[data-condition="${CSS.escape(fresh[0].dataset.condition)}"]`)) {
@@ -86,14 +86,15 @@ function linkToAll() {
   return link;
 }
 
-// warn shows the banner with the newest danger to people, and removes it once all are seen.
-function warn([row, ...others]) {
+// warn shows the banner with the newest danger to people and how many other alarms there are, and
+// removes it once all dangers are seen.
+function warn([row], count) {
   const banner = document.getElementById("danger");
   if (!row) {
     banner?.remove();
     return;
   }
-  const state = `${row.dataset.condition} ${others.length}`;
+  const state = `${row.dataset.condition} ${count}`;
   if (banner?.dataset.state === state) {
     return;
   }
@@ -104,7 +105,7 @@ function warn([row, ...others]) {
   fresh.dataset.state = state;
   fresh.setAttribute("role", "alert");
   const text = document.createElement("p");
-  text.append(strong(title), ` ${place}`, others.length > 0 ? `, ${fill(texts.more, { number: others.length })}` : "", " ", linkToAll());
+  text.append(strong(title), ` ${place}`, count > 1 ? `, ${fill(texts.more, { number: count - 1 })}` : "", " ", linkToAll());
   fresh.append(text);
   const form = row.querySelector("form"); // a person who may only look has none
   if (form) {

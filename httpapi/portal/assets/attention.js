@@ -88,17 +88,14 @@ function show(fresh) {
   showCounts();
 }
 
-// showCounts shows the list's counts in the title, and on the dashboard in the navigation.
+// showCounts shows the counts of the dashboard's list, which is the organization's, in the title and
+// in the navigation. On other pages alarms.js does.
 function showCounts() {
   const { counts, alarms, address } = list().dataset;
-  document.title = counts ? `(${counts}) ${plainTitle}` : plainTitle;
-  if (!address.includes("?")) {
-    showBadge(alarms, counts);
+  if (address.includes("?")) {
+    return;
   }
-}
-
-// showBadge shows the number of alarms of the organization in the navigation.
-export function showBadge(alarms, counts) {
+  document.title = counts ? `(${counts}) ${plainTitle}` : plainTitle;
   for (const badge of document.querySelectorAll(".badge")) {
     badge.hidden = Number(alarms) === 0;
     badge.firstElementChild.textContent = alarms;

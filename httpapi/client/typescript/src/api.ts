@@ -202,7 +202,8 @@ export interface paths {
          *
          *     What the portal shows as "Needs attention", the most urgent first and then the newest: alarms that stand, jammed locks, commands
          *     without their effect, devices and hubs that cannot be reached, low batteries. It is derived from last reports: no hub is asked. An item
-         *     is in the list for as long as its condition holds. Filters by a site or hub that the organization does not have select nothing. There
+         *     is in the list for as long as its condition holds, seen or not. The portal shows five or more items of one kind at one site as one
+         *     entry, and counts the entries that nobody has seen. Filters by a site or hub that the organization does not have select nothing. There
          *     are no further pages: if `has_more` is true, ask site by site.
          */
         get: operations["listAttention"];
