@@ -89,7 +89,7 @@ func TestStatesNeedingAttention(t *testing.T) {
 		want      int
 	}{
 		{org, strings.ToUpper(string(hub)), 5}, {org, "  ", 5}, {org, "\x00no such device", 0},
-		{other, string(hub), 0}, {other, string(projectionstest.HubID(2)) + " 1", 1},
+		{other, string(hub), 0}, {other, string(projectionstest.HubID(2)) + " 1", 1}, {org, "_%", 0},
 	} {
 		found, err := e.store.FindDevices(t.Context(), c.org, c.find, 5)
 		if err != nil || len(found) != c.want {

@@ -14,6 +14,9 @@ import (
 //go:embed sql/find_devices.sql
 var findDevicesQuery string
 
+// likeEscapes makes LIKE take the characters of a word as they are.
+var likeEscapes = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
 // FindDevices returns at most limit devices of an organization that have all words of a text in
 // their name, room, model or number, or the name of their hub or site, ignoring case. It fails as
 // States does.
@@ -21,6 +24,9 @@ func (s *Store) FindDevices(
 	ctx context.Context, org, text string, limit int,
 ) ([]domain.FoundDevice, error) {
 	words := strings.Fields(strings.ToLower(schema.StorableText(text)))
+	for i, word := range words {
+		words[i] = "%" + likeEscapes.Replace(word) + "%"
+	}
 	ask := func(ctx context.Context, db *completeOnly) ([]domain.FoundDevice, error) {
 		rows, err := db.Query(ctx, findDevicesQuery, org, words, limit)
 		if err != nil {
