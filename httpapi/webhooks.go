@@ -364,7 +364,7 @@ func (a *api) replayWebhook(req *request, id string) error {
 		since = read(body, "since", body.timestamp)
 		body.require(
 			!since.After(req.start) && req.start.Sub(since) <= a.Retention,
-			invalid("since: must be in the past, at most %s ago", a.Retention),
+			invalid("since: must be in the past, at most %s ago", domain.FormatDuration(a.Retention)),
 		)
 	}
 	if body.err != nil {

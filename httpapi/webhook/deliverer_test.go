@@ -185,7 +185,7 @@ func TestPublicAddresses(t *testing.T) {
 		"https://example.org/x": true, "http://93.184.216.34:8080/": true,
 		"http://localhost/": false, "http://LocalHost.:80/": false, "http://127.0.0.1/": false,
 		"http://[::ffff:10.0.0.1]/": false, "http://x.localhost/": false, "file:///x": false,
-		"https://user@example.org/": false,
+		"https://user@example.org/": false, "https://example.org:65536/": false,
 	} {
 		if err := checkURL(url, false); (err == nil) != ok {
 			t.Errorf("%s: got %v, want accepted %t", url, err, ok)

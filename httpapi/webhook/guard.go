@@ -71,7 +71,7 @@ func checkURL(text string, private bool) error {
 	if err := CheckURL(text); err != nil {
 		return domain.Errorf(
 			domain.CodeInvalidRequest,
-			"url: must be https://… or http://…, without user and fragment",
+			"url: must be https://… or http://…, with a port up to 65535 if any, without user and fragment",
 		)
 	}
 	u, _ := url.Parse(text) // CheckURL has parsed it

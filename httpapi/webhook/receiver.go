@@ -97,10 +97,15 @@ func NewReceiver(cfg Config) (*Receiver, error) {
 // CheckURL returns an error if events cannot be posted to an address.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
-		u.Fragment != "" || u.User != nil {
+	valid := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
+		u.Fragment == "" && u.User == nil
+	if valid && u.Port() != "" {
+		port, err := strconv.ParseUint(u.Port(), 10, 16)
+		valid = err == nil && port > 0
+	}
+	if !valid {
 		return fmt.Errorf(
-			"%q: must be http://… or https://…, without user and fragment, such as "+
+			"%q: must be http://… or https://…, with a port up to 65535 if any, without user and fragment, such as "+
 				"http://127.0.0.1:9000/events",
 			text,
 		)
