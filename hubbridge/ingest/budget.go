@@ -49,6 +49,9 @@ const (
 	// hubMessages and hubMessageBurst bound the messages of one hub that are looked at. A hub sends
 	// at most protocol.MaxUnacknowledged events without an ack, at worst each in its own message.
 	hubMessages, hubMessageBurst = 2500, 5000
+	// hubHellos a second, and hubHelloBurst at once, are the hellos of one hub that are handled. Each
+	// writes the presence bucket. A hub repeats its hello every five seconds until it has an ack.
+	hubHellos, hubHelloBurst = 1, 30
 	// budgetPause is the time for which a hub beyond its budget is not listened to.
 	budgetPause = 5 * time.Second
 	// copies is how often an event is on the disk: in the journal, and in its hub's log.
@@ -62,6 +65,7 @@ type Budget struct {
 	cfg      BudgetConfig
 	bytes    *shares.Pool
 	messages *shares.Rate[domain.HubID]
+	hellos   *shares.Rate[domain.HubID]
 	measured map[domain.HubID]int64
 }
 
@@ -81,6 +85,9 @@ func NewBudget(cfg BudgetConfig) *Budget {
 		}),
 		messages: shares.NewRate[domain.HubID](cfg.Shares, shares.RateConfig{
 			Name: "messages_of_hubs", PerSecond: hubMessages, Burst: hubMessageBurst,
+		}, cfg.Now()),
+		hellos: shares.NewRate[domain.HubID](cfg.Shares, shares.RateConfig{
+			Name: "hellos_of_hubs", PerSecond: hubHellos, Burst: hubHelloBurst,
 		}, cfg.Now()),
 	}
 }
@@ -140,6 +147,11 @@ var errOverBudget = errors.New("the space for events is used up")
 // allowMessage reports whether another message of a hub is looked at.
 func (b *Budget) allowMessage(hub domain.HubID) bool {
 	return b == nil || b.messages.Take(hub, b.cfg.Now()).Granted
+}
+
+// allowHello reports whether another hello of a hub is handled.
+func (b *Budget) allowHello(hub domain.HubID) bool {
+	return b == nil || b.hellos.Take(hub, b.cfg.Now()).Granted
 }
 
 // spend takes the space of records. It returns errOverBudget if there is none, after which the hub

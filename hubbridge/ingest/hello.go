@@ -11,7 +11,7 @@ import (
 // handleHello handles a hello of the hub.
 func (s *hubState) handleHello(ctx context.Context, message []byte) error {
 	cfg := &s.shard.cfg
-	if !s.allowHello() {
+	if !cfg.Budget.allowHello(s.hub) {
 		s.noteHello(nil)
 		cfg.Metrics.hellos.WithLabelValues("limited").Inc()
 		s.warnLimited("too many hellos")

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"hubcloud/domain"
 	"hubcloud/hubbridge/codec"
 	"hubcloud/hubbridge/presence"
@@ -44,9 +42,8 @@ type hubState struct {
 	// helloPending reports whether a hello has no ack yet because the broker has not reported the
 	// hub's connection.
 	helloPending bool
-	// hellos limits the hub's hellos; nil before the first. noResetBefore is when the hub may be
-	// reset again, and warned when the hub was last logged as limited.
-	hellos        *rate.Limiter
+	// noResetBefore is when the hub may be reset again, and warned when the hub was last logged as
+	// limited.
 	noResetBefore time.Time
 	warned        time.Time
 	progress      hubProgress

@@ -109,7 +109,9 @@ func TestHellosAreLimited(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	now := &clock{now: time.Now()}
-	r.shard(h.id, func(cfg *ingest.Config) { cfg.Now = now.Now })
+	r.shard(h.id, func(cfg *ingest.Config) {
+		cfg.Now, cfg.Budget = now.Now, ingest.NewBudget(ingest.BudgetConfig{Now: now.Now})
+	})
 	const hellos = 200
 	for range hellos {
 		h.helloOnce("a", 1, 0)
