@@ -8,14 +8,21 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"hubcloud/hubbridge/kit/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
+	"hubcloud/test/mailserver"
 )
 
 var (
@@ -27,6 +34,9 @@ var (
 	)
 )
 
+// floodAhead is how many events an attacker sends before they are acknowledged.
+const floodAhead = 1000
+
 // attacks are what one organization does to the others. Each goes on until ctx ends.
 var attacks = []struct {
 	name string
@@ -34,7 +44,7 @@ var attacks = []struct {
 }{
 	{"channels", func(ctx context.Context, a attacker) {
 		a.flood(ctx, func(event map[string]any, seq uint64) {
-			event["device_id"] = 1 + seq/floodDevice
+			event["device_id"] = 1 + seq/100
 			event["data"] = map[string]any{"key": fmt.Sprint("channel_", seq), "endpoint": 0, "value": 1}
 		})
 	}},
@@ -70,9 +80,25 @@ var attacks = []struct {
 		a.ask(ctx, 50, "POST", "/portal/sign-in", "email="+strings.Repeat("x", 1<<20))
 	}},
 	{"streams", func(ctx context.Context, a attacker) {
-		var readers sync.WaitGroup
-		defer readers.Wait()
-		readers.Go(func() { a.ask(ctx, 2500, "GET", "/v1/events/stream", "") })
+		reading := newReaders(a.b)
+		defer reading.closeStreams()
+		var opening sync.WaitGroup
+		defer opening.Wait()
+		opening.Go(func() {
+			pace := time.NewTicker(25 * time.Millisecond) // within the rate of a key
+			defer pace.Stop()
+			for range size(a.b, 2500, 4) {
+				if _, err := reading.open(a.s.HTTP, "GET /v1/events/stream HTTP/1.1\r\nHost: x\r\n"+
+					"Authorization: Bearer "+a.tenant.Key+"\r\n\r\n", false); err != nil {
+					a.b.Error(err)
+				}
+				select {
+				case <-pace.C:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
 		a.flood(ctx, func(map[string]any, uint64) {})
 	}},
 	{"changes", func(ctx context.Context, a attacker) {
@@ -87,6 +113,16 @@ var attacks = []struct {
 		again := *replaced
 		again.Enroll()
 		a.workers(ctx, 20, func() { _ = replaced.TryConnect(replaced.ID) })
+	}},
+	{"passwords", func(ctx context.Context, a attacker) {
+		var tries atomic.Int64
+		a.workers(ctx, 20, func() {
+			user := nats.UserInfo(fmt.Sprint("user-", tries.Add(1)), "guess")
+			if nc, err := nats.Connect(a.s.NATS, user, nats.NoReconnect()); err == nil {
+				nc.Close()
+				a.b.Error("a guessed password was accepted")
+			}
+		})
 	}},
 }
 
@@ -177,18 +213,75 @@ type innocent struct {
 	hub    *harness.RawHub
 	locked *virtualhub.Hub
 	feed   *harness.Stream
-	sent   uint64
+	mails  *mailserver.Server
+	// browser is signed in to the portal as the owner.
+	browser http.Client
+	sent    uint64
 }
 
-func newInnocent(b *bench, s *service) *innocent {
+var signInPath = regexp.MustCompile(`/portal/sign-in/[A-Za-z0-9._~-]+`)
+
+func newInnocent(b *bench, s *service, mails *mailserver.Server) *innocent {
 	target, tenant := s.target(b), harness.NewTenant(b, s.Service, "Innocent")
-	return &innocent{
-		b: b, s: s, tenant: tenant, hub: target.Online(tenant),
+	elsewhere := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	i := &innocent{
+		b: b, s: s, tenant: tenant, hub: target.Online(tenant), mails: mails,
 		locked: target.VirtualHub(tenant, virtualhub.Config{
 			Devices: []virtualhub.DeviceSpec{{Kind: "lock"}},
 		}),
-		feed: tenant.Stream("/events/stream?type=channel.observed", ""),
+		feed:    tenant.Stream("/events/stream?type=channel.observed", ""),
+		browser: http.Client{Jar: jar, Transport: &http.Transport{DialContext: elsewhere.DialContext}},
 	}
+	i.browse("/portal/sign-in", url.Values{"email": {tenant.Owner}})
+	i.browse(signInPath.FindString(i.mail(tenant.Owner)), url.Values{})
+	return i
+}
+
+// browse opens a page of the portal as the owner, or submits a form.
+func (i *innocent) browse(path string, form url.Values) {
+	get := func() (*http.Response, error) { return i.browser.Get(i.s.Public() + path) }
+	if form != nil {
+		get = func() (*http.Response, error) { return i.browser.PostForm(i.s.Public()+path, form) }
+	}
+	response, err := get()
+	if err != nil {
+		i.b.Fatal(err)
+	}
+	defer response.Body.Close()
+	if _, err = io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {
+		i.b.Fatalf("%s: got %s, %v", path, response.Status, err)
+	}
+}
+
+// mail waits for the first mail to an address, and returns its text.
+func (i *innocent) mail(address string) (text string) {
+	streamstest.Eventually(i.b, "a mail", func() bool {
+		sent := i.mails.MailsTo(address)
+		if len(sent) > 0 {
+			_, text = sent[0].Read(i.b)
+		}
+		return len(sent) > 0
+	})
+	return text
+}
+
+// alarm returns how long the mail about smoke takes, in milliseconds: each time in another organization,
+// since mails about the same kind at the same site have pauses.
+func (i *innocent) alarm() float64 {
+	tenant := harness.NewTenant(i.b, i.s.Service, "Mill")
+	hub := i.s.target(i.b).VirtualHub(tenant, virtualhub.Config{
+		Devices: []virtualhub.DeviceSpec{{Kind: "smoke_alarm", Name: "Landing alarm"}},
+	})
+	begun := time.Now()
+	if err := hub.Report(1, virtualhub.ChannelRef{Key: "smoke"}, true); err != nil {
+		i.b.Fatal(err)
+	}
+	i.mail(tenant.Owner)
+	return float64(time.Since(begun).Microseconds()) / 1000
 }
 
 // operations does each operation once, and adds how many milliseconds it took. It fails the test if
@@ -207,6 +300,8 @@ func (i *innocent) operations(took map[string][]float64) {
 	for !strings.Contains(i.feed.Next(i.b, time.Minute).Data, i.hub.ID) {
 	}
 	add("event to reader, after the ack")
+	i.browse("/portal/"+i.tenant.Org, nil)
+	add("portal page")
 	for _, op := range []struct {
 		name, method, path string
 		body               any
@@ -228,36 +323,49 @@ func (i *innocent) operations(took map[string][]float64) {
 }
 
 // measure does operations for some time, and twice at least.
-func (i *innocent) measure(duration time.Duration) (took map[string][]float64, memory float64) {
+func (i *innocent) measure(duration time.Duration, mails bool) (took map[string][]float64, memory float64) {
 	took = map[string][]float64{}
 	pace := time.NewTicker(150 * time.Millisecond) // within the rate of a key
 	defer pace.Stop()
 	for n, begun := 0, time.Now(); n < 2 || time.Since(begun) < duration; n++ {
 		i.operations(took)
+		if mails && n%mailEvery == 0 {
+			took["alarm mail"] = append(took["alarm mail"], i.alarm())
+		}
 		memory = max(memory, field(i.b, string(read(i.b, fmt.Sprintf("/proc/%d/status", i.s.process.pid))), "VmRSS:"))
 		<-pace.C
 	}
 	return took, memory / 1024
 }
 
-// measureAttacks measures one organization before, during and after the attacks of another.
-func measureAttacks(b *bench, s *service) {
-	one, tenant := newInnocent(b, s), harness.NewTenant(b, s.Service, "Attacker")
+// mailEvery is how many other operations there are to one mail about an alarm.
+const mailEvery = 20
+
+// measureFairness measures one organization before, during and after the attacks of another.
+func measureFairness(b *bench) {
+	mails := mailserver.Start(b, mailserver.Options{})
+	s := startService(b, "--log-level", "warn", "--smtp-url", "smtp://"+mails.Address, "--rate", "50",
+		"--burst", "100")
+	one, tenant := newInnocent(b, s, mails), harness.NewTenant(b, s.Service, "Attacker")
 	a := attacker{b, s, tenant, s.target(b).Online(tenant)}
 	lasts := size(b, *attackFlag, 0)
-	for _, attack := range attacks {
+	for n, attack := range attacks {
 		if *attacksFlag != "" && !slices.Contains(strings.Split(*attacksFlag, ","), attack.name) {
 			continue
 		}
-		before, _ := one.measure(min(lasts, time.Minute))
+		b.Logf("%s: attack %s", time.Now().Format(time.TimeOnly), attack.name)
+		mailed := b.full || n == 0 // each takes seconds
+		before, _ := one.measure(min(lasts, time.Minute), mailed)
 		ctx, end := context.WithCancel(b.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); attack.run(ctx, a) }()
-		during, memory := one.measure(lasts)
+		profiled := b.profile(s.process, "attack "+attack.name, lasts, true)
+		during, memory := one.measure(lasts, mailed)
+		profiled()
 		end()
 		<-ended
 		harness.Elapse(min(lasts, 30*time.Second)) // then everything must be as before
-		after, _ := one.measure(min(lasts, time.Minute))
+		after, _ := one.measure(min(lasts, time.Minute), mailed)
 		for name := range before {
 			for _, part := range []struct {
 				name string

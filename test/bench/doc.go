@@ -69,11 +69,9 @@
 //   - states: 2,000 hubs report the values of nine devices each, a message of ten events a second:
 //     how long GET /v1/state is behind, and the time until acks. Limit of the acks: the same load
 //     while the projection of states is stopped (`hubcloud projections stop devices`).
-//   - fairness: how long the mail about smoke takes in some organizations while the hub of another
-//     one reports 200,000 channels that it never had, and afterwards. Then how long the operations of
-//     one organization take while another one attacks what all share, in eleven ways, each for
-//     -bench.attack (-bench.attacks chooses some), and as long after it, 30 s at most. Limit: the
-//     time before.
+//   - fairness: how long the operations of one organization take while another one attacks what all
+//     share, in twelve ways, each for -bench.attack (-bench.attacks chooses some), and 30 s after it.
+//     Limit: the time before.
 //   - start: from the start of the process until it is ready, with 5,000 hub logs. Limit: the bare
 //     broker on a copy of the same directory.
 //   - rebuild: `hubcloud projections rebuild` of a directory of 200,000 events, beside the read
