@@ -3,10 +3,13 @@ package browser
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"hubcloud/test/nodejs"
@@ -17,7 +20,7 @@ const busyLoad = 0.25
 
 // TestLighthouse has Lighthouse judge the dashboard of 500 hubs, on a phone with a network of 1.6 Mbit/s
 // and a processor that is four times slower than this machine's. What else the machine does makes
-// the page slower too, so the best of three runs counts, and none where the machine was busy before.
+// the page slower too, so the best of three runs counts, and the speed is not tried where the machine is busy.
 func TestLighthouse(t *testing.T) {
 	server := httptest.NewServer(busyOrg{quiet: true}.serve())
 	t.Cleanup(server.Close)
@@ -32,10 +35,14 @@ func TestLighthouse(t *testing.T) {
 		}
 	}
 	load, low := processorLoad(t), false
+	busy := load > busyLoad*float64(runtime.NumCPU())
+	if busy {
+		delete(wanted, "performance")
+	}
 	for range 3 {
 		cmd := nodejs.Program(
 			t, tools, t.TempDir(), "lighthouse", server.URL+"/portal/org", "--quiet", "--output=json",
-			"--only-categories=performance,accessibility,best-practices",
+			"--only-categories="+strings.Join(slices.Collect(maps.Keys(wanted)), ","),
 			"--throttling.cpuSlowdownMultiplier=4", "--max-wait-for-load=10000",
 			"--chrome-flags=--headless=new --no-sandbox",
 		)
@@ -58,12 +65,14 @@ func TestLighthouse(t *testing.T) {
 			low = low || score < want
 		}
 		if !low {
-			return
+			break
 		}
 	}
-	others := report.Categories["accessibility"].Score == 1 && report.Categories["best-practices"].Score == 1
-	if (others || report.Categories == nil) && load > busyLoad*float64(runtime.NumCPU()) {
+	if busy && !low {
 		t.Skipf("NOT TRIED: the speed: %.1f processes were running on %d processors", load, runtime.NumCPU())
+	}
+	if !low && report.Categories != nil {
+		return
 	}
 	for id, audit := range report.Audits {
 		if audit.Score != nil && *audit.Score < 1 {
