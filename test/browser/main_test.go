@@ -7,6 +7,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A browser takes more CPU and memory than a service.
-	harness.Main(m, 2)
+	// A browser takes more memory than a service, and the tests wait for pages more than they compute.
+	harness.Main(m, 3)
 }
