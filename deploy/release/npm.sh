@@ -1,5 +1,5 @@
 #!/bin/sh
-# Packs the hub library for Node and the gateways on it for npm: two packings of the same sources are the same, byte for byte.
+# Packs the API's TypeScript client, the hub library for Node and the gateways on it for npm: two packings of the same sources are the same, byte for byte.
 #
 #   deploy/release/npm.sh DIR [WORK]
 #
@@ -11,9 +11,10 @@ mkdir -p "$1"
 out=$(cd "$1" && pwd) work=${2:-}
 cd "$(dirname "$0")/../.."
 licences=$PWD/deploy/release/npmlicences.mjs
-packages="kit/node gateway/zwave gateway/zigbee2mqtt"
+packages="kit/node gateway/zwave gateway/zigbee2mqtt typescript"
 [ -n "$work" ] || { work=$(mktemp -d) && temporary=$work && trap 'rm -rf "$temporary"' EXIT; }
-tar -C hubbridge --exclude=node_modules --exclude=dist --exclude='*.tgz' -cf - package.json package-lock.json kit/node gateway | tar -C "$work" -xf -
+tar -C hubbridge --exclude=node_modules --exclude=dist --exclude='*.tgz' -cf - package.json package-lock.json kit/node gateway \
+	-C ../httpapi/client typescript | tar -C "$work" -xf -
 cd "$work"
 [ -z "${temporary:-}" ] || npm ci --ignore-scripts --no-audit --no-fund --prefer-offline >&2
 mkdir -p node_modules/@hubcloud
@@ -23,7 +24,7 @@ for package in $packages; do
 	ln -sfn "../../$package" "node_modules/@hubcloud/$name"
 	node "$(node -p 'require.resolve("typescript/bin/tsc")')" -p "$package"
 done
-chmod -R go=rX,u+rw kit gateway
+chmod -R go=rX,u+rw kit gateway typescript
 chmod +x gateway/*/dist/*/src/main.js
 for package in $packages; do
 	(cd "$package" && npm pack --ignore-scripts --silent --pack-destination "$out" >&2)

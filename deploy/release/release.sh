@@ -81,6 +81,9 @@ tar -chf - --exclude='*_test.go' --exclude=testdata --exclude=node_modules --exc
 	hubbridge/package.json hubbridge/package-lock.json | tar -xf - -C "$documents"
 chmod -R go=rX,u+rw "$documents"
 
+# In a release the Go client is a module of its own, which nothing comes with.
+printf 'module hubcloud/httpapi/client\n\n%s\n' "$(grep '^go ' go.mod)" >"$documents/httpapi/client/go.mod"
+
 # Completions and manual pages are what the program itself prints.
 native=${PREBUILT:-$work/native}
 [ -n "${PREBUILT:-}" ] || CGO_ENABLED=0 "$go" build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$native" ./cmd/hubcloud

@@ -4,11 +4,16 @@
 //
 // # Use in another module
 //
-// The module's path, hubcloud, names no host, so `go get` cannot find the module by itself. A
-// replace directive names a checkout, or the repository on your Git host:
+// The module's path names no host, so `go get` cannot find the module by itself. A release has the
+// client as a module of its own: copy httpapi/client out of the release's archive, or name the folder
+// where the archive or package has it.
+//
+//	go mod edit -replace hubcloud/httpapi/client=./hubcloud_1.0.0_linux_amd64/httpapi/client
+//	go get hubcloud/httpapi/client
+//
+// In a checkout the client belongs to the module hubcloud:
 //
 //	go mod edit -require hubcloud@v0.0.0 -replace hubcloud=../hubcloud
-//	go mod edit -require hubcloud@v0.0.0 -replace hubcloud=git.example.com/you/hubcloud@main
 //
 // Then import "hubcloud/httpapi/client". Since the package depends on the standard library only,
 // nothing else is downloaded. Every module that uses a module with such a directive needs the

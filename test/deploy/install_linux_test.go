@@ -60,6 +60,7 @@ func TestPackageIsInstalled(t *testing.T) {
 	first, second := filepath.Join(dir, "hubcloud_9.0.0_linux_amd64.deb"), filepath.Join(dir, "second.deb")
 	root := filepath.Join(dir, "package")
 	checkDocuments(t, first, root)
+	useGoClient(t, filepath.Join(root, "usr/share/doc/hubcloud/httpapi/client"))
 	again := exec.CommandContext(
 		ctx, "sh", "-ec", `sed -i 's/^Version: 9.0.0$/Version: 9.0.1/' "$1/DEBIAN/control"
 			dpkg-deb -Znone --build "$1" "$2"`, "sh", root, second,
@@ -82,6 +83,33 @@ func TestPackageIsInstalled(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatalf("install.sh: %v\n%s", err, out)
+	}
+}
+
+// useGoClient compiles a program that uses the Go client of a release, by the two lines that the client's
+// documentation names. Nothing is downloaded.
+func useGoClient(t *testing.T, folder string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "doc.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(
+		`//\t(go mod edit -replace \S+=)\S+/httpapi/client\n//\t(go get \S+)\n`,
+	).FindSubmatch(text)
+	if lines == nil {
+		t.Fatal("doc.go does not name the two lines by which a module uses the client")
+	}
+	use := exec.CommandContext(t.Context(), "sh", "-ec", `go mod init example.com/stranger
+		`+string(lines[1])+`"$1"
+		`+string(lines[2])+`
+		printf 'package main\nimport "hubcloud/httpapi/client"\nfunc main() { client.New(client.Config{}) }\n' >main.go
+		go mod tidy
+		go build .`, "sh", folder)
+	use.Dir = t.TempDir()
+	use.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOPROXY=off")
+	if out, err := use.CombinedOutput(); err != nil {
+		t.Errorf("a module that uses the client: %v\n%s", err, out)
 	}
 }
 
