@@ -2,9 +2,14 @@
 
 import { textOf } from "./texts.js";
 
-const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "medium", timeZone: "UTC" });
+// Formats are made at their first use: each takes tens of milliseconds while a page opens on a slow phone.
+let exact, relative;
 
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "always" });
+// exactTime returns a Date as pages show it to those who point at a time.
+export function exactTime(at) {
+  exact ??= new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "medium", timeZone: "UTC" });
+  return `${exact.format(at)} UTC`;
+}
 
 // ago returns a relative time, as the server formats it.
 export function ago(at, now = Date.now()) {
@@ -22,13 +27,14 @@ export function ago(at, now = Date.now()) {
   } else {
     return new Date(at).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
   }
+  relative ??= new Intl.RelativeTimeFormat("en", { numeric: "always" });
   return relative.format(ahead ? length[0] : -length[0], length[1]);
 }
 
 // setTime sets the time of a <time> element.
 export function setTime(element, at) {
   element.dateTime = at;
-  element.title = `${exact.format(new Date(at))} UTC`;
+  element.title = exactTime(new Date(at));
   element.textContent = ago(Date.parse(at));
 }
 

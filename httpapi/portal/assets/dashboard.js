@@ -50,6 +50,9 @@ openStream(
   600,
 );
 
+// rowsOf returns the rows of the list of hubs, by hub id: one search of the page for all hubs.
+const rowsOf = () => new Map(Array.from(sites.querySelectorAll("[data-hub]"), (row) => [row.dataset.hub, row]));
+
 function states({ whole, hubs: changed }) {
   const before = new Map(hubs);
   if (whole) {
@@ -62,11 +65,12 @@ function states({ whole, hubs: changed }) {
     return;
   }
   let renamed = false;
+  const rows = rowsOf();
   for (const state of changed) {
     hubs.set(state.id, state);
     const known = before.get(state.id);
     renamed ||= known !== undefined && known.name !== state.name;
-    const row = sites.querySelector(`[data-hub="${state.id}"]`);
+    const row = rows.get(state.id);
     const elsewhere = row ? row.closest("[data-site]").dataset.site !== state.site_id : known ? known.site_id !== state.site_id : !whole;
     if (elsewhere || (!row && !("part" in sites.dataset) && !absent.has(state.id))) {
       refresh();
@@ -76,9 +80,9 @@ function states({ whole, hubs: changed }) {
     }
   }
   if (whole) {
-    for (const row of sites.querySelectorAll("[data-hub]")) {
-      if (!hubs.has(row.dataset.hub)) {
-        const name = before.get(row.dataset.hub)?.name || row.dataset.hub;
+    for (const [hub, row] of rows) {
+      if (!hubs.has(hub)) {
+        const name = before.get(hub)?.name || hub;
         row.remove(); // released
         announce(textOf("hub-left", { name }));
         refresh();
@@ -96,8 +100,9 @@ function states({ whole, hubs: changed }) {
 
 // showAll shows the states in the list of hubs after a reload.
 function showAll() {
+  const rows = rowsOf();
   for (const [id, state] of hubs) {
-    const row = sites.querySelector(`[data-hub="${id}"]`);
+    const row = rows.get(id);
     if (row) {
       showState(row, state);
     } else {

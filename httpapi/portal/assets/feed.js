@@ -2,6 +2,7 @@
 // When many events arrive it shows the newest SCREEN events once a second. All kept events appear
 // when the user pauses the list, points at it or scrolls it.
 
+import { exactTime } from "./ago.js";
 import { textOf } from "./texts.js";
 import { describeEvent, severityOf } from "./words.js";
 
@@ -12,9 +13,9 @@ const BUSY_PAUSE = 1000;
 const BUSY = 20; // more new events than this at once are many
 const LONGEST = 300; // characters of an event's text
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+let clock; // made at its first use, as those of ago.js
+const clockTime = (at) => (clock ??= new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" })).format(at);
 
-const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "medium", timeZone: "UTC" });
 const MARKS = { 2: ["!", "wait"], 3: ["▲", "bad"] }; // the signs and colors of severities
 
 // bounded returns the newest KEPT important and the newest KEPT other events, so that many readings
@@ -105,7 +106,7 @@ export class Feed {
     this.fresh = [];
     this.redraw();
     const time = new Date(since);
-    this.add({ type: "portal.away", hub_id: null, device_id: null, time: time.toISOString(), data: { since: clock.format(time) } });
+    this.add({ type: "portal.away", hub_id: null, device_id: null, time: time.toISOString(), data: { since: clockTime(time) } });
   }
 
   // schedule calls show after a pause. At most one call is scheduled, so a slow browser draws less
@@ -199,8 +200,8 @@ export class Feed {
     mark.textContent = sign && `${sign} ${textOf(`severity ${event.severity}`)}`;
     const at = new Date(event.time);
     time.dateTime = event.time;
-    time.textContent = Number.isNaN(at.getTime()) ? event.time : clock.format(at);
-    time.title = Number.isNaN(at.getTime()) ? "" : `${exact.format(at)} UTC`;
+    time.textContent = Number.isNaN(at.getTime()) ? event.time : clockTime(at);
+    time.title = Number.isNaN(at.getTime()) ? "" : exactTime(at);
     this.describe(sentence, event);
     type.textContent = name.startsWith("portal.") ? "" : name;
     device.hidden = number === null;

@@ -3,8 +3,6 @@
 
 import { textOf } from "./texts.js";
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-
 // beginOutage shows since when the page's values are old. retry() tries to connect at once.
 export function beginOutage(since, retry) {
   if (document.getElementById("outage")) {
@@ -16,7 +14,7 @@ export function beginOutage(since, retry) {
   banner.setAttribute("role", "alert");
   const text = document.createElement("span");
   text.id = "outage-text";
-  text.textContent = textOf("outage", { time: clock.format(since) });
+  text.textContent = textOf("outage", { time: new Date(since).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }) });
   const button = document.createElement("button");
   button.type = "button";
   button.className = "plain small";

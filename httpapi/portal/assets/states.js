@@ -31,7 +31,10 @@ export function showState(element, state) {
   if (name && name.textContent !== (state.name || state.id)) {
     name.textContent = state.name || state.id;
   }
-  setTime(element.querySelector("time"), state.since);
+  const time = element.querySelector("time");
+  if (Math.floor(Date.parse(state.since) / 1000) !== Math.floor(Date.parse(time.dateTime) / 1000)) {
+    setTime(time, state.since);
+  }
   element.querySelector(".reason").textContent = state.reason;
   return before !== state.status;
 }
