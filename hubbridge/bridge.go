@@ -209,6 +209,11 @@ func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool) er
 			acks.Cut()
 		}
 	})()
+	var leaving sync.WaitGroup
+	defer leaving.Wait()
+	left, stopLeaving := context.WithCancel(ctx)
+	defer stopLeaving()
+	leaving.Go(func() { acks.LeaveIsolated(left, b.cfg.Isolated) })
 	stopAnswers, err := b.faults.Serve(b.conns, shard)
 	if err != nil {
 		return err

@@ -26,6 +26,9 @@ type Config struct {
 	// RoutesChanged returns when the connections between the broker's servers have last changed, so
 	// that the broker's events about connections of hubs may be lost. Defaults to never.
 	RoutesChanged func() time.Time
+	// Isolated reports whether a server of the broker, by its name, is cut off from the others: acks
+	// are then sent by way of another one. Defaults to never.
+	Isolated func(server string) bool
 	// Now returns the current time. Defaults to time.Now.
 	Now func() time.Time
 	// Logger defaults to slog.Default().
@@ -43,6 +46,9 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.RoutesChanged == nil {
 		c.RoutesChanged = func() time.Time { return time.Time{} }
+	}
+	if c.Isolated == nil {
+		c.Isolated = func(string) bool { return false }
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -19,6 +19,10 @@ const (
 	// With fencedPing and fencedPings a lost broker is detected within six seconds.
 	fencedPing  = 2 * time.Second
 	fencedPings = 2
+	// fencedLook is how often LeaveIsolated looks where the connection leads, and fencedLeave the
+	// least time between two connects that it causes.
+	fencedLook  = 500 * time.Millisecond
+	fencedLeave = 5 * time.Second
 )
 
 // errFenced reports that the connection may no longer send.
@@ -117,6 +121,19 @@ func (f *FencedConn) Publish(subject string, data []byte) error {
 		return errFenced
 	}
 	return f.nc.Publish(subject, data)
+}
+
+// LeaveIsolated opens the connection again, to another server if there is one, whenever it leads to a
+// server that is cut off from the majority, as isolated reports by the server's name: what is sent
+// there reaches nobody. It returns when ctx ends.
+func (f *FencedConn) LeaveIsolated(ctx context.Context, isolated func(server string) bool) {
+	for pause := fencedLook; Sleep(ctx, pause); {
+		pause = fencedLook
+		if server := f.nc.ConnectedServerName(); server != "" && isolated(server) {
+			_ = f.nc.ForceReconnect() // otherwise it is closed
+			pause = fencedLeave
+		}
+	}
 }
 
 // Close ends the connection once the broker has everything that was sent, and like Cut if that

@@ -346,6 +346,15 @@ func (r *Reach) noteMajority(now time.Duration) {
 	r.inMinority = answered <= r.size/2 && r.size > 1
 }
 
+// Isolated reports whether a server of a cluster, by its name, has not answered lately, or whether no
+// majority has.
+func (r *Reach) Isolated(server string) bool {
+	now := r.clock.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.size > 1 && (r.inMinority || now-r.servers[server] > maxSilence)
+}
+
 // CutOff reports whether the process does not reach the broker, or only a minority of its servers.
 func (r *Reach) CutOff() bool { return r.Lost(r.cloud) }
 

@@ -198,7 +198,7 @@ func (r *Replica) serve(ctx context.Context) error {
 	p.bridge, err = hubbridge.New(
 		conns, buckets, journals, written, p.logs, p.directory, index, view, hubbridge.Config{
 			ReplicaID: r.id(), Retention: retention, RoutesChanged: reach.RoutesChanged,
-			Logger: logger,
+			Isolated: reach.Isolated, Logger: logger,
 		},
 	)
 	if err != nil {

@@ -251,7 +251,7 @@ func (s *hubLink) newBridge() (*hubbridge.Bridge, error) {
 		s.conns, s.buckets, s.journals, s.views, s.hubLogs, s.directory, s.access, s.presence,
 		hubbridge.Config{
 			ReplicaID: s.replicaID, Retention: s.cfg.EventRetention, Admit: s.space.Admit,
-			RoutesChanged: s.reach.RoutesChanged,
+			RoutesChanged: s.reach.RoutesChanged, Isolated: s.reach.Isolated,
 			Budget: ingest.NewBudget(ingest.BudgetConfig{
 				Conns: s.conns, Ownership: s.access, DiskBytes: s.diskBytes(), Shares: s.shares,
 				Logger: s.logger,
