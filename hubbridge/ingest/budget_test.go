@@ -31,8 +31,7 @@ func TestBudgetOfAHub(t *testing.T) {
 		})
 	}
 	_, shard := start()
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 	const size = 20 // events of a message; each takes some 1,000 bytes
 	stored := uint64(0)
 	fill := func() (filled uint64) {
@@ -75,8 +74,7 @@ func TestBudgetOfAHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	now.advance(time.Minute)
-	h.events("a", stored+1, stored+size)
-	h.wantAck("a", stored+size)
+	h.eventsAcked("a", stored+1, stored+size)
 }
 
 // The broken messages of one hub took the CPU of others' events. Now a bounded number is looked at.

@@ -57,10 +57,8 @@ func TestConnectionStats(t *testing.T) {
 	)
 	s.Observe(h.id, began(1))
 	h.wantOnline(true)
-	h.hello("a", 1, 3)
-	h.wantAck("a", 0)
-	h.events("a", 1, 3)
-	h.wantAck("a", 3)
+	h.helloAcked("a", 1, 3, 0)
+	h.eventsAcked("a", 1, 3)
 	h.events("a", 2, 4) // two of them again
 	h.wantAck("a", 4)
 	h.hello("a", 7, 8) // 5 and 6 are lost
@@ -127,10 +125,8 @@ func TestUnownedAreCounted(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h := r.hub()
 	r.shard(h.id)
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
-	h.events("a", 1, 3)
-	h.wantAck("a", 3)
+	h.helloAcked("a", 1, 0, 0)
+	h.eventsAcked("a", 1, 3)
 	if got := r.count("events_unowned_total"); got != 3 {
 		t.Errorf("unowned events counted: got %v, want 3", got)
 	}

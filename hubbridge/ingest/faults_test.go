@@ -69,8 +69,7 @@ func TestNoAckWithoutStorage(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h, logs := adopted(r), &faultyLogs{}
 	r.shard(h.id, withLogs(logs))
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 	logs.set(func() error { return errors.New("the disk is full") }, nil)
 	h.events("a", 1, 3)
 	if got, ok := h.ackWithin(200 * time.Millisecond); ok {
@@ -97,8 +96,7 @@ func TestNothingWithoutTheLease(t *testing.T) {
 		h.id, withLogs(logs),
 		func(cfg *ingest.Config) { cfg.LeaseHeld = func() bool { return !asleep.Load() } },
 	)
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 
 	stored, wake := make(chan struct{}), make(chan struct{})
 	logs.set(nil, func() error { // suspended between the broker's answer and the ack
@@ -111,8 +109,7 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	asleep.Store(true)
 	logs.set(nil, nil)
 	next := r.shard(h.id) // receives the hub's messages too
-	h.events("a", 4, 5)
-	h.wantAck("a", 5)
+	h.eventsAcked("a", 4, 5)
 	close(wake)
 	h.events("a", 4, 5) // both receive the repeat
 	h.wantAck("a", 5)
@@ -140,8 +137,7 @@ func TestBrokerRestarts(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 	events := ""
 	for n := range uint64(3) {
 		seq := 10*n + 1

@@ -88,8 +88,7 @@ func TestForgottenDevices(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h, dir := adopted(r), &recordingDirectory{}
 	r.shard(h.id, withDirectory(dir))
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 	for device := range int64(3) {
 		h.label(device, "Door")
 	}
@@ -128,8 +127,7 @@ func TestForgottenBeforeStored(t *testing.T) {
 		fails: once(errors.New("the directory is away")),
 	}, &faultyLogs{}
 	s := r.shard(h.id, withDirectory(dir), withLogs(logs))
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 	h.label(1, "Door")
 	h.sendEvents("a", forgotten(1, "1"))
 	streamstest.Eventually(
@@ -158,8 +156,7 @@ func TestForgottenByUnownedHub(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h, dir := r.hub(), &recordingDirectory{}
 	r.shard(h.id, withDirectory(dir))
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 	h.sendEvents("a", forgotten(1, "1"))
 	h.wantAck("a", 1)
 	if got := dir.recorded(); got != "[]" {

@@ -229,6 +229,20 @@ func (h *hub) hello(log string, oldest, newest uint64) {
 	h.helloOnce(log, oldest, newest)
 }
 
+// helloAcked sends a hello, and wants the ack that it causes.
+func (h *hub) helloAcked(log string, oldest, newest, through uint64) {
+	h.r.t.Helper()
+	h.hello(log, oldest, newest)
+	h.wantAck(log, through)
+}
+
+// eventsAcked sends events, and wants all of them acknowledged.
+func (h *hub) eventsAcked(log string, from, to uint64) {
+	h.r.t.Helper()
+	h.events(log, from, to)
+	h.wantAck(log, to)
+}
+
 // helloOnce sends one hello.
 func (h *hub) helloOnce(log string, oldest, newest uint64) {
 	h.r.t.Helper()

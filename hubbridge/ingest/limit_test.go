@@ -52,13 +52,11 @@ func TestResetsAreLimited(t *testing.T) {
 	log := &logLines{}
 	configure := func(cfg *ingest.Config) { cfg.Now, cfg.Logger = now.Now, slog.New(slog.NewJSONHandler(log, nil)) }
 	s := r.shard(h.id, configure)
-	h.hello("log-0", 1, 0)
-	h.wantAck("log-0", 0)
+	h.helloAcked("log-0", 1, 0, 0)
 	for n := 1; n <= burst; n++ {
 		now.advance(2 * time.Second)
 		name := fmt.Sprint("log-", n)
-		h.hello(name, 1, 2)
-		h.wantAck(name, 0)
+		h.helloAcked(name, 1, 2, 0)
 	}
 	h.events(fmt.Sprint("log-", burst), 1, 2)
 	h.wantAck(fmt.Sprint("log-", burst), 2)
@@ -92,10 +90,8 @@ func TestResetsAreLimited(t *testing.T) {
 	h.wantEventLog("log_reset:factory_reset 1 2")
 	// After a pause the hub continues with everything that it holds.
 	now.advance(time.Minute)
-	h.hello("last", 1, 2)
-	h.wantAck("last", 0)
-	h.events("last", 1, 2)
-	h.wantAck("last", 2)
+	h.helloAcked("last", 1, 2, 0)
+	h.eventsAcked("last", 1, 2)
 	h.wantEventLog("log_reset:factory_reset 1 2")
 	if got := resets(); got != burst+1 {
 		t.Errorf("%d resets are recorded, want %d", got, burst+1)
@@ -153,10 +149,8 @@ func TestReleasedHub(t *testing.T) {
 			func(*hub, **running) {},
 			func(h *hub) {
 				// it holds stored events, and later ones of the former organization
-				h.hello("a", 2, 9)
-				h.wantAck("a", 9)
-				h.events("a", 10, 11)
-				h.wantAck("a", 11)
+				h.helloAcked("a", 2, 9, 9)
+				h.eventsAcked("a", 10, 11)
 			},
 			"skip:6-9 10 11",
 		},
@@ -166,10 +160,8 @@ func TestReleasedHub(t *testing.T) {
 				h.wantOnline(false)
 			},
 			func(h *hub) {
-				h.hello("a", 2, 9)
-				h.wantAck("a", 9)
-				h.events("a", 10, 11)
-				h.wantAck("a", 11)
+				h.helloAcked("a", 2, 9, 9)
+				h.eventsAcked("a", 10, 11)
 			},
 			"skip:6-9 10 11",
 		},
@@ -184,57 +176,37 @@ func TestReleasedHub(t *testing.T) {
 				*s = h.r.shard(h.id)
 			},
 			func(h *hub) {
-				h.hello("a", 2, 9)
-				h.wantAck("a", 9)
-				h.events("a", 10, 11)
-				h.wantAck("a", 11)
+				h.helloAcked("a", 2, 9, 9)
+				h.eventsAcked("a", 10, 11)
 			},
 			"connected skip:6-9 10 11",
 		},
 		"hello in between": {
-			func(h *hub, _ **running) {
-				h.hello("a", 2, 9)
-				h.wantAck("a", 9)
-			},
+			func(h *hub, _ **running) { h.helloAcked("a", 2, 9, 9) },
 			func(h *hub) {
-				h.events("a", 10, 11)
-				h.wantAck("a", 11)
-				h.hello("a", 2, 11)
-				h.wantAck("a", 11)
+				h.eventsAcked("a", 10, 11)
+				h.helloAcked("a", 2, 11, 11)
 			},
 			"10 11",
 		},
 		"events in between": {
 			func(h *hub, _ **running) {
-				h.hello("a", 2, 7)
-				h.wantAck("a", 7)
-				h.events("a", 8, 9)
-				h.wantAck("a", 9)
+				h.helloAcked("a", 2, 7, 7)
+				h.eventsAcked("a", 8, 9)
 			},
-			func(h *hub) {
-				h.events("a", 10, 11)
-				h.wantAck("a", 11)
-			},
+			func(h *hub) { h.eventsAcked("a", 10, 11) },
 			"10 11",
 		},
 		"reset in between": {
-			func(h *hub, _ **running) {
-				h.hello("b", 1, 4)
-				h.wantAck("b", 4)
-			},
-			func(h *hub) {
-				h.events("b", 5, 6)
-				h.wantAck("b", 6)
-			},
+			func(h *hub, _ **running) { h.helloAcked("b", 1, 4, 4) },
+			func(h *hub) { h.eventsAcked("b", 5, 6) },
 			"5 6",
 		},
 		"reset after it is added again": {
 			func(*hub, **running) {},
 			func(h *hub) {
-				h.hello("b", 1, 4)
-				h.wantAck("b", 4)
-				h.events("b", 5, 6)
-				h.wantAck("b", 6)
+				h.helloAcked("b", 1, 4, 4)
+				h.eventsAcked("b", 5, 6)
 			},
 			"5 6",
 		},
@@ -242,10 +214,8 @@ func TestReleasedHub(t *testing.T) {
 			func(*hub, **running) {},
 			func(h *hub) {
 				h.events("a", 6, 9)
-				h.hello("a", 6, 9)
-				h.wantAck("a", 9)
-				h.events("a", 10, 10)
-				h.wantAck("a", 10)
+				h.helloAcked("a", 6, 9, 9)
+				h.eventsAcked("a", 10, 10)
 			},
 			"skip:6-9 10",
 		},
@@ -253,15 +223,11 @@ func TestReleasedHub(t *testing.T) {
 			func(h *hub, s **running) {
 				(*s).kill()
 				*s = h.r.shard(h.id)
-				h.hello("a", 2, 9)
-				h.wantAck("a", 9)
+				h.helloAcked("a", 2, 9, 9)
 				(*s).kill()
 				*s = h.r.shard(h.id)
 			},
-			func(h *hub) {
-				h.events("a", 10, 11)
-				h.wantAck("a", 11)
-			},
+			func(h *hub) { h.eventsAcked("a", 10, 11) },
 			"10 11",
 		},
 	} {
@@ -273,10 +239,8 @@ func TestReleasedHub(t *testing.T) {
 				s := r.shard(h.id)
 				s.Observe(h.id, began(1))
 				h.wantOnline(true)
-				h.hello("a", 1, 0)
-				h.wantAck("a", 0)
-				h.events("a", 1, 5)
-				h.wantAck("a", 5)
+				h.helloAcked("a", 1, 0, 0)
+				h.eventsAcked("a", 1, 5)
 				if killed { // the checkpoint is behind the five events
 					s.kill()
 					s = r.shard(h.id)

@@ -36,8 +36,7 @@ func TestTransitionsAreRecorded(t *testing.T) {
 		time.Since(p.Since) > time.Minute {
 		t.Errorf("presence %+v, want connection 1 from 10.0.0.7 without a reason", p)
 	}
-	h.hello("a", 1, 1)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 1, 0)
 	s.Observe(h.id, ended(1, "client closed"))
 	p = h.wantOnline(false)
 	if p.PublicIP != "10.0.0.7" || p.Reason == nil || *p.Reason != "client closed" ||
@@ -47,8 +46,7 @@ func TestTransitionsAreRecorded(t *testing.T) {
 	s.Observe(h.id, began(2))
 	s.Observe(h.id, ended(2, ""))
 	s.Observe(h.id, began(3))
-	h.events("a", 1, 1)
-	h.wantAck("a", 1)
+	h.eventsAcked("a", 1, 1)
 	h.wantEventLog("connected disconnected:client_closed connected disconnected:null connected 1")
 	if got := r.count("presence_transitions_total", "status", "online"); got != 3 {
 		t.Errorf("online transitions counted: got %v, want 3", got)
@@ -153,16 +151,14 @@ func TestAddedWhileConnected(t *testing.T) {
 			h.wantOnline(false)
 			s.Observe(h.id, began(2))
 			h.wantOnline(true)
-			h.hello("a", 1, 0)
-			h.wantAck("a", 0)
+			h.helloAcked("a", 1, 0, 0)
 			h.adopt()
 			if restart {
 				s.kill()
 				s = r.shard(h.id)
 				s.Observe(h.id, began(2))
 			}
-			h.events("a", 1, 1)
-			h.wantAck("a", 1)
+			h.eventsAcked("a", 1, 1)
 			s.Observe(h.id, ended(2, "client closed"))
 			h.wantOnline(false)
 			h.wantEventLog("1 disconnected:client_closed")
@@ -193,8 +189,7 @@ func TestHelloBeforeTheBroker(t *testing.T) {
 		p.Network == nil {
 		t.Errorf("presence %+v, want online with firmware 1.0 and a network", p)
 	}
-	h.events("a", 1, 1)
-	h.wantAck("a", 1)
+	h.eventsAcked("a", 1, 1)
 	h.wantEventLog("connected 1")
 }
 

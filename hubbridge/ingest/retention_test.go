@@ -20,23 +20,18 @@ func TestRetentionEmptiesTheLog(t *testing.T) {
 			r := newTestIngest(t, 500*time.Millisecond)
 			h := adopted(r)
 			s := r.shard(h.id)
-			h.hello("a", 1, 5)
-			h.wantAck("a", 0)
-			h.events("a", 1, 5)
-			h.wantAck("a", 5)
+			h.helloAcked("a", 1, 5, 0)
+			h.eventsAcked("a", 1, 5)
 			h.emptied() // the checkpoint is written long before
 			end(s)
 			if name != "none" {
 				r.shard(h.id)
 			}
-			h.hello("a", 6, 5)
-			h.wantAck("a", 5)
-			h.events("a", 4, 7)
-			h.wantAck("a", 7)
+			h.helloAcked("a", 6, 5, 5)
+			h.eventsAcked("a", 4, 7)
 			h.wantJournal("1 2 3 4 5 6 7")
 			h.emptied()
-			h.hello("a", 10, 10)
-			h.wantAck("a", 9)
+			h.helloAcked("a", 10, 10, 9)
 			h.wantJournal("1 2 3 4 5 6 7 skip:8-9")
 		})
 	}
@@ -61,14 +56,11 @@ func TestDeadLongerThanRetention(t *testing.T) {
 			h := adopted(r)
 			// With a long retention the checkpoint is written late.
 			s := r.shard(h.id, func(cfg *ingest.Config) { cfg.Retention = time.Hour })
-			h.hello("a", 1, 2)
-			h.wantAck("a", 0)
-			h.events("a", 1, 2)
-			h.wantAck("a", 2)
+			h.helloAcked("a", 1, 2, 0)
+			h.eventsAcked("a", 1, 2)
 			s.stop() // writes the checkpoint
 			s = r.shard(h.id, func(cfg *ingest.Config) { cfg.Retention = time.Hour })
-			h.events("a", 3, 6)
-			h.wantAck("a", 6)
+			h.eventsAcked("a", 3, 6)
 			s.kill()
 			h.emptied()
 			// The bridge restarts twice, and observes the connection before the hub says hello.
@@ -80,14 +72,11 @@ func TestDeadLongerThanRetention(t *testing.T) {
 			)
 			s.kill()
 			r.shard(h.id)
-			h.hello("a", tc.oldest, 8)
-			h.wantAck("a", tc.oldest-1)
+			h.helloAcked("a", tc.oldest, 8, tc.oldest-1)
 			if tc.oldest < 9 {
-				h.events("a", tc.oldest, 7)
-				h.wantAck("a", 7)
+				h.eventsAcked("a", tc.oldest, 7)
 			} else {
-				h.events("a", 9, 9)
-				h.wantAck("a", 9)
+				h.eventsAcked("a", 9, 9)
 			}
 			h.wantJournal("1 2 3 4 5 6 " + tc.want)
 		})

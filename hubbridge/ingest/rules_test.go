@@ -24,20 +24,16 @@ func started(t *testing.T) (*hub, *running) {
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 	return h, s
 }
 
 func TestRepeatsAreNotStored(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
-	h.events("a", 1, 3)
-	h.wantAck("a", 3)
-	h.events("a", 1, 3)
-	h.wantAck("a", 3)
-	h.events("a", 2, 5)
-	h.wantAck("a", 5)
+	h.eventsAcked("a", 1, 3)
+	h.eventsAcked("a", 1, 3)
+	h.eventsAcked("a", 2, 5)
 	h.wantEventLog("1 2 3 4 5")
 	if got := h.r.count("events_repeated_total"); got != 5 {
 		t.Errorf("repeats counted: got %v, want 5", got)
@@ -49,28 +45,22 @@ func TestBeyondTheNextNumber(t *testing.T) {
 	h, _ := started(t)
 	h.events("a", 2, 3)
 	h.wantAck("a", 0)
-	h.events("a", 1, 2)
-	h.wantAck("a", 2)
+	h.eventsAcked("a", 1, 2)
 	h.events("a", 4, 6)
 	h.wantAck("a", 2)
-	h.events("a", 3, 6)
-	h.wantAck("a", 6)
+	h.eventsAcked("a", 3, 6)
 	h.wantEventLog("1 2 3 4 5 6")
 }
 
 func TestLostEventsAreRecordedOnce(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
-	h.events("a", 1, 2)
-	h.wantAck("a", 2)
+	h.eventsAcked("a", 1, 2)
 	for range 2 {
-		h.hello("a", 10, 12)
-		h.wantAck("a", 9)
+		h.helloAcked("a", 10, 12, 9)
 	}
-	h.events("a", 10, 12)
-	h.wantAck("a", 12)
-	h.hello("a", 13, 12)
-	h.wantAck("a", 12)
+	h.eventsAcked("a", 10, 12)
+	h.helloAcked("a", 13, 12, 12)
 	h.hello("a", 5, 8) // its newest is below the stored numbers
 	h.wantAck("a", 12)
 	h.wantEventLog("1 2 skip:3-9 10 11 12")
@@ -81,34 +71,26 @@ func TestFirstLogStartsAtItsOldest(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	r.shard(h.id)
-	h.hello("a", 17, 42)
-	h.wantAck("a", 16)
-	h.events("a", 17, 18)
-	h.wantAck("a", 18)
+	h.helloAcked("a", 17, 42, 16)
+	h.eventsAcked("a", 17, 18)
 	h.wantEventLog("17 18")
 }
 
 func TestReset(t *testing.T) {
 	t.Parallel()
 	h, s := started(t)
-	h.events("a", 1, 2)
-	h.wantAck("a", 2)
-	h.hello("b", 5, 6)
-	h.wantAck("b", 4)
-	h.events("b", 5, 6)
-	h.wantAck("b", 6)
+	h.eventsAcked("a", 1, 2)
+	h.helloAcked("b", 5, 6, 4)
+	h.eventsAcked("b", 5, 6)
 	h.wantEventLog("log_reset:factory_reset 5 6")
 	// The former log does not count after a restart either.
 	s.stop()
 	h.r.shard(h.id)
-	h.hello("b", 5, 6)
-	h.wantAck("b", 6)
-	h.events("b", 7, 7)
-	h.wantAck("b", 7)
+	h.helloAcked("b", 5, 6, 6)
+	h.eventsAcked("b", 7, 7)
 	h.wantEventLog("log_reset:factory_reset 5 6 7")
 	// The return to a former log is a reset like any other.
-	h.hello("a", 1, 3)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 3, 0)
 	h.wantEventLog("log_reset:factory_reset")
 	if got := h.r.count("resets_total"); got != 2 {
 		t.Errorf("resets counted: got %v, want 2", got)
@@ -120,10 +102,8 @@ func TestReset(t *testing.T) {
 func TestStraysOfAFormerLog(t *testing.T) {
 	t.Parallel()
 	h, s := started(t)
-	h.events("a", 1, 2)
-	h.wantAck("a", 2)
-	h.hello("b", 1, 0)
-	h.wantAck("b", 0)
+	h.eventsAcked("a", 1, 2)
+	h.helloAcked("b", 1, 0, 0)
 	for _, restart := range []bool{false, true} {
 		if restart {
 			s.kill()
@@ -131,8 +111,7 @@ func TestStraysOfAFormerLog(t *testing.T) {
 		}
 		h.events("a", 3, 4)
 		h.events("a", 1, 1)
-		h.hello("b", 1, 1)
-		h.wantAck("b", 0)
+		h.helloAcked("b", 1, 1, 0)
 		h.wantEventLog("log_reset:factory_reset")
 	}
 	if got := h.r.count("messages_stray_total"); got != 4 {
@@ -145,20 +124,17 @@ func TestStraysOfAFormerLog(t *testing.T) {
 func TestResetWithoutHello(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
-	h.events("a", 1, 2)
-	h.wantAck("a", 2)
+	h.eventsAcked("a", 1, 2)
 	h.events("b", 7, 8)
 	h.wantAck("b", 0)
 	h.wantEventLog("1 2") // not reset yet
-	h.events("b", 1, 3)
-	h.wantAck("b", 3)
+	h.eventsAcked("b", 1, 3)
 	h.wantEventLog("log_reset:factory_reset 1 2 3")
 	h.events("c", 9, 9)
 	h.wantAck("c", 0)
 	h.hello("c", 8, 9) // it no longer holds number 1
 	h.wantAck("c", 7)
-	h.events("c", 8, 9)
-	h.wantAck("c", 9)
+	h.eventsAcked("c", 8, 9)
 	h.wantEventLog("log_reset:factory_reset 8 9")
 }
 
@@ -186,8 +162,7 @@ func TestMalformedEventsBecomeGaps(t *testing.T) {
 func TestUnreadableMessagesAreDropped(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
-	h.events("a", 1, 1)
-	h.wantAck("a", 1)
+	h.eventsAcked("a", 1, 1)
 	many := make([]string, 501)
 	for i := range many {
 		many[i] = event(uint64(i) + 2)
@@ -208,8 +183,7 @@ func TestUnreadableMessagesAreDropped(t *testing.T) {
 	} {
 		h.send("hello", payload) // no ack
 	}
-	h.events("a", 2, 2)
-	h.wantAck("a", 2)
+	h.eventsAcked("a", 2, 2)
 	h.wantEventLog("1 2")
 	if got := h.r.count("messages_unreadable_total"); got != 8 {
 		t.Errorf("unreadable messages counted: got %v, want 8", got)
@@ -235,22 +209,18 @@ func TestAdoption(t *testing.T) {
 					s = r.shard(h.id)
 				}
 			}
-			h.hello("a", 3, 8)
-			h.wantAck("a", 2)
+			h.helloAcked("a", 3, 8, 2)
 			restart()
-			h.events("a", 3, 5)
-			h.wantAck("a", 5)
+			h.eventsAcked("a", 3, 5)
 			h.events("a", 8, 9) // no log, no gap
 			h.wantAck("a", 9)
 			h.sendEvents("a", "{}", event(11))
 			h.wantAck("a", 9)
 			restart()
 			h.adopt()
-			h.events("a", 8, 12)
-			h.wantAck("a", 12)
+			h.eventsAcked("a", 8, 12)
 			restart()
-			h.events("a", 13, 13)
-			h.wantAck("a", 13)
+			h.eventsAcked("a", 13, 13)
 			h.wantEventLog("10 11 12 13")
 			if h.presence().HubID != "" {
 				t.Error("a hub whose connection was not reported has a presence record")
@@ -266,12 +236,10 @@ func TestResetBeforeAdoption(t *testing.T) {
 	r.shard(h.id)
 	h.events("a", 5, 6) // without a hello
 	h.wantAck("a", 6)
-	h.hello("b", 3, 4)
-	h.wantAck("b", 2)
+	h.helloAcked("b", 3, 4, 2)
 	h.adopt()
 	h.events("a", 7, 7)
-	h.events("b", 3, 4)
-	h.wantAck("b", 4)
+	h.eventsAcked("b", 3, 4)
 	h.wantEventLog("3 4")
 }
 
@@ -282,10 +250,8 @@ func TestAdoptionIsNeverMissed(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h := r.hub()
 	r.shard(h.id, func(cfg *ingest.Config) { cfg.Ownership = emptyView{} })
-	h.hello("a", 1, 1)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 1, 0)
 	h.adopt()
-	h.events("a", 1, 1)
-	h.wantAck("a", 1)
+	h.eventsAcked("a", 1, 1)
 	h.wantEventLog("1")
 }

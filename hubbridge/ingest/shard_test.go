@@ -36,8 +36,7 @@ func TestReadyOnceSubscribed(t *testing.T) {
 	}
 	r.broker.Start(t)
 	<-s.ready
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 }
 
 // TestStopWhileNotSubscribed holds that a shard whose subscriptions are not confirmed can be
@@ -64,8 +63,7 @@ func TestShutdownFinishes(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 	for seq := uint64(1); seq <= 200; seq++ {
 		h.events("a", seq, seq)
 	}
@@ -101,8 +99,7 @@ func TestLargeMessagesThatWait(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h, logs := adopted(r), &faultyLogs{}
 	r.shard(h.id, withLogs(logs))
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 	appending, proceed := make(chan struct{}), make(chan struct{})
 	logs.set(func() error {
 		appending <- struct{}{}
@@ -143,10 +140,8 @@ func TestFlood(t *testing.T) {
 		other = adopted(r)
 	}
 	r.shard(flooding.id)
-	flooding.hello("f", 1, 0)
-	flooding.wantAck("f", 0)
-	other.hello("o", 1, 0)
-	other.wantAck("o", 0)
+	flooding.helloAcked("f", 1, 0, 0)
+	other.helloAcked("o", 1, 0, 0)
 	stop := make(chan struct{})
 	var flood sync.WaitGroup
 	flood.Go(func() {
@@ -165,8 +160,7 @@ func TestFlood(t *testing.T) {
 	var latencies []time.Duration
 	for seq := uint64(1); seq <= 100; seq++ {
 		began := time.Now()
-		other.events("o", seq, seq)
-		other.wantAck("o", seq)
+		other.eventsAcked("o", seq, seq)
 		latencies = append(latencies, time.Since(began))
 	}
 	close(stop)

@@ -46,10 +46,8 @@ func TestResetSurvivesACrash(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
-	h.hello("a", 1, 2)
-	h.wantAck("a", 0)
-	h.events("a", 1, 2)
-	h.wantAck("a", 2)
+	h.helloAcked("a", 1, 2, 0)
+	h.eventsAcked("a", 1, 2)
 	s.stop()
 	last, err := r.HubLogs.LastSequence(t.Context(), h.id)
 	if err != nil {
@@ -62,10 +60,8 @@ func TestResetSurvivesACrash(t *testing.T) {
 	}
 	r.shard(h.id)
 	h.events("a", 3, 3) // of the former log
-	h.hello("b", 5, 6)
-	h.wantAck("b", 4)
-	h.events("b", 5, 6)
-	h.wantAck("b", 6)
+	h.helloAcked("b", 5, 6, 4)
+	h.eventsAcked("b", 5, 6)
 	h.wantEventLog("log_reset:factory_reset 5 6")
 	if got := r.count("resets_total"); got != 0 {
 		t.Errorf("resets counted: got %v, want 0", got)
@@ -80,8 +76,7 @@ func TestBehindTheDirectory(t *testing.T) {
 	h := adopted(r)
 	stale := &lagging{testIngest: r}
 	r.shard(h.id, func(cfg *ingest.Config) { cfg.Ownership = stale })
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
+	h.helloAcked("a", 1, 0, 0)
 	stale.freeze(h.id)
 	if err := r.Directory.BeginEpoch(t.Context(), installationtest.Operator, h.id, domain.BeginEpoch{
 		OwnLog: "b", Through: 0,
@@ -93,10 +88,8 @@ func TestBehindTheDirectory(t *testing.T) {
 		t.Errorf("ack %+v, want none while the view is behind", got)
 	}
 	stale.freeze("")
-	h.hello("b", 1, 1)
-	h.wantAck("b", 0)
-	h.events("b", 1, 1)
-	h.wantAck("b", 1)
+	h.helloAcked("b", 1, 1, 0)
+	h.eventsAcked("b", 1, 1)
 	h.wantEventLog("log_reset:factory_reset 1")
 	if got := r.count("resets_total"); got != 0 {
 		t.Errorf("resets counted: got %v, want 0", got)
@@ -110,17 +103,13 @@ func TestLogResetIsNotRepeated(t *testing.T) {
 	r := newTestIngest(t, 2*time.Second)
 	h := adopted(r)
 	s := r.shard(h.id)
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
-	h.hello("b", 1, 1)
-	h.wantAck("b", 0)
+	h.helloAcked("a", 1, 0, 0)
+	h.helloAcked("b", 1, 1, 0)
 	h.wantJournal("log_reset:factory_reset")
 	s.kill()
 	h.emptied()
 	r.shard(h.id)
-	h.hello("b", 1, 1)
-	h.wantAck("b", 0)
-	h.events("b", 1, 1)
-	h.wantAck("b", 1)
+	h.helloAcked("b", 1, 1, 0)
+	h.eventsAcked("b", 1, 1)
 	h.wantJournal("log_reset:factory_reset 1")
 }
