@@ -54,8 +54,8 @@ type Acceptance struct {
 	// Email and Access are the member's.
 	Email  string
 	Access Access
-	// ExpiresAt is when the invitation's link ends.
-	ExpiresAt time.Time
+	// InvitedAt is when the person was invited, ExpiresAt when the invitation's link ends.
+	InvitedAt, ExpiresAt time.Time
 	// Already is whether the invitation had been accepted before, so that nothing was changed.
 	Already bool
 }
@@ -230,7 +230,7 @@ func DecideAcceptInvitation(
 func (s OrgState) acceptance(m OrgMember, i OrgInvitation, already bool) Acceptance {
 	return Acceptance{
 		OrgID: s.ID, OrgName: s.Name, MemberID: m.ID, Email: m.Email, Access: m.Access(),
-		ExpiresAt: i.ExpiresAt, Already: already,
+		InvitedAt: i.CreatedAt, ExpiresAt: i.ExpiresAt, Already: already,
 	}
 }
 

@@ -222,7 +222,7 @@ func TestAcceptInvitation(t *testing.T) {
 	checkDecision(t, events, err, []domain.Fact{memberAdded, done}, "")
 	want := domain.Acceptance{
 		OrgID: orgA, OrgName: "Acme", MemberID: nemo, Email: "Ann@example.org",
-		Access: domain.AccessAdmin, ExpiresAt: origin.At.Add(ttl),
+		Access: domain.AccessAdmin, InvitedAt: origin.At, ExpiresAt: origin.At.Add(ttl),
 	}
 	if acceptance != want {
 		t.Errorf("got acceptance %+v, want %+v", acceptance, want)

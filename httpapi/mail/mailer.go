@@ -109,6 +109,8 @@ type queuedInvitation struct {
 type queuedSignIn struct {
 	// To is one bare address, as it was typed.
 	To string `json:"to"`
+	// OrgName is the new organization whose first owner the mail goes to; "" in other mails.
+	OrgName string `json:"org_name,omitempty"`
 	// Link signs in, once. It is a secret.
 	Link      string    `json:"link"`
 	ExpiresAt time.Time `json:"expires_at"`
@@ -150,17 +152,39 @@ func (m *Mailer) SendSignIn(ctx context.Context, email, link string, expires tim
 	})
 }
 
+// Owner is the first owner of a new organization, with a link that signs in.
+type Owner struct {
+	Email, OrgID, OrgName, Link string
+	ExpiresAt                   time.Time
+}
+
+// SendOwner queues the mail to an owner with put, which stores it durably.
+func SendOwner(
+	ctx context.Context, put func(ctx context.Context, e Envelope) error, o Owner,
+) error {
+	s := queuedSignIn{To: o.Email, OrgName: o.OrgName, Link: o.Link, ExpiresAt: o.ExpiresAt}
+	return putIn(ctx, put, queued{SignIn: &s, ID: rand.Text(), QueuedAt: time.Now().UTC()}, Envelope{
+		Sender: o.OrgID, Recipient: domain.NormalizeEmail(o.Email), Expires: o.ExpiresAt,
+	})
+}
+
 // put queues a mail in its envelope, whose id and content it sets.
 func (m *Mailer) put(ctx context.Context, q queued, e Envelope) error {
 	if q.QueuedAt.IsZero() {
 		q.QueuedAt = m.cfg.Now().UTC()
 	}
+	return putIn(ctx, m.cfg.Put, q, e)
+}
+
+func putIn(
+	ctx context.Context, put func(ctx context.Context, e Envelope) error, q queued, e Envelope,
+) error {
 	content, err := json.Marshal(q)
 	if err != nil {
 		return fmt.Errorf("mail: encode a mail: %w", err)
 	}
 	e.ID, e.Content = q.id(), content
-	if err := m.cfg.Put(ctx, e); err != nil {
+	if err := put(ctx, e); err != nil {
 		return fmt.Errorf("mail: queue a mail: %w", err)
 	}
 	return nil

@@ -13,6 +13,13 @@ var (
 )
 
 func renderSignIn(s queuedSignIn) (content, error) {
-	view := struct{ To, Link, Expires string }{domain.PlainLine(s.To), s.Link, formatExpiry(s.ExpiresAt)}
-	return render(s.To, "Sign in", signInText, signInHTML, view)
+	org := domain.PlainLine(s.OrgName)
+	view := struct{ To, Org, Link, Expires string }{
+		domain.PlainLine(s.To), org, s.Link, formatExpiry(s.ExpiresAt),
+	}
+	subject := "Sign in"
+	if org != "" {
+		subject = "You own " + org
+	}
+	return render(s.To, subject, signInText, signInHTML, view)
 }

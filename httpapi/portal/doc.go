@@ -68,9 +68,10 @@
 // # Invitations
 //
 // GET /portal/invitations/{token} accepts the invitation, as the contract requires; opening the
-// link again changes nothing. It does not sign in: the link does not prove that the visitor has the
-// mailbox now. HEAD and prefetches accept nothing. An expired link is 410, an unknown or revoked
-// one 404. If the browser is signed in with another address, the page says so, and so does the page
+// link again changes nothing. Its button signs in, once and until the link expires: the mail went to
+// the address of the account, as the mail of a sign-in link does. HEAD and prefetches accept
+// nothing. An expired link is 410, an unknown or revoked one 404. If the browser is signed in with
+// another address, the page says so, and so does the page
 // of a sign-in link.
 //
 // # What needs attention

@@ -146,6 +146,7 @@ func (req *request) hubHead(topic string) (hubHead, error) {
 	if head.Title == "" {
 		head.Title = string(req.hub)
 	}
+	req.hubTitle, req.hubSite = domain.PlainLine(head.Title), domain.PlainLine(head.Site)
 	heading := head.Title
 	if topic != "" {
 		heading = topic + " · " + heading

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"hubcloud/domain"
 )
@@ -23,6 +25,8 @@ type invitationView struct {
 	// Next is the address of the organization's page, for signing in.
 	Next   string
 	Access domain.Access
+	// Link reports whether the link may still sign in.
+	Link bool
 }
 
 // acceptInvitation accepts the invitation whose link was opened.
@@ -39,8 +43,8 @@ func (req *request) acceptInvitation() error {
 		req.w.WriteHeader(http.StatusServiceUnavailable)
 		return nil
 	}
-	origin := req.originOf(domain.Actor{}) // the member, once the token is known
-	accepted, err := req.Invitations.AcceptInvitation(req.ctx, origin, req.http.PathValue("token"))
+	token, origin := req.http.PathValue("token"), req.originOf(domain.Actor{}) // the member's, once known
+	accepted, err := req.Invitations.AcceptInvitation(req.ctx, origin, token)
 	if errors.Is(err, context.Canceled) && req.ctx.Err() != nil {
 		return nil // the client has gone
 	}
@@ -48,20 +52,59 @@ func (req *request) acceptInvitation() error {
 	if err != nil {
 		req.recordFailure(status, err)
 	}
+	view.Link = signsIn(accepted, req.info.At)
 	// The invitation has been accepted: a failed lookup of the session must not fail the page.
-	if err := req.loadOptionalSession(); err != nil {
+	err = req.loadOptionalSession()
+	if req.session.Email != "" &&
+		domain.NormalizeEmail(req.session.Email) == domain.NormalizeEmail(accepted.Email) {
+		view.OrgID = accepted.OrgID
+		if view.Link { // nobody needs the link any more
+			_, err = req.SignIn.UseInvitation(req.ctx, token, accepted.ExpiresAt, req.info.At)
+		}
+	}
+	if err != nil {
 		req.Logger.WarnContext(
 			req.ctx, "session not loaded for invitation page",
 			"request_id", req.info.RequestID, "error", err,
 		)
 	}
-	if req.session.Email != "" &&
-		domain.NormalizeEmail(req.session.Email) == domain.NormalizeEmail(accepted.Email) {
-		view.OrgID = accepted.OrgID
-	}
 	view.Layout = req.layout(view.Title, "")
 	req.render(status, "invitation.html", view)
 	return nil
+}
+
+// signInByInvitation signs in the person whose invitation was accepted. The link was mailed to the
+// address of the person's account, so it proves as much as a sign-in link: it signs in once and until
+// it expires, and a GET, which mail scanners send too, does not use it up.
+func (req *request) signInByInvitation() error {
+	req.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
+	token, origin := req.http.PathValue("token"), req.originOf(domain.Actor{})
+	accepted, err := req.Invitations.AcceptInvitation(req.ctx, origin, token)
+	if err != nil {
+		return req.acceptInvitation() // shows why
+	}
+	next := url.Values{"email": {accepted.Email}, "next": {"/portal/" + accepted.OrgID}}
+	account, err := req.accountOf(req.ctx, origin, domain.SignInLink{
+		Email: accepted.Email, CreatedAt: accepted.InvitedAt,
+	})
+	usable := err == nil && signsIn(accepted, req.info.At)
+	if usable {
+		usable, err = req.SignIn.UseInvitation(req.ctx, token, accepted.ExpiresAt, req.info.At)
+	}
+	switch {
+	case err != nil && !errors.Is(err, domain.ErrSignInLink()):
+		return err
+	case !usable:
+		req.redirect("sign-in?"+next.Encode(), "invitation-used")
+		return nil
+	}
+	return req.beginSession(account, next.Get("next"), time.Time{})
+}
+
+// signsIn reports whether the link of an invitation may sign in at a time: until the invitation expires,
+// and for as long as its use is remembered.
+func signsIn(accepted domain.Acceptance, at time.Time) bool {
+	return at.Before(accepted.ExpiresAt) && at.Before(accepted.InvitedAt.Add(SessionLifetime))
 }
 
 // newInvitationView returns the page for the result of AcceptInvitation.

@@ -19,11 +19,15 @@ type keysView struct {
 	Scopes []scopeRow
 	Label  string
 	keyLimitsForm
-	// Created is a key that was created by this request, and CreatedID its id.
-	Created, CreatedID string
-	Environment        string
-	// BaseURL is the address of the API, without its version.
-	BaseURL string
+	newKey
+	// CreatedID is the id of the key that was created by this request.
+	CreatedID, Environment string
+}
+
+// newKey is a key with the secret that this request has made, and a call with it; mostly empty.
+type newKey struct {
+	Secret  string
+	Example keyExample
 }
 
 // keyLimitsForm are the fields of a form with the limits of a key.
@@ -85,7 +89,7 @@ func (req *request) showKeys(status int, view keysView, checked, sites []string)
 	}
 	view.More, view.Environment = links, req.Environment
 	view.Layout = req.layout("API keys", "developers")
-	if view.BaseURL = req.PublicURL; view.Created != "" {
+	if view.Secret != "" {
 		view.Scripts = []string{"copy.js"}
 	}
 	req.render(status, "keys.html", view)
@@ -151,9 +155,9 @@ func (req *request) createKey() error {
 		scopes = append(scopes, domain.Scope(scope))
 	}
 	var id, key string
-	err := req.submitOnce(func() error {
-		limits, err := req.keyLimits()
-		if err == nil {
+	var limits domain.KeyLimits
+	err := req.submitOnce(func() (err error) {
+		if limits, err = req.keyLimits(); err == nil {
 			id, key, err = req.Directory.CreateKey(
 				req.ctx, req.origin(), req.org, view.Label, scopes, limits,
 			)
@@ -174,7 +178,11 @@ func (req *request) createKey() error {
 	if err != nil {
 		return err
 	}
-	return req.showKeys(http.StatusCreated, keysView{Created: key, CreatedID: id}, nil, nil)
+	created, err := req.newKey(key, scopes, limits.Sites)
+	if err != nil {
+		return err
+	}
+	return req.showKeys(http.StatusCreated, keysView{newKey: created, CreatedID: id}, nil, nil)
 }
 
 // keyView is the page of an API key.
@@ -182,8 +190,7 @@ type keyView struct {
 	Layout
 	Key keyRow
 	keyLimitsForm
-	// Secret is the key with the secret that this request has made.
-	Secret string
+	newKey
 }
 
 // keyPage shows an API key, which may be changed there.
@@ -251,7 +258,15 @@ func (req *request) rotateKey() error {
 	if err != nil {
 		return err
 	}
-	return req.showKey(http.StatusOK, keyView{Secret: secret})
+	key, err := req.ReadModels.Key(req.ctx, req.org, req.http.PathValue("key"))
+	if err != nil {
+		return err
+	}
+	rotated, err := req.newKey(secret, key.Scopes, key.Sites)
+	if err != nil {
+		return err
+	}
+	return req.showKey(http.StatusOK, keyView{newKey: rotated})
 }
 
 // redirectToKey redirects to the page that the forms of a key are on.

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"html/template"
@@ -37,8 +38,11 @@ type Layout struct {
 	Several bool
 	// Notice is the result of the last action; mostly empty.
 	Notice string
-	// NoticeHub is the hub that the notice is about; mostly empty.
-	NoticeHub domain.HubID
+	// NoticeHub is the hub that the notice is about; mostly empty. noticeAbout is that or another id.
+	NoticeHub   domain.HubID
+	noticeAbout string
+	// NoticeHere reports whether the page is about that hub.
+	NoticeHere bool
 	// Undo is a change that the page offers to undo, as a value of its form; mostly empty.
 	Undo string
 	// Draft is a form that was not processed because its session had ended; mostly nil.
@@ -65,31 +69,35 @@ func (req *request) layout(heading, section string) Layout {
 		Collapsed: sideCollapsed(req.http),
 	}
 	_, layout.page, _ = strings.Cut(req.http.URL.Path, "/"+req.org+"/")
-	layout.Notice, layout.NoticeHub = req.popNotice()
+	layout.Notice, layout.noticeAbout = req.popNotice()
+	layout.NoticeHub, _ = domain.ParseHubID(layout.noticeAbout) // "" if the notice is about no hub
+	layout.NoticeHere = layout.NoticeHub != "" && layout.NoticeHub == req.hub
+	layout.Notice = fill(
+		layout.Notice, "hub", cmp.Or(req.hubTitle, layout.noticeAbout), "site", cmp.Or(req.hubSite, "its site"),
+	)
 	if req.http.Method == http.MethodGet {
 		layout.Undo, layout.Draft = req.popUndo(), req.popDraft()
 	}
 	return layout
 }
 
-// setNotice makes the next page show the notice of that name, one of notices. A hub's id may
+// setNotice makes the next page show the notice of that name, one of notices. An id may
 // follow the name, with a space between. The cookie holds
 // a name and not the text, so that a planted cookie cannot make a page show other text.
 func (req *request) setNotice(name string) {
 	http.SetCookie(req.w, req.cookies.make(req.cookies.notice(), name, time.Minute))
 }
 
-// popNotice returns the pending notice, "" if there is none, with the hub that it is about, and
+// popNotice returns the pending notice, "" if there is none, with the id of what it is about, and
 // removes its cookie.
-func (req *request) popNotice() (string, domain.HubID) {
+func (req *request) popNotice() (notice, about string) {
 	cookie, err := req.http.Cookie(req.cookies.notice())
 	if err != nil {
 		return "", ""
 	}
 	http.SetCookie(req.w, req.cookies.expire(req.cookies.notice()))
 	name, about, _ := strings.Cut(cookie.Value, " ")
-	hub, _ := domain.ParseHubID(about) // "" if the notice names no hub
-	return notices[name], hub
+	return notices[name], about
 }
 
 // when renders a relative time, with the exact time as title, in the zone of now and in UTC.

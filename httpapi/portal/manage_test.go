@@ -113,7 +113,7 @@ func TestActions(t *testing.T) {
 		{"/sites", []string{"name", " Quarry "}, "site.created Quarry", "/sites", 400},
 		{
 			"/sites/hubs", []string{"serial", serial, "site", w.newSite(t)},
-			"hub.moved " + string(ownHub) + " Far", "/sites", 400,
+			"hub.moved " + string(ownHub) + " Far", "/hubs/" + string(ownHub), 400,
 		},
 		{"/members/max/remove", nil, "org.member_removed " + max, "/members", 0},
 	} {
@@ -146,24 +146,37 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// Adding a hub that the organization had already said "Hub added". The notice names what changed,
-// and links to the hub.
+// Adding a hub that the organization had already said "Hub added". The notice names the hub, its site
+// and what changed, and goes on to pairing.
 func TestHubAddedAgain(t *testing.T) {
 	t.Parallel()
 	w := newBackend(t)
 	b := w.open(t, nil).signIn(olga)
 	far := w.newSite(t)
 	for _, c := range []struct{ site, name, want string }{
-		{site, "", "Nothing to change"}, {site, "Gate", "Renamed: it was already yours."},
-		{far, "Gate", "Moved: it was"}, {site, "Mill gate", "Moved and renamed: it was"},
+		{site, "", "Nothing to change: hub-"}, {site, "Gate", "Renamed to Gate, at"},
+		{far, "Gate", "Gate was moved to Far"},
+		{site, "Mill gate", "Renamed to Mill gate and moved to"},
 	} {
 		to, _ := b.post(
 			inOne+"/sites/hubs", 303, "serial", string(ownHub), "site", c.site, "name", c.name,
 		)
 		page := b.get(to, 200)
 		if checkPage(t, page); !strings.Contains(page, c.want) ||
-			!strings.Contains(page, "hubs/"+string(ownHub)+`">View hub`) {
-			t.Errorf("got %s, want %q and a link to the hub", page, c.want)
+			to != inOne+"/hubs/"+string(ownHub) || !strings.Contains(page, `href="#joining">Pair devices`) {
+			t.Errorf("got %s: %s, want %q and a link to pairing", to, page, c.want)
+		}
+	}
+	// The site is asked, and only its page may use the camera.
+	_, page := b.post(inOne+"/sites/hubs", 400, "serial", string(ownHub), "site", "")
+	if checkPage(t, page); !strings.Contains(page, "Choose the site where the hub is.") ||
+		!strings.Contains(page, `<option value="">Choose a site`) {
+		t.Errorf("got %s, want the site asked", page)
+	}
+	for path, want := range map[string]string{"/sites": "camera=(self)", "/members": "camera=()"} {
+		response, _ := b.do("GET", inOne+path, nil, nil)
+		if got := response.Header.Get("Permissions-Policy"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got Permissions-Policy %q, want %s", path, got, want)
 		}
 	}
 }

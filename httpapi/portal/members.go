@@ -89,6 +89,9 @@ func (req *request) showMembers(status int, view membersView) error {
 		)
 	}
 	view.Layout = req.layout("People", "people")
+	if invited, ok := org.Invitation(view.noticeAbout); ok && view.Notice != "" {
+		view.Notice = "Invitation sent to " + domain.PlainLine(invited.Email) + "."
+	}
 	req.render(status, "members.html", view)
 	return nil
 }

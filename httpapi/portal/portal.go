@@ -192,6 +192,9 @@ func setPageHeaders(header http.Header) {
 	header.Set("X-Frame-Options", "DENY") // for browsers without frame-ancestors
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("X-Robots-Tag", "noindex, nofollow")
+	if header.Get("Permissions-Policy") == "" {
+		header.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+	}
 	if header.Get("Referrer-Policy") == "" {
 		// Not no-referrer: a browser without Sec-Fetch-Site would send its forms with Origin: null.
 		header.Set("Referrer-Policy", "same-origin")

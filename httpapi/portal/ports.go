@@ -45,6 +45,9 @@ type SignIn interface {
 	ClaimForm(ctx context.Context, token, form string) (first bool, err error)
 	// ReleaseForm makes the next ClaimForm for the form return true again.
 	ReleaseForm(ctx context.Context, token, form string) error
+	// UseInvitation reports whether the link of an invitation, which ends at expires, signs in for
+	// the first time.
+	UseInvitation(ctx context.Context, token string, expires, now time.Time) (first bool, err error)
 	// Allow counts one more action with that name, of which perHour are allowed within an hour and
 	// burst at once, on all replicas together. It returns 0 if the action is allowed, and otherwise
 	// how long to wait.

@@ -41,6 +41,8 @@ type request struct {
 	// hub and device are the hub and the device of the path; zero if the path names none.
 	hub    domain.HubID
 	device int64
+	// hubTitle and hubSite are the names of the hub and of its site, for a notice; mostly empty.
+	hubTitle, hubSite string
 }
 
 func (p *Portal) newRequest(w http.ResponseWriter, r *http.Request, info RequestInfo) *request {

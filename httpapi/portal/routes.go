@@ -75,6 +75,7 @@ func (p *Portal) accountRoutes() []Route {
 		get("/portal/", p.public((*request).home)),
 		get("/portal/assets/{name}", p.asset),
 		get("/portal/invitations/{token}", p.public((*request).acceptInvitation)),
+		post("/portal/invitations/{token}", p.public((*request).signInByInvitation)),
 		get("/portal/oidc", p.public((*request).beginAtProvider)),
 		get("/portal/oidc/callback", p.public((*request).returnFromProvider)),
 		get("/portal/sign-in", p.public((*request).signInPage)),

@@ -334,3 +334,57 @@ func TestPagesShowWhoIsSignedIn(t *testing.T) {
 		t.Errorf("got %d acceptances, want 3", len(asked.asked))
 	}
 }
+
+// The link of an invitation only joined, so that a second mail was needed to sign in. It signs in once,
+// until it expires, and to the account whose address it was mailed to. Looking at it, as mail scanners
+// do, does not use it up.
+func TestInvitationSignsIn(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	now := time.Now()
+	invited := domain.Acceptance{
+		OrgID: w.quay.ID, OrgName: "Quay", Email: w.toReal.Replace(max), Access: domain.AccessMember,
+		InvitedAt: now, ExpiresAt: now.Add(time.Hour),
+	}
+	w.newAccount(t, invited.Email)
+	asked := &invitations{acceptance: invited}
+	b := w.open(t, func(c *portal.Config) { c.Invitations = asked })
+	const link = "/portal/invitations/x"
+	used := func(link, why string) {
+		t.Helper()
+		other := b.newBrowser()
+		to, _ := other.post(link, 303)
+		if !strings.HasPrefix(to, "/portal/sign-in?email=") || !strings.Contains(other.get(to, 200), "Sign in here.") {
+			t.Errorf("%s: got a redirect to %q, want one to the sign-in page, which says why", why, to)
+		}
+		if response, _ := other.do("GET", "/portal/organizations", nil, nil); response.StatusCode != 303 {
+			t.Errorf("%s: got signed in", why)
+		}
+	}
+	for range 2 {
+		page := b.get(link, 200)
+		if checkPage(t, page); !strings.Contains(page, "Sign in as") || len(b.cookies) != 0 {
+			t.Errorf("got cookies %v, %s, want none and the button", b.cookies, page)
+		}
+	}
+	if to, _ := b.post(link, 303); to != "/portal/"+orgTwo || b.session().Email != max {
+		t.Errorf("got a redirect to %q as %s, want the organization as %s", to, b.session().Email, max)
+	}
+	used(link, "used")
+	b.get("/portal/invitations/seen", 200) // who is signed in needs the link no more
+	used("/portal/invitations/seen", "opened while signed in")
+
+	expired, newer := invited, invited
+	expired.ExpiresAt = now.Add(-time.Second)
+	asked.acceptance = expired
+	if page := b.newBrowser().get(link, 200); strings.Contains(page, "Sign in as") {
+		t.Errorf("expired: got %s, want no button", page)
+	}
+	used("/portal/invitations/expired", "expired")
+	// The mail went to the invited spelling, and the account of another spelling is newer.
+	newer.Email, newer.InvitedAt = strings.ToUpper(invited.Email[:1])+invited.Email[1:], now.Add(-time.Hour)
+	asked.acceptance = newer
+	used("/portal/invitations/newer", "another spelling")
+	asked.err = domain.ErrInvitationNotFound()
+	b.newBrowser().post("/portal/invitations/gone", 404)
+}

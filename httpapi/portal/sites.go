@@ -100,6 +100,10 @@ func (req *request) showSites(status int, view sitesView) error {
 		view.Hubs = append(view.Hubs, hubRow{req.stateOf(hub), names[hub.SiteID], first})
 	}
 	view.Layout = req.layout("Sites", "sites")
+	if req.member.Manages() {
+		view.Scripts = []string{"scan.js"}
+		req.w.Header().Set("Permissions-Policy", "camera=(self), microphone=(), geolocation=()")
+	}
 	req.render(status, "sites.html", view)
 	return nil
 }
@@ -193,6 +197,10 @@ func (req *request) addHub() error {
 			"like HUB-7K2M-Q4XD-93TA. Dashes, spaces and case do not matter."
 		return req.showSites(http.StatusBadRequest, view)
 	}
+	if view.NewHub.Site == "" {
+		view.NewHub.Problem, view.NewHub.Field = "Choose the site where the hub is.", "site_id"
+		return req.showSites(http.StatusBadRequest, view)
+	}
 	add := domain.AddHub{OrgID: req.org, HubID: hub, SiteID: view.NewHub.Site}
 	if view.NewHub.Name != "" {
 		add.Name = &view.NewHub.Name
@@ -216,7 +224,7 @@ func (req *request) addHub() error {
 		view.NewHub.Problem, view.NewHub.Field = problem, rejectedField(err)
 		return req.showSites(status, view)
 	}
-	return req.finishForm(err, "sites"+req.listQuery(), notice+" "+string(hub), again)
+	return req.finishForm(err, "hubs/"+string(hub), notice+" "+string(hub), again)
 }
 
 // addedAgainNotice returns the notice for adding a hub that the organization had already.

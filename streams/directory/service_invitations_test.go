@@ -43,7 +43,7 @@ func TestInviteAndAccept(t *testing.T) {
 	)
 	if err != nil || !domain.IsUUID(accepted.MemberID) || accepted != (domain.Acceptance{
 		OrgID: w.orgA, OrgName: "A", MemberID: accepted.MemberID, Email: "Ann@Example.org",
-		Access: domain.AccessAdmin, ExpiresAt: inv.ExpiresAt,
+		Access: domain.AccessAdmin, InvitedAt: inv.CreatedAt, ExpiresAt: inv.ExpiresAt,
 	}) {
 		t.Fatalf("got %+v, %v", accepted, err)
 	}

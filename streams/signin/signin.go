@@ -1,5 +1,6 @@
 // Package signin stores the sessions of the portal in the bucket `sign-in`, with the links that
-// begin them, the forms that a session has sent, and counters for rate limits.
+// begin them, the forms that a session has sent, the invitations whose links have signed in, and
+// counters for rate limits.
 //
 // # Promises
 //
@@ -32,6 +33,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
@@ -41,6 +43,7 @@ const (
 	kindLink    = "link."
 	kindSession = "session."
 	kindForm    = "form."
+	kindUsed    = "used."
 	// goneTTL is how long the broker keeps the marker of a removed key.
 	goneTTL = time.Minute
 	// formLife is how long a form that was sent is remembered.
@@ -149,25 +152,40 @@ func (s *Store) End(ctx context.Context, token string) error {
 // ClaimForm reports whether the form of a session with that id is submitted for the first time. Of
 // several concurrent calls, on all replicas, one gets true. Forms are remembered for a day.
 func (s *Store) ClaimForm(ctx context.Context, token, form string) (first bool, err error) {
-	name := key(kindForm, token+" "+form)
+	return s.claimOnce(ctx, key(kindForm, token+" "+form), formLife)
+}
+
+// UseInvitation reports whether the link of an invitation, which ends at expires, signs in for the
+// first time. That is remembered until it ends, and for at most streams.SignInTTL. Of several
+// concurrent calls, on all replicas, one gets true.
+func (s *Store) UseInvitation(
+	ctx context.Context, token string, expires, now time.Time,
+) (first bool, err error) {
+	// The broker may count from a little earlier than now.
+	life := min(expires.Sub(now)+time.Hour, streams.SignInTTL)
+	return s.claimOnce(ctx, key(kindUsed, token), life)
+}
+
+// claimOnce reports whether this call is the first with that key within life.
+func (s *Store) claimOnce(ctx context.Context, name string, life time.Duration) (bool, error) {
 	for range maxConflicts {
 		entry, err := s.bucket.Get(ctx, name)
 		if err != nil {
-			return false, unavailable(fmt.Errorf("sign-in: look up a form: %w", err))
+			return false, unavailable(fmt.Errorf("sign-in: look up what was used: %w", err))
 		}
 		if entry.Exists() {
 			return false, nil
 		}
-		first, err := s.claim(ctx, name, entry.Revision, nil, jsapi.TTLHeader(formLife))
+		first, err := s.claim(ctx, name, entry.Revision, nil, jsapi.TTLHeader(life))
 		if err != nil {
-			return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", err))
+			return false, unavailable(fmt.Errorf("sign-in: remember what was used: %w", err))
 		}
 		if first {
 			return true, nil
 		}
 		// Another call was first, or the marker of a removed form has expired meanwhile.
 	}
-	return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", jsapi.ErrUnconfirmed))
+	return false, unavailable(fmt.Errorf("sign-in: remember what was used: %w", jsapi.ErrUnconfirmed))
 }
 
 // ReleaseForm forgets a form of a session: the next ClaimForm for it returns true again.

@@ -129,6 +129,20 @@ func invitations(t *testing.T, c *harness.Target) {
 			http.MethodDelete, "/invitations/"+made["id"].(string), nil, http.StatusNotFound,
 			"not_found",
 		)
+		// The link signs in once.
+		for _, want := range []bool{true, false} {
+			request, _ := http.NewRequest(http.MethodPost, link, nil)
+			answer, err := http.DefaultTransport.RoundTrip(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+			signedIn := strings.Contains(strings.Join(answer.Header["Set-Cookie"], " "), "session")
+			if to := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther ||
+				signedIn == strings.Contains(to, "sign-in") || signedIn != want {
+				t.Errorf("signed in by the link: got %d to %q, signed in: %t", answer.StatusCode, to, signedIn)
+			}
+		}
 		// Opening the link again changes nothing.
 		before := listMembers(client)
 		if again := harness.Open(t, http.MethodGet, link); again.Status != http.StatusOK {

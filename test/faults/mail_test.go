@@ -81,6 +81,14 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 		t.Errorf("got members %v, want 3", members.Data)
 	}
 
+	// Who operates the service made the organization: its owner was mailed a link that signs in.
+	subject, text := awaitMail(t, server, tenant.Owner)
+	link := regexp.MustCompile(`https?://\S+/portal/sign-in/\S+`).FindString(text)
+	if subject != "You own Häuser 日本" ||
+		!strings.Contains(string(harness.Open(t, http.MethodGet, link).Body), tenant.Owner) {
+		t.Errorf("mail to the owner: got subject %q, text %s", subject, text)
+	}
+
 	// A restart must not send anything again.
 	s.Stop()
 	s.Begin()

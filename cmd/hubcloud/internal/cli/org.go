@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 
 // orgCommand groups the commands on organizations.
 type orgCommand struct {
-	Create orgCreateCommand `cmd:"" help:"Create an organization with its first owner."`
+	Create orgCreateCommand `cmd:"" help:"Create an organization with its first owner. Where the service has a mail server, the owner is mailed a link that signs in."`
 	List   orgListCommand   `cmd:"" help:"List the organizations."`
 }
 
@@ -28,6 +29,9 @@ func (c *orgCreateCommand) Run(ctx context.Context, out Output) error {
 		org, owner, err := s.Directory.CreateOrg(ctx, installation.OperatorOrigin(), c.Name, c.OwnerEmail)
 		if err != nil {
 			return err
+		}
+		if err := s.MailOwner(ctx, c.service(), org, c.Name, c.OwnerEmail); err != nil {
+			fmt.Fprintf(out.Err, "The owner was not mailed, and can sign in at the portal: %v\n", err)
 		}
 		return c.print(out.Out, field{"org_id", org}, field{"owner_id", owner})
 	})
