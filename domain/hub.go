@@ -126,7 +126,9 @@ func DecideAddHub(
 			},
 		)
 	}
-	if !s.Registered || s.Blocked || s.OrgID != "" || presence == nil {
+	// A virtual hub is only ever its organization's: no other can take its place.
+	foreign := c.HubID.Virtual() && c.HubID != VirtualHubID(c.OrgID)
+	if !s.Registered || s.Blocked || s.OrgID != "" || presence == nil || foreign {
 		return nil, ErrHubNotAddable()
 	}
 	if c.OrgID == "" || epoch.IsZero() {

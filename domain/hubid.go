@@ -53,6 +53,19 @@ func NewHubID(prefix string, entropy [12]byte) (HubID, bool) {
 	return ParseHubID(fmt.Sprintf("%s-%s-%s-%s", prefix, entropy[:4], entropy[4:8], entropy[8:]))
 }
 
+// virtualPrefix begins the ids of virtual hubs, which the service runs.
+const virtualPrefix = "virtual"
+
+// VirtualHubID returns the id of the one virtual hub that an organization can have.
+func VirtualHubID(org string) HubID {
+	sum := sha256.Sum256([]byte(org))
+	hub, _ := NewHubID(virtualPrefix, [12]byte(sum[:])) // a valid prefix
+	return hub
+}
+
+// Virtual reports whether the service runs the hub.
+func (h HubID) Virtual() bool { return strings.HasPrefix(string(h), virtualPrefix+"-") }
+
 // NewEnrolmentSecret returns an enrolment secret as hubs show it: the entropy in base64url without
 // padding.
 func NewEnrolmentSecret(entropy [32]byte) string {

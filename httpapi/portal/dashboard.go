@@ -71,6 +71,9 @@ type dashboardView struct {
 	NoSites bool
 	// Steps are the steps of setting up a new organization; nil for others.
 	Steps []firstStep
+	// Try reports whether a virtual hub is offered, and TrySite is the site for it; "" for a new one.
+	Try     bool
+	TrySite string
 	// Online, Offline and Unknown count the hubs of the whole organization by status, and
 	// Reconnecting those that are expected back after a restart of the service.
 	Online, Offline, Unknown, Reconnecting int
@@ -140,6 +143,9 @@ func (req *request) dashboard() error {
 	}
 	if view.Steps, err = req.firstSteps(len(sites.Data), len(states)); err != nil {
 		return err
+	}
+	if view.Try = view.Steps != nil && req.mayTry(); view.Try && len(sites.Data) > 0 {
+		view.TrySite = sites.Data[0].ID
 	}
 	req.render(http.StatusOK, "dashboard.html", view)
 	return nil

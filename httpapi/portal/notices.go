@@ -37,6 +37,7 @@ var notices = map[string]string{
 	"hub-removed":          "Hub removed from the organization.",
 	// {hub} and {site} are the names of the hub that the notice is about and of its site.
 	"hub-added":        "{hub} was added to {site}. Next, pair its devices.",
+	"hub-virtual":      "{hub} was added to {site}. The service simulates it: try commands, pairing and events.",
 	"hub-moved":        "{hub} was moved to {site}. It was already yours.",
 	"hub-renamed":      "Renamed to {hub}, at {site}. It was already yours.",
 	"hub-changed":      "Renamed to {hub} and moved to {site}. It was already yours.",

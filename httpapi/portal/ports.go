@@ -187,6 +187,10 @@ type Directory interface {
 	RenameSite(
 		ctx context.Context, o domain.Origin, org, site, name string,
 	) (domain.SiteState, error)
+	// AddVirtualHub adds the organization's virtual hub at a site; one that it has stays where it is.
+	AddVirtualHub(
+		ctx context.Context, o domain.Origin, org, site string,
+	) (domain.HubState, error)
 	// AddHub adds a hub to the organization, or moves a hub of the organization to another site. A
 	// hub that has never connected is hub_not_addable.
 	AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) (domain.HubState, error)

@@ -110,6 +110,8 @@ func (p *Portal) organizationRoutes() []Route {
 			"/portal/{org}/invitations/{invitation}/revoke", p.member(redirectToForm("members")),
 		),
 
+		post("/portal/{org}/virtual-hub", p.manager((*request).addVirtualHub)),
+		get("/portal/{org}/virtual-hub", p.member(redirectToForm("sites"))),
 		get("/portal/{org}/keys", p.member((*request).keys)),
 		post("/portal/{org}/keys", p.manager((*request).createKey)),
 		get("/portal/{org}/keys/{key}", p.manager((*request).keyPage)),

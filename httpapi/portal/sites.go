@@ -21,6 +21,8 @@ type sitesView struct {
 	Reported bool
 	Hubs     []hubRow
 	MoreHubs pager
+	// Try reports whether a virtual hub is offered.
+	Try bool
 	// Choices are the sites that a hub can be added to.
 	Choices []domain.Site
 	// Chosen is the site whose hubs the page shows; zero means the hubs of all sites.
@@ -99,7 +101,7 @@ func (req *request) showSites(status int, view sitesView) error {
 		first := i == 0 || hubs[i-1].SiteID != hub.SiteID
 		view.Hubs = append(view.Hubs, hubRow{req.stateOf(hub), names[hub.SiteID], first})
 	}
-	view.Layout = req.layout("Sites", "sites")
+	view.Layout, view.Try = req.layout("Sites", "sites"), req.mayTry()
 	if req.member.Manages() {
 		view.Scripts = []string{"scan.js"}
 		req.w.Header().Set("Permissions-Policy", "camera=(self), microphone=(), geolocation=()")
@@ -225,6 +227,34 @@ func (req *request) addHub() error {
 		return req.showSites(status, view)
 	}
 	return req.finishForm(err, "hubs/"+string(hub), notice+" "+string(hub), again)
+}
+
+// addVirtualHub adds the organization's virtual hub: at the chosen site, at the only one, or at a new
+// one if there is none.
+func (req *request) addVirtualHub() error {
+	hub := domain.VirtualHubID(req.org)
+	err := req.submitOnce(func() error {
+		site := req.formValue("site")
+		if site == "" {
+			created, err := req.Directory.CreateSite(req.ctx, req.origin(), req.org, "Example site")
+			if err != nil {
+				return err
+			}
+			site = created.ID
+		}
+		_, err := req.Directory.AddVirtualHub(req.ctx, req.origin(), req.org, site)
+		return err
+	})
+	if errors.Is(err, errAlreadySubmitted) {
+		return req.finish(nil, "hubs/"+string(hub), "")
+	}
+	return req.finish(err, "hubs/"+string(hub), "hub-virtual "+string(hub))
+}
+
+// mayTry reports whether the person may add the virtual hub of the organization, which has none.
+func (req *request) mayTry() bool {
+	_, added := req.Hubs.Hub(domain.VirtualHubID(req.org))
+	return req.member.Manages() && !added
 }
 
 // addedAgainNotice returns the notice for adding a hub that the organization had already.

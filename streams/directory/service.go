@@ -64,6 +64,8 @@ type ServiceConfig struct {
 
 	// Presence is required by AddHub.
 	Presence Presence
+	// VirtualSecret returns the enrolment secret of a virtual hub. It is required by AddVirtualHub.
+	VirtualSecret func(hub domain.HubID) string
 	// Connections is required by ResetLink, RotateSecret, BlockHub, ReleaseHub and RemoveHub.
 	Connections Connections
 	// Logs is required by ReleaseHub and RemoveHub.

@@ -37,6 +37,36 @@ func (s *Service) AddHub(
 	if err != nil {
 		return domain.HubState{}, err
 	}
+	return s.addHub(ctx, o, c, presence)
+}
+
+// AddVirtualHub adds the organization's virtual hub, which the service runs from then on, at a site. It
+// need not have connected before. A virtual hub that the organization has already stays where it is.
+func (s *Service) AddVirtualHub(
+	ctx context.Context, o domain.Origin, orgID, siteID string,
+) (domain.HubState, error) {
+	if s.cfg.VirtualSecret == nil {
+		return domain.HubState{}, errors.New("directory: AddVirtualHub needs ServiceConfig.VirtualSecret")
+	}
+	if err := s.checkSite(ctx, orgID, siteID); err != nil {
+		return domain.HubState{}, err
+	}
+	name := "Virtual hub"
+	c := domain.AddHub{OrgID: orgID, HubID: domain.VirtualHubID(orgID), SiteID: siteID, Name: &name}
+	hub, _, err := s.Hub(ctx, c.HubID)
+	if err == nil && !hub.Registered {
+		err = s.RegisterHub(ctx, o, c.HubID, domain.HashEnrolmentSecret(s.cfg.VirtualSecret(c.HubID)))
+	}
+	if err != nil || hub.OrgID == orgID {
+		return hub, err
+	}
+	return s.addHub(ctx, o, c, &domain.Presence{})
+}
+
+// addHub adds a hub with that presence at a site that the caller has checked.
+func (s *Service) addHub(
+	ctx context.Context, o domain.Origin, c domain.AddHub, presence *domain.Presence,
+) (domain.HubState, error) {
 	o = s.stamp(o)
 	epoch := newEpochID()
 	decide := func(h domain.HubState) ([]domain.Event, error) {

@@ -238,8 +238,8 @@ var importerRules = []importerRule{
 	},
 	{
 		"hubbridge/kit/...",
-		[]string{"hubbridge/kit/...", "cmd/hubcloud/internal/cli"},
-		"the service contains no hub in software",
+		[]string{"hubbridge/kit/...", "cmd/hubcloud/internal/cli", "cmd/hubcloud/internal/server"},
+		"the service uses no hub in software: its wiring only runs them beside it",
 	},
 	{
 		"streams/views", []string{"streams/feed", "cmd/hubcloud/internal/server"},

@@ -19,7 +19,7 @@ type (
 
 // Config configures a Hub. EnrollURL, Serial and Secret are required.
 type Config struct {
-	// Config is the library's. The hub sets Handler and Dial itself. Firmware defaults to "2.4.1",
+	// Config is the library's. The hub sets Handler itself. Firmware defaults to "2.4.1",
 	// Network to an Ethernet interface whose addresses are derived from the hub id. Dir also keeps
 	// the devices.
 	hub.Config
@@ -67,6 +67,7 @@ func (cfg Config) hubConfig(handler hub.Handler, network *faultyNetwork) hub.Con
 			cfg.Network = simulatedNetwork(id)
 		}
 	}
+	network.open = cfg.Dial
 	cfg.Handler, cfg.Dial = handler, network.dial
 	return cfg.Config
 }

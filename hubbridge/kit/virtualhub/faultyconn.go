@@ -8,13 +8,19 @@ import (
 
 // faultyNetwork opens TCP connections that can be cut. The zero faultyNetwork is ready for use.
 type faultyNetwork struct {
+	// open opens connections; nil means a net.Dialer's.
+	open    func(ctx context.Context, network, address string) (net.Conn, error)
 	mu      sync.Mutex
 	current net.Conn // the last that was opened; nil before
 }
 
 // dial opens a connection, which becomes the current one.
 func (n *faultyNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	open := n.open
+	if open == nil {
+		open = new(net.Dialer).DialContext
+	}
+	conn, err := open(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

@@ -119,12 +119,12 @@ func (s *web) startAPI(ctx context.Context) (httpapi.API, error) {
 	if err := s.startMail(ctx); err != nil {
 		return httpapi.API{}, fmt.Errorf("mail: %w", err)
 	}
-	if err := s.runWebhooks(); err != nil {
-		return httpapi.API{}, fmt.Errorf("webhooks: %w", err)
-	}
 	api, err := s.newAPI()
 	if err != nil {
 		return httpapi.API{}, err
+	}
+	if err := s.runWebhooks(api); err != nil {
+		return httpapi.API{}, fmt.Errorf("webhooks: %w", err)
 	}
 	s.run(stopLoops, "shared rate limits", func(ctx context.Context) error {
 		return api.ShareLimits(ctx, grantsBus{s.conns.Cloud, s.replicaID})

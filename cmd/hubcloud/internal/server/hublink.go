@@ -44,6 +44,8 @@ type hubLink struct {
 	devices     *rpc.Devices
 	keys        *once.Keys
 	commands    *commands.Commands
+	// virtualHubs run the virtual hubs of organizations.
+	virtualHubs virtualHubs
 	// bookKeeper is set by the next layer, which has the words of entries.
 	bookKeeper atomic.Pointer[book.Keeper]
 }
@@ -114,6 +116,7 @@ func (s *hubLink) startHubLogs() (err error) {
 	s.atStop(closeFeeds, s.orgFeed.Close)
 	s.access.OnRelease(func(hub domain.HubID) {
 		s.hubLogs.Released(hub)
+		s.virtualHubs.change(hub)
 		s.views.Released(hub)
 		if books := s.bookKeeper.Load(); books != nil {
 			books.Released()
@@ -132,7 +135,7 @@ func (s *hubLink) newDirectory() *directory.Service {
 	return directory.NewService(s.directoryLog, directory.ServiceConfig{
 		Environment: s.settings.Environment, InvitationTTL: s.cfg.InvitationTTL, Now: time.Now,
 		AwaitReadModels: s.store.WaitFor, AwaitReplicas: s.barrier.Wait,
-		Presence: s.presence, Connections: s.disconnector, Mailer: s.invitations,
+		Presence: s.presence, Connections: s.disconnector, VirtualSecret: s.virtualSecret, Mailer: s.invitations,
 		RateLimiter: s.signIn, Logs: s.hubLogs,
 		Quotas: directory.Quotas{
 			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: membersPerOrg,
@@ -295,7 +298,10 @@ func (s *hubLink) startStateLog() error {
 	if err != nil {
 		return err
 	}
-	s.access.OnAdd(states.Added)
+	s.access.OnAdd(func(hub domain.HubID) {
+		states.Added(hub)
+		s.virtualHubs.change(hub)
+	})
 	s.run(stopQuestions, "device reads", states.Run)
 	return nil
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -39,8 +40,9 @@ func (s *web) newWebhooks() (*webhook.Deliverer, error) {
 	})
 }
 
-// runWebhooks starts the deliveries and the books of organizations, which the replicas with the role api divide.
-func (s *web) runWebhooks() error {
+// runWebhooks starts the deliveries, and the books and virtual hubs of organizations, which the replicas
+// with the role api divide.
+func (s *web) runWebhooks(api http.Handler) error {
 	leases, err := lease.NewKeeper(lease.Config{
 		Conn: s.conns.Cloud, Bucket: s.buckets.WebhookLeases, ReplicaID: s.replicaID,
 		Groups: webhookParts, Logger: s.logger,
@@ -61,14 +63,18 @@ func (s *web) runWebhooks() error {
 		return err
 	}
 	s.bookKeeper.Store(books)
+	if !s.cfg.has(roleBridge) { // with it, what asks hubs for their devices passes them on
+		s.access.OnAdd(s.virtualHubs.change)
+	}
 	s.run(stopLoops, "webhooks", s.webhooks.Follow)
 	s.run(stopLoops, "books", books.Follow)
 	s.run(stopLoops, "webhook deliveries", func(ctx context.Context) error {
 		return leases.Run(ctx, func(ctx context.Context, part int, held func() bool) error {
-			both, ctx := errgroup.WithContext(ctx)
-			both.Go(func() error { return s.webhooks.Serve(ctx, part, held) })
-			both.Go(func() error { return books.Serve(ctx, part, held) })
-			return both.Wait()
+			all, ctx := errgroup.WithContext(ctx)
+			all.Go(func() error { return s.webhooks.Serve(ctx, part, held) })
+			all.Go(func() error { return books.Serve(ctx, part, held) })
+			all.Go(func() error { return s.serveVirtualHubs(ctx, api, part) })
+			return all.Wait()
 		})
 	})
 	return nil

@@ -1,0 +1,91 @@
+package operators
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
+	"hubcloud/test/harness"
+)
+
+var (
+	formToken = regexp.MustCompile(`name="form_token" value="([^"]*)"`)
+	onceField = regexp.MustCompile(`name="once" value="([^"]*)"`)
+)
+
+// TestVirtualHub begins a new organization with one click: it gets a site and a hub that the service
+// runs, which answers like any hub, is there again after a restart, and is released like any hub.
+func TestVirtualHub(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(t)
+	const owner = "vera@example.org"
+	org := s.CLI("org", "create", "--name", "New", "--owner-email", owner)[0]["org_id"].(string)
+	_, key := s.Key(org, "hubs:read", "sites:read", "events:read", "hubs:command")
+	api := harness.NewClient(t, s.Base(), key)
+	vera := signIn(t, s, owner)
+	hub := string(domain.VirtualHubID(org))
+	send := func(page, action, site string) {
+		t.Helper()
+		_, text := vera.get(vera.portal + "/" + org + page)
+		token, once := formToken.FindStringSubmatch(text), onceField.FindStringSubmatch(text)
+		if token == nil {
+			t.Fatalf("%s: got no form: %s", page, text)
+		}
+		form := url.Values{"form_token": token[1:], "site": {site}}
+		if once != nil {
+			form["once"] = once[1:]
+		}
+		if status := vera.post(vera.portal+"/"+org+action, form); status != http.StatusSeeOther {
+			t.Fatalf("%s: got %d, want 303", action, status)
+		}
+	}
+	online := func() {
+		t.Helper()
+		streamstest.Eventually(t, "the virtual hub is online and has devices", func() bool {
+			answer, err := api.Do(http.MethodGet, "/hubs/"+hub+"/devices", nil)
+			return err == nil && answer.Status == http.StatusOK && strings.Contains(string(answer.Body), `"lock"`)
+		})
+	}
+	hubs := func() int {
+		var page struct{ Data []struct{ ID string } }
+		api.Must(http.MethodGet, "/hubs", nil, http.StatusOK).JSON(t, &page)
+		return len(page.Data)
+	}
+	send("", "/virtual-hub", "")
+	online()
+	_, text := vera.get(vera.portal + "/" + org + "/hubs/" + hub)
+	if !strings.Contains(text, ">virtual<") || !strings.Contains(text, "Example site") {
+		t.Errorf("got %s, want a hub that is marked as virtual, at a new site", text)
+	}
+	var sites struct{ Data []struct{ ID string } }
+	api.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites)
+	send("/sites", "/virtual-hub", sites.Data[0].ID)
+	if got := hubs(); got != 1 {
+		t.Errorf("asked twice: got %d hubs, want 1", got)
+	}
+
+	s.Stop()
+	s.Begin()
+	online()
+	events := string(api.Must(http.MethodGet, "/hubs/"+hub+"/events?limit=500", nil, http.StatusOK).Body)
+	if strings.Contains(events, "hub.log_reset") {
+		t.Errorf("a restart: got %s, want the hub to go on where it was", events)
+	}
+
+	send("/hubs/"+hub+"/remove", "/hubs/"+hub+"/remove", "")
+	if got := hubs(); got != 0 {
+		t.Errorf("released: got %d hubs, want none", got)
+	}
+	streamstest.Eventually(t, "the data of the released hub is gone", func() bool {
+		_, err := os.Stat(filepath.Join(s.Dir, "virtualhubs", hub))
+		return os.IsNotExist(err)
+	})
+	send("", "/virtual-hub", sites.Data[0].ID)
+	online()
+}
