@@ -37,7 +37,7 @@ func (a *api) documentRoutes() []*route {
 	}
 	look := docpages.Look{Tokens: portal.Asset("tokens.css"), Icon: portal.Asset("icon.svg")}
 	texts := docpages.Guides(folder, look)
-	reference, link := docpages.Reference(), docpages.Link(look)
+	reference, link := docpages.Reference(openAPI, look), docpages.Link(look)
 	var routes []*route
 	add := func(pattern string, handle func(*request) error) {
 		// The server leaves out the body of answers to HEAD.

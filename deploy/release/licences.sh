@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the licences and notices of everything that a binary contains: the modules that the binary names, Go's standard library, and the
-# scripts that the portal and the API reference serve. It ends with an error if a module has no licence, or none of ALLOWED.
+# script that the portal serves. It ends with an error if a module has no licence, or none of ALLOWED.
 #
 #   deploy/release/licences.sh BINARY [PACKAGE] > copyright
 #
@@ -42,9 +42,3 @@ while read -r module version; do
 	(cd "$work/saved" && section "$module $version" $files)
 done <"$work/modules"
 section "uPlot, in the portal's pages" httpapi/portal/assets/uPlot.LICENSE.txt
-if grep -q '^github.com/swaggest/swgui ' "$work/modules"; then
-	notices=httpapi/docpages/swagger-ui.LICENSE.txt
-	version=$(sed -n 's/^SWAGGER_UI_VERSION_V5 := v//p' "$("$go" list -m -f '{{.Dir}}' github.com/swaggest/swgui)/Makefile")
-	grep -q "^Swagger UI $version," $notices || { echo "licences.sh: $notices is not of version $version" >&2; exit 1; }
-	section "Swagger UI, in the API reference" $notices
-fi

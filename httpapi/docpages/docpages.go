@@ -2,7 +2,7 @@
 // that they show.
 //
 //   - Reference is a page on which people read the OpenAPI document and send requests with a key that
-//     they enter. It is Swagger UI over /v1/openapi.yaml. The key stays in the page's memory.
+//     they enter. It is made when the program starts. The key stays in the page's memory.
 //   - Link is the description of the hub protocol below /link/: a page for people, made from
 //     hubbridge/protocol/README.md, and the AsyncAPI document and the JSON Schemas as they are. Pages
 //     of other origins may fetch the documents, so that viewers of AsyncAPI documents in a browser can
@@ -29,21 +29,19 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/swaggest/swgui/v5/static"
 
 	"hubcloud/hubbridge/protocol"
 )
 
-//go:embed pages reference
+//go:embed pages
 var own embed.FS
 
 const (
 	// nothingElse is what the policies of all pages have in common.
 	nothingElse = "default-src 'none'; style-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-	// Swagger UI's icons are data URLs in its style sheet.
-	referencePolicy = nothingElse + "script-src 'self'; img-src 'self' data:; connect-src 'self'"
 	textPolicy      = nothingElse + "script-src 'self'; img-src 'self'"
+	referencePolicy = textPolicy + "; connect-src 'self'"
 )
 
 // Look is what the pages share with the portal: the tokens of the design, a style sheet, and the icon,
@@ -74,18 +72,12 @@ func Documents(texts map[string]string) Files {
 	return f
 }
 
-// Reference returns the page of the OpenAPI document.
-func Reference() Files {
+// Reference returns the page of the OpenAPI document. It renders the page.
+func Reference(document string, look Look) Files {
 	f := Files{files: map[string]file{}, policy: referencePolicy}
-	f.add("", contentTypeOf(".html"), read(own.ReadFile("reference/index.html")))
-	for _, name := range []string{"reference.js", "reference.css"} {
-		f.add(name, contentTypeOf(name), read(own.ReadFile("reference/"+name)))
-	}
-	for _, name := range []string{"swagger-ui-bundle.js", "swagger-ui.css"} {
-		f.add(name, contentTypeOf(name), decompress(read(static.FS.ReadFile(name+".gz"))))
-	}
-	icon := "favicon-32x32.png"
-	f.add(icon, contentTypeOf(icon), read(static.FS.ReadFile(icon)))
+	f.add("", contentTypeOf(".html"), renderReference(document))
+	f.addLook(look)
+	f.add("reference.js", contentTypeOf(".js"), read(own.ReadFile("pages/reference.js")))
 	return f
 }
 

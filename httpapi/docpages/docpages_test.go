@@ -18,7 +18,8 @@ import (
 var look = Look{Tokens: mustRead("../portal/assets/tokens.css"), Icon: mustRead("../portal/assets/icon.svg")}
 
 var pages = map[string]Files{
-	"reference": Reference(), "link": Link(look), "guides": Guides(os.DirFS("../docs"), look),
+	"reference": Reference(string(mustRead("../openapi.yaml")), look), "link": Link(look),
+	"guides": Guides(os.DirFS("../docs"), look),
 }
 
 func mustRead(path string) []byte { return read(os.ReadFile(path)) }
@@ -62,7 +63,10 @@ func TestPagesAreWhole(t *testing.T) {
 	t.Parallel()
 	// Where the pages and the documents of the service are, whose links are relative to each other.
 	folders := map[string]string{"reference": "/v1/reference", "link": "/link/", "guides": "/docs/"}
-	served := map[string]bool{"/portal/": true, "/v1/openapi.yaml": true, "/llms.txt": true}
+	served := map[string]bool{"/portal/": true, "/llms.txt": true}
+	for _, name := range []string{"openapi.yaml", "openapi-3.2.yaml", "openapi-root.yaml"} {
+		served["/v1/"+name] = true
+	}
 	for kind, files := range pages {
 		for name := range files.files {
 			served[path.Join(folders[kind], name)] = true

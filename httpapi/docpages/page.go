@@ -30,9 +30,10 @@ var sections = []entry{
 type page struct {
 	Title, Section string
 	// Files is the folder of the page's files, relative to the page, and Markdown the page as Markdown.
-	Files, Markdown string
-	Headings        []entry
-	Article         template.HTML
+	// Script runs before the page is shown.
+	Files, Markdown, Script string
+	Headings                []entry
+	Article                 template.HTML
 	// Guides are all guides, and Schemas the names of the hub protocol's schemas, without extension.
 	Guides  []entry
 	Schemas []string

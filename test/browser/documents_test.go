@@ -2,6 +2,8 @@ package browser
 
 import (
 	"context"
+	"net/http"
+	"strings"
 	"testing"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
@@ -41,4 +43,65 @@ func TestGuides(t *testing.T) {
 	}
 	b.goTo("/link/")
 	b.check("hub protocol")
+}
+
+// TestReference tries the API on the reference page: a list with and without a key, a creation twice,
+// each under a key of its own, a stream that is shown as it comes and stopped, and a file.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Reference")
+	p.expect(http.StatusUnauthorized)
+	p.goTo("/v1/reference")
+	p.check("reference")
+	p.click(`.contents a[href="#listHubs"]`)
+	p.click("#listHubs .primary")
+	p.await("#listHubs .status", "Enter an API key")
+	p.fill("#api-key", p.tenant.Key)
+	p.click("#listHubs .primary")
+	p.await("#listHubs .status", "200 OK")
+	p.await("#listHubs .output", p.hub.ID())
+	p.click("#listHubs .as-curl summary")
+	p.click("#listHubs .as-curl .copy")
+	p.await("#listHubs .as-curl .copy", "Copied")
+	if got := clipboard(p.tab); !strings.Contains(got, "/v1/hubs'") || strings.Contains(got, p.tenant.Key) {
+		t.Errorf("as curl got %q, want the request without the key", got)
+	}
+	p.check("an answer")
+
+	p.click(`.contents a[href="#createSite"]`)
+	for range 2 {
+		p.click("#createSite .primary")
+		p.await("#createSite .status", "201 Created")
+		eval[any](p.tab, `document.querySelector("#createSite .status").textContent = ""`)
+	}
+	var sites struct{ Data []struct{ Name string } }
+	p.tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites)
+	created := 0
+	for _, site := range sites.Data {
+		if site.Name == "North wing" { // the example
+			created++
+		}
+	}
+	if created != 2 {
+		t.Errorf("got the sites %v after two requests, want two of them: each has a key of its own", sites.Data)
+	}
+
+	p.click(`.contents a[href="#streamOrganizationEvents"]`)
+	p.click("#streamOrganizationEvents .primary")
+	p.await("#streamOrganizationEvents .status", "200 OK, open")
+	p.report(12, "smoke", true)
+	p.await("#streamOrganizationEvents .output", "event: channel.observed")
+	p.check("a stream")
+	p.click("#streamOrganizationEvents .stop")
+	p.await("#streamOrganizationEvents .status", "stopped")
+
+	p.click(`.contents a[href="#exportAudit"]`)
+	p.click("#exportAudit .primary")
+	p.await("#exportAudit .output", "site.created")
+	p.await("#exportAudit .file", "Save audit.csv")
+
+	p.fill("#search", "pairing open")
+	if shown := eval[int](p.tab, `document.querySelectorAll("details.operation:not([hidden])").length`); shown != 1 {
+		t.Errorf("the search shows %d operations, want the one that opens the pairing window", shown)
+	}
 }

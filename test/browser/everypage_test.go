@@ -40,6 +40,7 @@ func estate(t *testing.T) (*portal, map[string]string) {
 		"search": org + "/search?q=door", "lock": hub + "/devices/1", "meter": hub + "/devices/8",
 		"log": hub + "/events", "reset": hub + "/reset-link", "remove": hub + "/remove",
 		"organizations": "/portal/organizations", "guide": "/docs/event-streams", "protocol": "/link/",
+		"reference": "/v1/reference#sendCommand",
 	}
 }
 
