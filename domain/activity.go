@@ -124,6 +124,15 @@ func ActivityOf(sequence uint64, e Event, fact Fact) (a Activity, ok bool) {
 		a.Detail = strings.Trim(textOf(f.Name)+", "+textOf(f.Room), ", ")
 	case DeviceForgotten:
 		a.OrgID, a.SubjectID, a.Hub = f.OrgID, strconv.FormatInt(f.DeviceID, 10), f.HubID
+	case CredentialSet:
+		a.OrgID, a.SubjectID, a.Hub = f.OrgID, strconv.FormatInt(f.DeviceID, 10), f.HubID
+		a.Detail = strconv.FormatInt(f.Slot, 10) + ", " + f.Label
+	case CredentialRevocation:
+		a.OrgID, a.SubjectID, a.Hub = f.OrgID, strconv.FormatInt(f.DeviceID, 10), f.HubID
+		a.Detail = strconv.FormatInt(f.Slot, 10)
+	case CredentialReported:
+		a.OrgID, a.SubjectID, a.Hub = f.OrgID, strconv.FormatInt(f.DeviceID, 10), f.HubID
+		a.Detail = strings.TrimSuffix(strconv.FormatInt(f.Slot, 10)+", "+f.Reason, ", ")
 	case KeyCreated:
 		a.OrgID, a.SubjectID, a.Detail = f.OrgID, f.KeyID, join(f.Scopes)
 	case KeyChanged:

@@ -22,6 +22,7 @@ const eventID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
 func TestEveryEventEverWrittenIsRead(t *testing.T) {
 	t.Parallel()
 	name := "Front hall"
+	const credential = "01935f2e-0000-7000-8000-0000000000c1"
 	const webhook = "01935f2e-0000-7000-8000-0000000000f1"
 	later := time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC)
 	target := domain.WebhookTarget{
@@ -145,6 +146,20 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			OrgID:    orgA,
 			DeviceID: 3,
 			Name:     ptr("Front door"),
+		},
+		"hub.credential_set.v1": domain.CredentialSet{
+			HubID: hub, OrgID: orgA, DeviceID: 3, Slot: 4, Version: credential,
+			CredentialTerms: domain.CredentialTerms{
+				Label: "Cleaner", ValidUntil: &later, TimeZone: "Europe/Berlin",
+				Schedule: []domain.WeeklyTime{{Days: []string{"mon"}, From: "08:00", Until: "17:00"}},
+			},
+		},
+		"hub.credential_revoked.v1": domain.CredentialRevocation{
+			HubID: hub, OrgID: orgA, DeviceID: 3, Slot: 4, Version: credential, Removed: true,
+		},
+		"hub.credential_reported.v1": domain.CredentialReported{
+			HubID: hub, OrgID: orgA, DeviceID: 3, Slot: 4, Version: credential, Reason: "lock_full",
+			Message: "the lock has room for 30 codes",
 		},
 		"hub.device_forgotten.v1": domain.DeviceForgotten{HubID: hub, OrgID: orgA, DeviceID: 3},
 		"key.created.v1": domain.KeyCreated{

@@ -39,6 +39,9 @@ const (
 	TypeHubReleased           = "hub.released"
 	TypeDeviceLabeled         = "hub.device_labeled"
 	TypeDeviceForgotten       = "hub.device_forgotten"
+	TypeCredentialSet         = "hub.credential_set"
+	TypeCredentialRevoked     = "hub.credential_revoked"
+	TypeCredentialReported    = "hub.credential_reported"
 
 	TypeKeyCreated = "key.created"
 	TypeKeyChanged = "key.changed"
@@ -362,6 +365,42 @@ type DeviceForgotten struct {
 	DeviceID int64  `json:"device_id"`
 }
 
+// CredentialSet sets a code of a lock, or changes one (aggregate hub). It never has the code.
+type CredentialSet struct {
+	HubID    HubID  `json:"hub_id"`
+	OrgID    string `json:"org_id"`
+	DeviceID int64  `json:"device_id"`
+	Slot     int64  `json:"slot"`
+	// Version names the change; the code waits for the lock under it.
+	Version string `json:"version"`
+	CredentialTerms
+}
+
+// CredentialRevocation revokes a code (aggregate hub).
+type CredentialRevocation struct {
+	HubID    HubID  `json:"hub_id"`
+	OrgID    string `json:"org_id"`
+	DeviceID int64  `json:"device_id"`
+	Slot     int64  `json:"slot"`
+	// Version names the removal from the lock.
+	Version string `json:"version"`
+	// Removed is whether the lock never had the code.
+	Removed bool `json:"removed,omitempty"`
+}
+
+// CredentialReported records what has become of a change of a code at its lock (aggregate hub).
+type CredentialReported struct {
+	HubID    HubID  `json:"hub_id"`
+	OrgID    string `json:"org_id"`
+	DeviceID int64  `json:"device_id"`
+	Slot     int64  `json:"slot"`
+	Version  string `json:"version"`
+	// Reason is why the lock has rejected the change; empty for a success.
+	Reason string `json:"reason,omitempty"`
+	// Message is the hub's own about it.
+	Message string `json:"message,omitempty"`
+}
+
 // KeyCreated creates an API key (aggregate key, id KeyID).
 type KeyCreated struct {
 	KeyID string `json:"key_id"`
@@ -455,6 +494,9 @@ func (HubUnblocked) EventType() string             { return TypeHubUnblocked }
 func (HubReleased) EventType() string              { return TypeHubReleased }
 func (DeviceLabeled) EventType() string            { return TypeDeviceLabeled }
 func (DeviceForgotten) EventType() string          { return TypeDeviceForgotten }
+func (CredentialSet) EventType() string            { return TypeCredentialSet }
+func (CredentialRevocation) EventType() string     { return TypeCredentialRevoked }
+func (CredentialReported) EventType() string       { return TypeCredentialReported }
 func (KeyCreated) EventType() string               { return TypeKeyCreated }
 func (KeyChanged) EventType() string               { return TypeKeyChanged }
 func (KeyRotated) EventType() string               { return TypeKeyRotated }

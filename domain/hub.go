@@ -37,6 +37,9 @@ type HubState struct {
 	// MaxDeviceLabels.
 	Labels map[int64]DeviceLabel
 
+	// Credentials are the codes of the hub's locks; at most MaxCredentials.
+	Credentials map[CredentialSlot]Credential
+
 	// Released is the hub's log at its last release from an organization; nil if there was none.
 	Released *ReleasedLog
 
@@ -195,7 +198,7 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 		s.Name = f.Name
 	case HubLogBegun:
 		s.Epoch, s.OwnLog, s.OwnLogThrough = f.Epoch(), f.OwnLog, f.Through
-		s.Labels = nil
+		s.Labels, s.Credentials = nil, nil
 		s.LogTimes = rememberTime(s.LogTimes, e.At)
 	case HubReleased:
 		s.Released = &ReleasedLog{
@@ -204,13 +207,16 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 		s.OrgID, s.SiteID, s.Name = "", "", nil
 		s.AddedAt, s.ConnectedWhenAdded = time.Time{}, false
 		s.Epoch, s.OwnLog, s.OwnLogThrough = Epoch{After: f.After}, "", 0
-		s.Labels = nil
+		s.Labels, s.Credentials = nil, nil
 	case HubLogRestored:
 		s.Epoch = f.Epoch()
 	case DeviceLabeled:
 		s.Labels = withLabel(s.Labels, f.DeviceID, DeviceLabel{Name: f.Name, Room: f.Room})
 	case DeviceForgotten:
 		s.Labels = withLabel(s.Labels, f.DeviceID, DeviceLabel{})
+		s.Credentials = s.evolveCredentials(e.At, f)
+	case CredentialSet, CredentialRevocation, CredentialReported:
+		s.Credentials = s.evolveCredentials(e.At, f)
 	default:
 		return s, misplaced(e, "hub")
 	}

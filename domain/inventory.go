@@ -142,6 +142,12 @@ func HubOf(fact Fact) (HubID, bool) {
 		return f.HubID, true
 	case DeviceForgotten:
 		return f.HubID, true
+	case CredentialSet:
+		return f.HubID, true
+	case CredentialRevocation:
+		return f.HubID, true
+	case CredentialReported:
+		return f.HubID, true
 	default:
 		return "", false
 	}

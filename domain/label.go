@@ -77,12 +77,14 @@ func DecidePlaceDevices(
 	return events, nil
 }
 
-// DecideForgetDevices removes the names and rooms of devices that their hub has forgotten. Devices
-// without a name and a room cause no event.
+// DecideForgetDevices removes the names, rooms and codes of devices that their hub has forgotten.
+// Devices without any cause no event.
 func DecideForgetDevices(s HubState, o Origin, deviceIDs []int64) []Event {
 	var events []Event
 	for i, id := range deviceIDs {
-		if _, labeled := s.Labels[id]; labeled && !slices.Contains(deviceIDs[:i], id) {
+		_, labeled := s.Labels[id]
+		known := labeled || len(s.CredentialsOf(id)) > 0
+		if known && !slices.Contains(deviceIDs[:i], id) {
 			events = append(
 				events, Record(o, DeviceForgotten{HubID: s.ID, OrgID: s.OrgID, DeviceID: id}),
 			)

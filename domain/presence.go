@@ -23,6 +23,8 @@ type Presence struct {
 	// Firmware and Network are from the hub's last hello, in the contract's form; nil before.
 	Firmware json.RawMessage `json:"firmware,omitempty"`
 	Network  json.RawMessage `json:"network,omitempty"`
+	// Credentials is whether the hub's last hello says that it sets codes of locks.
+	Credentials bool `json:"credentials,omitempty"`
 }
 
 // Connection identifies a connection of a hub to a broker. No two connections are equal.

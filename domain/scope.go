@@ -25,6 +25,9 @@ const (
 	ScopeWebhooksRead  Scope = "webhooks:read"
 	ScopeWebhooksWrite Scope = "webhooks:write"
 	ScopeAuditRead     Scope = "audit:read"
+	// The scopes of door codes, which the API calls credentials, as the contract's events do.
+	ScopeCredentialsRead  Scope = "credentials:read"
+	ScopeCredentialsWrite Scope = "credentials:write"
 )
 
 // AllScopes returns all scopes, the contract's in its order first.
@@ -32,7 +35,7 @@ func AllScopes() []Scope {
 	return []Scope{
 		ScopeSitesRead, ScopeSitesWrite, ScopeHubsRead, ScopeHubsWrite, ScopeHubsCommand,
 		ScopeEventsRead, ScopeMembersRead, ScopeMembersWrite, ScopeWebhooksRead,
-		ScopeWebhooksWrite, ScopeAuditRead,
+		ScopeWebhooksWrite, ScopeAuditRead, ScopeCredentialsRead, ScopeCredentialsWrite,
 	}
 }
 
@@ -41,7 +44,8 @@ func AllScopes() []Scope {
 func (s Scope) OfSites() bool {
 	switch s {
 	case ScopeSitesRead, ScopeSitesWrite, ScopeHubsRead, ScopeHubsWrite, ScopeHubsCommand,
-		ScopeEventsRead, ScopeWebhooksRead, ScopeWebhooksWrite:
+		ScopeEventsRead, ScopeWebhooksRead, ScopeWebhooksWrite, ScopeCredentialsRead,
+		ScopeCredentialsWrite:
 		return true
 	default:
 		return false

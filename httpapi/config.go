@@ -33,8 +33,8 @@ const (
 )
 
 // Config configures an API. An API that serves /v1 needs Keys, Hubs, ReadModels, Directory,
-// PastStates, Devices, Commands, Idempotency, Events, OrgEvents, FeedReaders, Audit, Webhooks and
-// Enrolment; one that serves only health and readiness needs none of them.
+// PastStates, Devices, Commands, Idempotency, Events, OrgEvents, FeedReaders, Audit, Webhooks,
+// Codes and Enrolment; one that serves only health and readiness needs none of them.
 type Config struct {
 	Keys        Keys
 	Hubs        Hubs
@@ -49,6 +49,7 @@ type Config struct {
 	FeedReaders FeedReaders
 	Audit       Audit
 	Webhooks    Webhooks
+	Codes       Codes
 	Enrolment   Enrolment
 
 	// Freshness reports whether Keys and Hubs are up to date. If nil, they always are.

@@ -13,7 +13,7 @@ import (
 
 // there builds paths of things that the organization of startReal has.
 var there = strings.NewReplacer(
-	"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2",
+	"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2", "{slot}", "4",
 	"{member_id}", memberAdmin, "{invitation_id}", invitationOne,
 	"{webhook_id}", webhookOne,
 )
@@ -30,6 +30,13 @@ var requestBodies = map[string]string{
 	"PairingRequest": `{"setup_code":"34512"}`,
 	"Command":        `{"key":"lock","value":true,"endpoint":0}`,
 	"CommandBatch": `{"key":"lock","value":true,"channels":[{"hub_id":"` + string(hubOne) +
+		`","device_id":2}],"select":{"site_id":"` + siteOne + `"}}`,
+	"NewCredential": `{"slot":4,"label":"Cleaner","code":"4711","valid_from":"2026-01-05T08:00","valid_until":"2026-01-12T18:00",` +
+		`"time_zone":"Europe/Berlin","schedule":[{"days":["mon"],"from":"08:00","until":"17:00"}]}`,
+	"CredentialChange": `{"label":"Cleaner","code":"4711","valid_from":"2026-01-05T08:00","valid_until":"2026-01-12T18:00",` +
+		`"time_zone":"Europe/Berlin","schedule":[{"days":["mon"],"from":"08:00","until":"17:00"}]}`,
+	"CredentialBatch": `{"label":"Cleaner","code":"4711","valid_from":"2026-01-05T08:00","valid_until":"2026-01-12T18:00",` +
+		`"time_zone":"Europe/Berlin","schedule":[{"days":["mon"],"from":"08:00","until":"17:00"}],"channels":[{"hub_id":"` + string(hubOne) +
 		`","device_id":2}],"select":{"site_id":"` + siteOne + `"}}`,
 	"RoleChange":        `{"role":"member","access":"viewer"}`,
 	"InvitationRequest": `{"email":"grace@example.com","role":"admin","access":"admin"}`,

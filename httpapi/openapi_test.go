@@ -83,8 +83,11 @@ func TestRoutesAreDescribed(t *testing.T) {
 // particular holds the statuses of a route that do not follow from its kind. The first is that of
 // success.
 var particular = map[string][]int{
-	"POST /v1/commands":                                   {202, 409},
-	"POST /v1/sites":                                      {201, 409},
+	"POST /v1/commands":    {202, 409},
+	"POST /v1/credentials": {202, 409},
+	"POST /v1/sites":       {201, 409},
+	"POST /v1/hubs/{hub_id}/devices/{device_id}/credentials":         {201, 409},
+	"PATCH /v1/hubs/{hub_id}/devices/{device_id}/credentials/{slot}": {200, 409},
 	"POST /v1/invitations":                                {201, 409},
 	"POST /v1/hubs":                                       {200, 404, 409, 422},
 	"POST /v1/hubs/{hub_id}/reset-link":                   {204},

@@ -236,6 +236,36 @@ type Commands interface {
 	Find(ctx context.Context, hub domain.HubID, id string) (domain.CommandRecord, error)
 }
 
+// Codes sets the codes of locks. Errors are domain.Errors: not_found for a hub or a code that the
+// organization does not have, invalid_request for a slot that is taken.
+type Codes interface {
+	// Make returns a new code, and the same one for the same id for a short time.
+	Make(ctx context.Context, id string) (string, error)
+	// MAC returns what stands for a code where requests are compared.
+	MAC(code string) []byte
+	// Set sets a code of a lock, or changes one, which is pending then; an empty code keeps the code.
+	// It does nothing for a Version that is set already. SetAll does so for several locks, and
+	// returns the results in the same order.
+	Set(
+		ctx context.Context, o domain.Origin, set domain.SetCredential, code string,
+	) (domain.Credential, error)
+	SetAll(
+		ctx context.Context, o domain.Origin, all []domain.SetCredential, code string,
+	) []domain.CredentialResult
+	// Revoke revokes a code.
+	Revoke(
+		ctx context.Context, o domain.Origin, org string, hub domain.HubID, at domain.CredentialSlot,
+	) error
+	// Known returns the codes that the service knows, of a device or of all for 0, and Slots asks a
+	// lock which of its slots have one.
+	Known(
+		ctx context.Context, org string, hub domain.HubID, device int64,
+	) ([]domain.Credential, error)
+	Slots(
+		ctx context.Context, hub domain.HubID, device int64,
+	) (protocol.CredentialSlots, error)
+}
+
 // Idempotency runs requests that have an Idempotency-Key once.
 type Idempotency interface {
 	// Once calls do and returns its JSON; for a repeated request with the organization's key it

@@ -70,7 +70,7 @@ func keyRoute(
 func (a *api) routes() []*route {
 	return slices.Concat(
 		a.siteRoutes(), a.hubRoutes(), a.deviceRoutes(), a.memberRoutes(), a.webhookRoutes(),
-		a.auditRoutes(), a.publicRoutes(), a.documentRoutes(), a.portalRoutes(),
+		a.credentialRoutes(), a.auditRoutes(), a.publicRoutes(), a.documentRoutes(), a.portalRoutes(),
 	)
 }
 

@@ -109,7 +109,7 @@ func startReal(t testing.TB, change func(*Config)) *service {
 	t.Cleanup(keys.Close)
 	s := start(t, func(c *Config) {
 		c.Keys, c.Hubs, c.ReadModels, c.Directory = b.Access, b.Access, b.Store, b.Directory
-		c.Idempotency, c.Audit = keys, realAudit{b.Store, b.Access}
+		c.Idempotency, c.Audit, c.Codes = keys, realAudit{b.Store, b.Access}, newCodes(t, b)
 		c.Attention = portal.New(portal.Config{
 			ReadModels: b.Store, Directory: b.Directory, Reported: b.Store, Faults: noFaults{},
 			DisconnectReason: func(domain.HubID) *string { return nil },

@@ -8,6 +8,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/webhook"
+	"hubcloud/streams"
 )
 
 // deliveries is where a webhook.Deliverer that serves no webhook keeps its progress.
@@ -55,13 +56,13 @@ func (*deliveries) FollowSince(
 // newWebhooks returns what tests and describes webhooks, and delivers nothing.
 func newWebhooks(t testing.TB) *webhook.Deliverer {
 	t.Helper()
-	vault, err := webhook.NewVault(make([]byte, 32))
+	vault, err := streams.NewVault(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
 	none := &deliveries{progress: map[string]domain.WebhookProgress{}}
 	d, err := webhook.NewDeliverer(webhook.DelivererConfig{
-		Feeds: none, Progress: none, Vault: vault, Private: true, Parts: 1, Retention: time.Hour,
+		Feeds: none, Progress: none, Vault: webhook.Vault{Vault: vault}, Private: true, Parts: 1, Retention: time.Hour,
 		Follow: func(context.Context, func(string, domain.WebhooksState)) error { return nil },
 		Disable: func(context.Context, domain.Webhook, domain.WebhookDisableCause) error {
 			return nil

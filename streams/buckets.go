@@ -43,7 +43,9 @@ const (
 	// AlarmMailsBucket is the name of the bucket of what was mailed about conditions.
 	AlarmMailsBucket = "alarm-mails"
 	// WebhooksBucket is the name of the bucket of how far the deliveries of webhooks have come.
-	WebhooksBucket    = "webhooks"
+	WebhooksBucket = "webhooks"
+	// CodesBucket is the name of the bucket of the door codes that wait for their locks.
+	CodesBucket       = "door-codes"
 	bucketIdempotency = "idempotency"
 )
 
@@ -77,6 +79,8 @@ type Buckets struct {
 	Webhooks jetstream.KeyValue
 	// WebhookLeases has the replica that delivers for each part of the webhooks.
 	WebhookLeases jetstream.KeyValue
+	// Codes has what locks are to be told about their codes, sealed, by version.
+	Codes jetstream.KeyValue
 }
 
 // bucketDeclaration declares a bucket.
@@ -153,6 +157,10 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 		{into: &b.WebhookLeases, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: "webhook-leases", Description: "which replica delivers for each part of the webhooks",
 			TTL: LeaseTTL, LimitMarkerTTL: markerTTL,
+		}},
+		{into: &b.Codes, KeyValueConfig: jetstream.KeyValueConfig{
+			Bucket: CodesBucket, Description: "door codes that wait for their locks, sealed",
+			LimitMarkerTTL: markerTTL,
 		}},
 	}
 }

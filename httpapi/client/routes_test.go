@@ -69,7 +69,12 @@ const (
 		`"failing_since":null,"next_attempt_at":null},"secret":"whsec_x"}`
 	deliveryJSON = `{"message_id":"m","at":"2026-01-02T03:04:05.000006Z","events":2,"attempt":1,` +
 		`"delivered":false,"status":500,"duration_ms":7,"error":"no"}`
-	auditJSON = `{"cursor":"a1","type":"site.created","time":"2026-01-02T03:04:05.000006Z",` +
+	credentialJSON = `{"slot":4,"label":"Cleaner","source":"api","state":"failed","reason":"lock_full",` +
+		`"message":"no room","valid_from":null,"valid_until":"2026-01-02T03:04:05.000006Z",` +
+		`"time_zone":"Europe/Berlin","schedule":[{"days":["mon"],"from":"08:00","until":"17:00"}],` +
+		`"created_at":"2026-01-02T03:04:05.000006Z","updated_at":null,"code":"402917"}`
+	credentialsJSON = `{"data":[` + credentialJSON + `],"capacity":30,"complete":true}`
+	auditJSON       = `{"cursor":"a1","type":"site.created","time":"2026-01-02T03:04:05.000006Z",` +
 		`"actor":{"kind":"key","id":"k1","name":null},"subject":{"id":"s1","name":"Home",` +
 		`"hub_id":null},"detail":null,"address":"192.0.2.1","request_id":"r1"}`
 	labelJSON  = `{"id":3,"name":"Dial","room":null}`
@@ -268,6 +273,32 @@ func TestRoutes(t *testing.T) {
 		{
 			func(c *Client) (any, error) { return c.TestWebhook(ctx, "w1") },
 			"POST /v1/webhooks/w1/test", "", deliveryJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return c.Credentials(ctx, "h", 3) },
+			"GET /v1/hubs/h/devices/3/credentials", "", credentialsJSON, "",
+		},
+		{
+			func(c *Client) (any, error) {
+				return c.CreateCredential(ctx, "h", 3, CredentialRequest{Label: "Cleaner"})
+			},
+			"POST /v1/hubs/h/devices/3/credentials", `{"label":"Cleaner"}`, credentialJSON, "",
+		},
+		{
+			func(c *Client) (any, error) {
+				return c.UpdateCredential(ctx, "h", 3, 4, CredentialRequest{Code: "402917"})
+			},
+			"PATCH /v1/hubs/h/devices/3/credentials/4", `{"code":"402917"}`, credentialJSON, "",
+		},
+		{
+			func(c *Client) (any, error) {
+				return c.CreateCredentials(
+					ctx, []CredentialTarget{{HubID: "h", DeviceID: 3}}, CredentialRequest{Label: "Cleaner"},
+				)
+			},
+			"POST /v1/credentials", `{"label":"Cleaner","channels":[{"hub_id":"h","device_id":3}]}`,
+			`{"label":"Cleaner","code":"402917","data":[{"hub_id":"h","device_id":3,"slot":4,` +
+				`"state":"pending","error":null}]}`, "",
 		},
 		{
 			func(c *Client) (any, error) { return c.Hub(ctx, "a/b?c#d%") },

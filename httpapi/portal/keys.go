@@ -312,4 +312,7 @@ var scopeTexts = map[string]string{
 	"webhooks:read":  "list webhooks and read their deliveries",
 	"webhooks:write": "create, change, test and delete webhooks",
 	"audit:read":     "read and stream the audit log",
+
+	"credentials:read":  "list the codes of locks, without the codes themselves",
+	"credentials:write": "give locks codes, change and revoke them",
 }

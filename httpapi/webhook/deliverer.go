@@ -51,7 +51,7 @@ func NewDeliverer(cfg DelivererConfig) (*Deliverer, error) {
 func (d *Deliverer) CheckURL(url string) error { return checkURL(url, d.cfg.Private) }
 
 // Seal returns a new signing secret of a webhook, sealed.
-func (d *Deliverer) Seal(webhookID string) []byte { return d.cfg.Vault.Seal(webhookID) }
+func (d *Deliverer) Seal(webhookID string) []byte { return d.cfg.Vault.NewSecret(webhookID) }
 
 // Reveal returns the newest signing secret of a webhook, to show it once.
 func (d *Deliverer) Reveal(w domain.Webhook) (string, error) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 )
 
 // world is what a Deliverer needs, in memory: one feed, one webhook, its progress and its receiver.
@@ -44,7 +45,7 @@ type received struct {
 
 func newWorld(t *testing.T) (*world, *Deliverer) {
 	t.Helper()
-	vault, err := NewVault(make([]byte, 32))
+	vault, err := streams.NewVault(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func newWorld(t *testing.T) (*world, *Deliverer) {
 		answer: func(received) int { return http.StatusNoContent },
 	}
 	d, err := NewDeliverer(DelivererConfig{
-		Feeds: w, Progress: w, Disable: w.disable, Follow: w.follow, Vault: vault, Parts: 1,
+		Feeds: w, Progress: w, Disable: w.disable, Follow: w.follow, Vault: Vault{vault}, Parts: 1,
 		Retention: 24 * time.Hour, Mail: func(
 			_ context.Context, _ domain.Webhook, cause domain.WebhookDisableCause, _ time.Time,
 		) error {

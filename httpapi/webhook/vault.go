@@ -1,11 +1,11 @@
 package webhook
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+
+	"hubcloud/streams"
 )
 
 // secretBytes is how many random bytes a new secret has.
@@ -18,28 +18,18 @@ var errSealed = errors.New(
 )
 
 // Vault seals signing secrets. It is safe for concurrent use.
-type Vault struct{ aead cipher.AEAD }
+type Vault struct{ streams.Vault }
 
-// NewVault returns a vault with a key of 32 bytes.
-func NewVault(key []byte) (Vault, error) {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return Vault{}, err
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	return Vault{aead}, err
-}
-
-// Seal returns a new secret of a webhook, sealed. Only the webhook with that id can use it.
-func (v Vault) Seal(webhookID string) []byte {
+// NewSecret returns a new secret of a webhook, sealed. Only the webhook with that id can use it.
+func (v Vault) NewSecret(webhookID string) []byte {
 	secret := make([]byte, secretBytes)
 	rand.Read(secret) // never fails: it ends the program instead
-	return v.aead.Seal(nil, nil, secret, []byte(webhookID))
+	return v.Seal(webhookID, secret)
 }
 
 // Reveal returns a sealed secret in the form of Standard Webhooks.
 func (v Vault) Reveal(webhookID string, sealed []byte) (string, error) {
-	secret, err := v.aead.Open(nil, nil, sealed, []byte(webhookID))
+	secret, err := v.Open(webhookID, sealed)
 	if err != nil {
 		return "", errSealed
 	}

@@ -39,6 +39,8 @@ type Hello struct {
 	Firmware json.RawMessage
 	// Network is nil if the hub reported none that is valid.
 	Network *protocol.Network
+	// Credentials is whether the hub sets codes of locks.
+	Credentials bool
 }
 
 // ParseHello decodes a hello. The error is ErrHello or ErrProtocol. Invalid firmware or network is
@@ -66,6 +68,8 @@ func ParseHello(message []byte) (Hello, error) {
 	h.Oldest, h.Newest = max(oldest, 1), newest
 	h.Firmware = parseFirmware(members["firmware"])
 	h.Network = parseNetwork(members["network"])
+	credentials, ok := parseNumber(members["credentials"])
+	h.Credentials = ok && credentials >= protocol.CredentialsVersion
 	return h, nil
 }
 

@@ -76,6 +76,25 @@ func ParseWindow(result []byte) (domain.Window, error) {
 	return window, nil
 }
 
+// maxSlots is how many slots a lock may list.
+const maxSlots = 10_000
+
+// ParseSlots decodes the result of credentials.list.
+func ParseSlots(result []byte) (slots protocol.CredentialSlots, err error) {
+	f := readFields(result, "the result")
+	slots.Capacity = f.integer("capacity")
+	f.array("slots", func(value []byte) error {
+		var slot int64
+		err := json.Unmarshal(value, &slot)
+		if err != nil || slot < 1 || len(slots.Slots) == maxSlots {
+			return fmt.Errorf("slots must be at most %d numbers from 1", maxSlots)
+		}
+		slots.Slots = append(slots.Slots, slot)
+		return nil
+	})
+	return slots, f.err
+}
+
 // channelForm selects the members that a channel has in a result.
 type channelForm uint8
 

@@ -136,11 +136,12 @@ func (s *hubState) skipReleased(ctx context.Context, h codec.Hello) error {
 	return s.flush(ctx)
 }
 
-// saveHello saves firmware and network of a hello in the presence bucket. A hub without a record in
+// saveHello saves what a hello tells of the hub in the presence bucket. A hub without a record in
 // the bucket gets its first one with the broker's report of the connection.
 func (s *hubState) saveHello(ctx context.Context, h codec.Hello) error {
 	s.presence.HubID = s.hub
 	s.presence.Firmware, s.presence.Network = h.Firmware, codec.MarshalNetwork(h.Network, s.now())
+	s.presence.Credentials = h.Credentials
 	s.presenceDirty = s.presenceDirty || s.presenceRevision > 0
 	return s.putPresence(ctx)
 }

@@ -37,7 +37,13 @@ type Hello struct {
 	ClockTrusted *bool     `json:"clock_trusted"`
 	Firmware     *Firmware `json:"firmware"`
 	Network      *Network  `json:"network"`
+	// Credentials is the version of the methods credentials.…, CredentialsVersion; 0 if the hub has
+	// none of them.
+	Credentials int `json:"credentials,omitempty"`
 }
+
+// CredentialsVersion is the version of the methods credentials.….
+const CredentialsVersion = 1
 
 // Firmware describes the software of a hub.
 type Firmware struct {
@@ -112,6 +118,8 @@ const (
 	ErrorInvalidRequest = "invalid_request"
 	ErrorCommandRefused = "command_refused"
 	ErrorHubUnavailable = "hub_unavailable"
+	ErrorSlotTaken      = "slot_taken"
+	ErrorLockFull       = "lock_full"
 )
 
 // The methods of a hub.
@@ -124,6 +132,10 @@ const (
 	MethodPairingClose    = "pairing.close"
 	MethodRemovalOpen     = "removal.open"
 	MethodRemovalClose    = "removal.close"
+
+	MethodCredentialsList   = "credentials.list"
+	MethodCredentialsSet    = "credentials.set"
+	MethodCredentialsRemove = "credentials.remove"
 )
 
 // methods are the methods with the types of errors that a hub may answer beside hub_unavailable.
@@ -139,6 +151,11 @@ var methods = []struct {
 	{MethodPairingClose, nil},
 	{MethodRemovalOpen, nil},
 	{MethodRemovalClose, nil},
+	{MethodCredentialsList, []string{ErrorNotFound}},
+	{MethodCredentialsSet, []string{
+		ErrorNotFound, ErrorInvalidRequest, ErrorCommandRefused, ErrorSlotTaken, ErrorLockFull,
+	}},
+	{MethodCredentialsRemove, []string{ErrorNotFound}},
 }
 
 // Methods returns every method.
@@ -159,6 +176,34 @@ func ErrorsOf(method string) (types []string, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// CredentialParams are the params of credentials.set.
+type CredentialParams struct {
+	DeviceID int64  `json:"device_id"`
+	Slot     int64  `json:"slot"`
+	Label    string `json:"label"`
+	// Code is 4 to 10 digits; absent to keep the code that the slot has.
+	Code       string  `json:"code,omitempty"`
+	ValidFrom  *string `json:"valid_from,omitempty"`
+	ValidUntil *string `json:"valid_until,omitempty"`
+	// TimeZone is the IANA name of the time zone of Schedule.
+	TimeZone string       `json:"time_zone,omitempty"`
+	Schedule []WeeklyTime `json:"schedule,omitempty"`
+}
+
+// WeeklyTime is a time of day on days of the week: mon, tue, wed, thu, fri, sat, sun.
+type WeeklyTime struct {
+	Days  []string `json:"days"`
+	From  string   `json:"from"`
+	Until string   `json:"until"`
+}
+
+// CredentialSlots is the result of credentials.list: the slots of a lock that have a code, and how
+// many it has in all.
+type CredentialSlots struct {
+	Slots    []int64 `json:"slots"`
+	Capacity int64   `json:"capacity"`
 }
 
 // CertificateRequest is the body of POST {public}/link/v1/certificates.

@@ -86,6 +86,8 @@ func (c *Changes) Add(r directory.Recorded) error {
 	case domain.WebhookCreated, domain.WebhookChanged, domain.WebhookSecretRotated,
 		domain.WebhookEnabled, domain.WebhookDisabled, domain.WebhookReplayed,
 		domain.WebhookDeleted: // webhooks are delivered while the database is away
+	case domain.CredentialSet, domain.CredentialRevocation, domain.CredentialReported:
+		// Codes are read from the directory itself: a revoked one must not look active.
 	case domain.EventLost: // nobody knows what it was
 	case domain.ProjectionSkipped:
 		// A projection reads the skips before it starts: see directory.Log.Skips.

@@ -20,7 +20,7 @@ import (
 // added stops the hub.
 var buckets = [...]string{
 	"installation", "key-use", "presence", "checkpoints", "idempotency", streams.AlarmMailsBucket,
-	streams.WebhooksBucket,
+	streams.WebhooksBucket, streams.CodesBucket,
 }
 
 const (

@@ -77,6 +77,7 @@ func TestContract(t *testing.T) {
 		{"audit log", auditLog},
 		{"readers", readers},
 		{"webhooks", webhooks},
+		{"door codes", doorCodes},
 		{"stream", stream},
 		{"resync", resync},
 		{"members", members},

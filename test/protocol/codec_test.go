@@ -71,6 +71,7 @@ func decoders() map[string]decoder {
 			},
 			tolerated: map[string]string{
 				"/firmware": shownWithout, "/network": shownWithout, "/clock_trusted": notRead,
+				"/credentials": "any other value is no support",
 			},
 			stricter: map[string]string{
 				"=1.0": plainDigits, "=1e2": plainDigits,

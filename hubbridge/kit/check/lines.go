@@ -177,6 +177,10 @@ var table = []struct {
 		"R-command-6", "commands"},
 	{"command-rejected", required, "rejects wrong commands",
 		"R-command-2", "bad-commands"},
+	{"credentials.list", optional, "lists the slots of a lock that have a code",
+		"R-credential-2 R-credential-1", "credentials"},
+	{"credentials.set", optional, "sets a code of a lock and removes it",
+		"R-credential-3 R-credential-6", "credentials"},
 }
 
 // steps are the steps of the script, in their order: the name by which lines ask for a step, what
@@ -197,6 +201,7 @@ var steps = []struct {
 	{"once", "repeating a command", (*script).checkOnce},
 	{"simultaneous", "sending a command twice at once", (*script).checkSimultaneous},
 	{"bad-commands", "sending wrong commands", (*script).checkBadCommands},
+	{"credentials", "setting and removing a code of a lock", (*script).checkCredentials},
 	{"last-event", "asking for devices after events", (*script).checkLastEvent},
 	{"withhold", "withholding acks", (*script).checkWithhold},
 	{"unknown-log", "sending an ack of an unknown log", (*script).checkUnknownLog},

@@ -20,6 +20,7 @@ type state struct {
 	connections, takeovers int
 	endedAt                time.Time // when the last connection ended; zero once another has begun
 	hellos                 int
+	credentials            bool // of the last hello
 
 	log string
 	// stored is the number through which the events of the log have arrived without a gap.
@@ -140,6 +141,7 @@ func (c *Check) handleHello(k *connection, payload []byte) {
 		c.fail("hello-info", payload, "firmware, network or clock_trusted is missing or invalid")
 	}
 	c.pass("hello-info")
+	c.credentials = hello.Credentials
 	c.pass("one-connection")
 	k.hellos++
 	c.hellos++

@@ -167,7 +167,7 @@ func checkHub(t *testing.T, config check.Config, f faults) check.Report {
 			HTTPClient: &http.Client{Transport: p, Timeout: time.Minute},
 			Logger:     slog.New(slog.DiscardHandler),
 		},
-		Devices: []virtualhub.DeviceSpec{{Kind: "outlet"}, {Kind: "climate_sensor"}}, Quiet: true,
+		Devices: []virtualhub.DeviceSpec{{Kind: "outlet"}, {Kind: "climate_sensor"}, {Kind: "lock"}}, Quiet: true,
 	}
 	if f.config != nil {
 		f.config(&cfg)

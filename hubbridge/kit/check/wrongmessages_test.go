@@ -255,6 +255,12 @@ func wrongResponses() map[string]wrongHub {
 				result["last_event"] = 0
 			}
 		}),
+		"no slots": onResponse("credentials.list", "credentials.list", func(_ *link, m *message) {
+			if result, ok := m.body["result"].(map[string]any); ok {
+				delete(result, "slots")
+			}
+		}),
+		"code not set":         onResponse("credentials.set", "credentials.set", rejects),
 		"another error":        onResponse("devices.get-unknown", "devices.get", otherError),
 		"forgets all":          onResponse("devices.forget", "devices.forget", accepts),
 		"short window":         windowOf("pairing.open", 60),

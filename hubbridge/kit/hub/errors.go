@@ -23,6 +23,10 @@ const (
 	// ErrorHubUnavailable: the hub cannot act now, because its radio is down or it does not know
 	// the time. Nothing was done, and the same command may be tried again.
 	ErrorHubUnavailable = protocol.ErrorHubUnavailable
+	// ErrorSlotTaken: the slot has a code that the cloud has not set.
+	ErrorSlotTaken = protocol.ErrorSlotTaken
+	// ErrorLockFull: the lock has no room for the code.
+	ErrorLockFull = protocol.ErrorLockFull
 )
 
 const (

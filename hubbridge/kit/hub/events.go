@@ -33,6 +33,12 @@ const (
 	EventAvailable = "device.available"
 	// EventUnavailable: the radio can no longer reach the device. No data.
 	EventUnavailable = "device.unavailable"
+	// EventCredentialCreated: a lock was given a code in a slot that had none. Data: slot, label.
+	EventCredentialCreated = "credential.created"
+	// EventCredentialApplied: a code is set, or changed. Data: state, and slot.
+	EventCredentialApplied = "credential.applied"
+	// EventCredentialRevoked: a code was removed. Data: slot.
+	EventCredentialRevoked = "credential.revoked"
 )
 
 // maxEmitted bounds the bytes of an event. It is above the protocol's limit, to test the cloud, but

@@ -76,11 +76,15 @@ func (e *Engine) nextMessage(connection uint64, now time.Time) (m message, due t
 }
 
 func (e *Engine) hello(oldest, newest uint64) []byte {
-	trusted := !e.clockUnknown
+	trusted, credentials := !e.clockUnknown, 0
+	if _, ok := e.cfg.Handler.(CredentialHandler); ok {
+		credentials = protocol.CredentialsVersion
+	}
 	return mustJSON(protocol.Hello{
 		Protocol: protocol.Version, Log: e.journal.currentLog(), Oldest: oldest, Newest: newest,
 		ClockTrusted: &trusted,
 		Firmware:     &protocol.Firmware{Version: e.cfg.Firmware}, Network: e.cfg.Network,
+		Credentials: credentials,
 	})
 }
 

@@ -56,7 +56,13 @@ const maxToken = 1024
 // errBadRequest is returned by decodeRequest for a request that cannot be answered.
 var errBadRequest = errors.New("malformed request")
 
-var errNoDeviceID = Errorf(ErrorInvalidRequest, "device_id is missing")
+var (
+	errNoDeviceID = Errorf(ErrorInvalidRequest, "device_id is missing")
+	errSlot       = Errorf(ErrorInvalidRequest, "slot must be a number from 1")
+)
+
+// credentialCodes matches a code of a lock.
+var credentialCodes = regexp.MustCompile(`^[0-9]{4,10}$`)
 
 // setupCodes matches a PIN, a DSK (eight groups of five digits) or the text of a QR code (Z-Wave's
 // digits or Matter's).
@@ -201,9 +207,28 @@ func (e *Engine) dispatch(
 		return withParams(req, func(noParams) (any, error) {
 			return emptyResult{}, handler.CloseRemoval(ctx)
 		})
-	default:
-		return nil, Errorf("unknown_method", "this hub has no method %q", req.Method)
 	}
+	if codes, ok := handler.(CredentialHandler); ok {
+		switch req.Method {
+		case protocol.MethodCredentialsList:
+			return withDeviceID(req, func(id int64) (any, error) { return codes.Slots(ctx, id) })
+		case protocol.MethodCredentialsSet:
+			return withParams(req, func(p protocol.CredentialParams) (any, error) {
+				return setCredential(ctx, codes, p)
+			})
+		case protocol.MethodCredentialsRemove:
+			return withParams(req, func(p slotParams) (any, error) {
+				switch {
+				case p.DeviceID == nil:
+					return nil, errNoDeviceID
+				case p.Slot < 1:
+					return nil, errSlot
+				}
+				return emptyResult{}, codes.RemoveCredential(ctx, *p.DeviceID, p.Slot)
+			})
+		}
+	}
+	return nil, Errorf("unknown_method", "this hub has no method %q", req.Method)
 }
 
 // lastEvent returns the number of the last event, before the handler is asked for the state that

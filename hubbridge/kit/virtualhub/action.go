@@ -81,6 +81,7 @@ var verbs = map[string]verb{
 	},
 	"jam": jam, "late": late, "unreachable": unreachable, "report": report, "set": set,
 	"rename": rename, "join": join, "leave": leave, "emit": emit,
+	"code": enterCode,
 }
 
 // toggle returns the verb of a fault that Action.Off ends.

@@ -23,7 +23,9 @@ type device struct {
 
 	kind kind
 	// memory is the state of the physics besides the channels' values.
-	memory     map[string]float64
+	memory map[string]float64
+	// codes are the codes of a lock, by slot.
+	codes      map[int64]lockCode
 	actions    []action
 	nextSample time.Time
 	rnd        *rand.Rand

@@ -31,6 +31,7 @@ type deviceSnapshot struct {
 	Channels  []channelSnapshot  `json:"channels"`
 	Memory    map[string]float64 `json:"memory,omitempty"`
 	Actions   []actionSnapshot   `json:"actions,omitempty"`
+	Codes     map[int64]lockCode `json:"codes,omitempty"`
 }
 
 type channelSnapshot struct {
@@ -51,7 +52,7 @@ type actionSnapshot struct {
 
 // Snapshot returns the present state of the device.
 func (d *device) Snapshot() deviceSnapshot {
-	s := deviceSnapshot{ID: d.ID, Spec: d.Spec, Available: d.Available, Memory: d.memory}
+	s := deviceSnapshot{ID: d.ID, Spec: d.Spec, Available: d.Available, Memory: d.memory, Codes: d.codes}
 	for _, c := range d.Channels {
 		s.Channels = append(s.Channels, channelSnapshot{
 			ChannelRef: c.ChannelRef, Value: encode(c.Value), ObservedAt: c.ObservedAt,
@@ -75,7 +76,7 @@ func restoreDevice(s deviceSnapshot, seed uint64) (*device, error) {
 		return nil, err
 	}
 	d := blank(s.ID, spec, seed)
-	d.Available = s.Available
+	d.Available, d.codes = s.Available, s.Codes
 	for name, n := range s.Memory {
 		d.memory[name] = n
 	}

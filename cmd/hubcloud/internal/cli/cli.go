@@ -68,6 +68,7 @@ type cli struct {
 	Readers   readersCommand   `cmd:"" help:"List the readers of events that name themselves, and how far they are behind." group:"With an API key:"`
 	Send      sendCommand      `cmd:"" help:"Send a command to a device, and wait for its outcome." group:"With an API key:"`
 	Audit     auditCommand     `cmd:"" help:"Print or follow who changed what in the organization." group:"With an API key:"`
+	Codes     codesCommand     `cmd:"" help:"Manage the door codes of locks." group:"With an API key:"`
 	Webhooks  webhooksCommand  `cmd:"" help:"Have the service post events to addresses of yours." group:"With an API key:"`
 
 	Login    loginCommand    `cmd:"" help:"Store an API's address and key in a profile." group:"With an API key:"`

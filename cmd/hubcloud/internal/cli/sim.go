@@ -35,6 +35,7 @@ type simCommand struct {
 	Smoke   simSensorCommand `cmd:"" help:"Trigger a smoke alarm: channel.observed."`
 	Leak    simSensorCommand `cmd:"" help:"Trigger a leak sensor: channel.observed."`
 	Battery simBattery       `cmd:"" help:"Report a low battery: channel.observed."`
+	Code    simCode          `cmd:"" help:"Enter a code at the keypad of a lock: an alarm with the code's slot, and channel.observed if it opens."`
 	Report  simReportCommand `cmd:"" help:"Report a value of any channel, as when a person turns the knob: channel.observed."`
 	Set     simReportCommand `cmd:"" help:"Command a channel from within the building: channel.desired, then channel.observed."`
 

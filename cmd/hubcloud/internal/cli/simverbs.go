@@ -118,6 +118,17 @@ func (c *simBattery) complete(a *virtualhub.Action) {
 	a.Value = fmt.Appendf(nil, "%g", c.Percent)
 }
 
+// simCode enters a code.
+type simCode struct {
+	simHub
+	Code   string `arg:"" help:"Digits of the code."`
+	Device string `arg:"" optional:"" help:"Id or name of the lock. Defaults to the first."`
+}
+
+func (c *simCode) complete(a *virtualhub.Action) {
+	a.Device, a.Value = c.Device, fmt.Appendf(nil, "%q", c.Code)
+}
+
 // simReportCommand reports or commands a value of a channel.
 type simReportCommand struct {
 	simHub

@@ -22,6 +22,7 @@ import (
 	"hubcloud/httpapi/oidc"
 	"hubcloud/httpapi/portal"
 	"hubcloud/httpapi/webhook"
+	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams"
@@ -41,6 +42,7 @@ type web struct {
 	feedReaders *orgfeed.Registry
 	mailer      *mail.Mailer
 	webhooks    *webhook.Deliverer
+	codes       *commands.Codes
 	// alarmState has what was mailed about alarms.
 	alarmState *outbox.AlarmRecords
 	provider   *oidc.Provider // nil without --oidc
@@ -113,6 +115,9 @@ func (s *web) startAPI(ctx context.Context) (httpapi.API, error) {
 	if s.webhooks, err = s.newWebhooks(); err != nil {
 		return httpapi.API{}, fmt.Errorf("webhooks: %w", err)
 	}
+	if s.codes, err = s.newCodes(); err != nil {
+		return httpapi.API{}, fmt.Errorf("door codes: %w", err)
+	}
 	if err := s.startProvider(); err != nil {
 		return httpapi.API{}, err
 	}
@@ -174,6 +179,7 @@ func (s *web) newAPI() (httpapi.API, error) {
 		FeedReaders:     s.feedReaders,
 		Audit:           apiAudit{s.store, s.access},
 		Webhooks:        s.webhooks,
+		Codes:           s.codes,
 		Enrolment:       enrolment,
 		Portal:          s.portal,
 		Attention:       s.portal,

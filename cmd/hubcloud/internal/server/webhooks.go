@@ -10,6 +10,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/domain"
 	"hubcloud/httpapi/webhook"
+	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/lease"
 	"hubcloud/streams"
 	"hubcloud/streams/book"
@@ -26,7 +27,7 @@ func (s *web) newWebhooks() (*webhook.Deliverer, error) {
 	if err != nil {
 		return nil, err
 	}
-	vault, err := webhook.NewVault(key)
+	vault, err := streams.NewVault(key)
 	if err != nil {
 		return nil, err
 	}
@@ -34,14 +35,30 @@ func (s *web) newWebhooks() (*webhook.Deliverer, error) {
 		Feeds:    webhookFeeds{s.orgFeed},
 		Progress: webhookProgress{jsapi.NewBucket(s.conns.Cloud, streams.WebhooksBucket)},
 		Disable:  s.directory.DisableWebhook, Mail: s.mailWebhook,
-		Follow: s.directoryLog.FollowWebhooks, Vault: vault, Private: s.cfg.WebhookPrivate,
+		Follow: s.directoryLog.FollowWebhooks, Vault: webhook.Vault{Vault: vault}, Private: s.cfg.WebhookPrivate,
 		UserAgent: installation.UserAgent(), Parts: webhookParts, Retention: s.cfg.EventRetention,
 		Shares: s.shares, Logger: s.logger, Metrics: s.registry,
 	})
 }
 
-// runWebhooks starts the deliveries, and the books and virtual hubs of organizations, which the replicas
-// with the role api divide.
+// newCodes returns what sets the codes of locks.
+func (s *web) newCodes() (*commands.Codes, error) {
+	key, err := s.authority.DeriveKey("door codes")
+	if err != nil {
+		return nil, err
+	}
+	vault, err := streams.NewVault(key)
+	if err != nil {
+		return nil, err
+	}
+	return commands.NewCodes(commands.CodesConfig{
+		Directory: s.directory, Locks: s.devices, Presence: s.presence.Get, KV: s.buckets.Codes,
+		Conn: s.conns.Cloud, Vault: vault, Parts: webhookParts, Logger: s.logger,
+	})
+}
+
+// runWebhooks starts the deliveries, the sending of door codes, and the books and virtual hubs of
+// organizations, which the replicas with the role api divide.
 func (s *web) runWebhooks(api http.Handler) error {
 	leases, err := lease.NewKeeper(lease.Config{
 		Conn: s.conns.Cloud, Bucket: s.buckets.WebhookLeases, ReplicaID: s.replicaID,
@@ -68,12 +85,14 @@ func (s *web) runWebhooks(api http.Handler) error {
 	}
 	s.run(stopLoops, "webhooks", s.webhooks.Follow)
 	s.run(stopLoops, "books", books.Follow)
+	s.run(stopLoops, "door codes", s.codes.Follow)
 	s.run(stopLoops, "webhook deliveries", func(ctx context.Context) error {
 		return leases.Run(ctx, func(ctx context.Context, part int, held func() bool) error {
 			all, ctx := errgroup.WithContext(ctx)
 			all.Go(func() error { return s.webhooks.Serve(ctx, part, held) })
 			all.Go(func() error { return books.Serve(ctx, part, held) })
 			all.Go(func() error { return s.serveVirtualHubs(ctx, api, part) })
+			all.Go(func() error { return s.codes.Serve(ctx, part, held) })
 			return all.Wait()
 		})
 	})

@@ -438,6 +438,125 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/hubs/{hub_id}/devices/{device_id}/credentials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The hub ID, in lower case, as in the API.
+                 * @example hub-7k2m-q4xd-93ta
+                 */
+                hub_id: components["parameters"]["hub_id"];
+                /**
+                 * @description The id of a device, unique within its hub.
+                 * @example 3
+                 */
+                device_id: components["parameters"]["device_id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the codes of a lock
+         * @description Scope: `credentials:read`.
+         *
+         *     By slot, never with the codes themselves; first the ones that were set through the API. A lock that can be reached also tells of codes that were set at the
+         *     lock: `source` is then `lock`, and `label` null. Otherwise `complete` is false. A revoked code is listed until the lock has removed it.
+         */
+        get: operations["listCredentials"];
+        put?: never;
+        /**
+         * Give a lock a code
+         * @description Scope: `credentials:write`.
+         *
+         *     Without `code` the service makes one of 6 digits. The answer has the code, which is stored nowhere in the clear and is not shown again: a repeated request with
+         *     the same `Idempotency-Key` gets the first answer without it. Without `slot` the code gets the first slot that is free.
+         *
+         *     The code is `pending` until the lock has it; the hub of a lock that is away gets it when it is back. Then it is `active`, and the events `credential.created` and
+         *     `credential.applied` follow, or `failed`, with a `reason`.
+         */
+        post: operations["createCredential"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/hubs/{hub_id}/devices/{device_id}/credentials/{slot}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The hub ID, in lower case, as in the API.
+                 * @example hub-7k2m-q4xd-93ta
+                 */
+                hub_id: components["parameters"]["hub_id"];
+                /**
+                 * @description The id of a device, unique within its hub.
+                 * @example 3
+                 */
+                device_id: components["parameters"]["device_id"];
+                /**
+                 * @description The slot of a code in the lock.
+                 * @example 4
+                 */
+                slot: number;
+            };
+            cookie?: never;
+        };
+        /**
+         * Get a code of a lock
+         * @description Scope: `credentials:read`.
+         *
+         *     Without the code itself.
+         */
+        get: operations["getCredential"];
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a code of a lock
+         * @description Scope: `credentials:write`.
+         *
+         *     The code is `revoked`, and the lock may accept it until it has removed it, which is tried until it succeeds. Then the code is gone, and the event
+         *     `credential.revoked` follows.
+         */
+        delete: operations["revokeCredential"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a code of a lock
+         * @description Scope: `credentials:write`.
+         *
+         *     The fields that are given change; null clears a time. Without `code` the lock keeps its code, with null the service makes another one. The code is `pending`
+         *     until the lock has the change. A code that was set at the lock is `404 not_found`.
+         */
+        patch: operations["updateCredential"];
+        trace?: never;
+    };
+    "/credentials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give several locks one code
+         * @description Scope: `credentials:write`.
+         *
+         *     Gives up to 500 locks the same code: the ones in `channels`, and the ones that `select` chooses by what devices last reported. Each lock has the code in a slot
+         *     of its own, and an outcome in the answer, whose `error` says why it was not given the code. Otherwise as for one lock.
+         */
+        post: operations["createCredentials"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/commands": {
         parameters: {
             query?: never;
@@ -1229,6 +1348,144 @@ export interface components {
             delivery?: components["schemas"]["WebhookProgress"];
             /** @description The signing secret, `whsec_` and base64. Present in the answers to a creation and a rotation only. */
             secret?: string;
+        };
+        /** @description A time such as `2026-01-02T03:04:05Z`, or `2026-01-02T03:04` in the `time_zone` of the same request. Null for no bound. */
+        CredentialBound: string | null;
+        /** @description The times of the week in which the code opens, in `time_zone`; none for always. Not every lock can do this. */
+        CredentialSchedule: {
+            days: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
+            /** @description Such as `08:00`. */
+            from: string;
+            /** @description Later than `from`, such as `17:30`, or `24:00`. */
+            until: string;
+        }[];
+        NewCredential: {
+            /** @description The slot; absent for the first that is free. */
+            slot?: number;
+            /** @description Whose code it is. */
+            label: string;
+            /** @description 4 to 10 digits; null, or absent from a new code, to have one made. */
+            code?: string | null;
+            valid_from?: components["schemas"]["CredentialBound"];
+            valid_until?: components["schemas"]["CredentialBound"];
+            /** @description The time zone of the schedule and of times without an offset, such as `Europe/Berlin`. */
+            time_zone?: string | null;
+            schedule?: components["schemas"]["CredentialSchedule"];
+        };
+        CredentialChange: {
+            /** @description Whose code it is. */
+            label?: string;
+            /** @description 4 to 10 digits; null, or absent from a new code, to have one made. */
+            code?: string | null;
+            valid_from?: components["schemas"]["CredentialBound"];
+            valid_until?: components["schemas"]["CredentialBound"];
+            /** @description The time zone of the schedule and of times without an offset, such as `Europe/Berlin`. */
+            time_zone?: string | null;
+            schedule?: components["schemas"]["CredentialSchedule"];
+        };
+        /** @description Has `channels`, `select`, or both. */
+        CredentialBatch: {
+            /** @description Whose code it is. */
+            label: string;
+            /** @description 4 to 10 digits; null, or absent from a new code, to have one made. */
+            code?: string | null;
+            valid_from?: components["schemas"]["CredentialBound"];
+            valid_until?: components["schemas"]["CredentialBound"];
+            /** @description The time zone of the schedule and of times without an offset, such as `Europe/Berlin`. */
+            time_zone?: string | null;
+            schedule?: components["schemas"]["CredentialSchedule"];
+            channels?: {
+                hub_id: string;
+                device_id: number;
+                endpoint?: number;
+            }[];
+            /** @description The locks of a site, a hub or a room; an empty object chooses all. */
+            select?: {
+                site_id?: string;
+                hub_id?: string;
+                room?: string;
+            };
+        };
+        /**
+         * @example {
+         *       "slot": 4,
+         *       "label": "Cleaner",
+         *       "source": "api",
+         *       "state": "pending",
+         *       "reason": null,
+         *       "message": null,
+         *       "valid_from": "2026-01-05T07:00:00.000000Z",
+         *       "valid_until": null,
+         *       "time_zone": "Europe/Berlin",
+         *       "schedule": [
+         *         {
+         *           "days": [
+         *             "mon",
+         *             "fri"
+         *           ],
+         *           "from": "08:00",
+         *           "until": "12:00"
+         *         }
+         *       ],
+         *       "created_at": "2026-01-02T03:04:05.123456Z",
+         *       "updated_at": "2026-01-02T03:04:05.123456Z",
+         *       "code": "402917"
+         *     }
+         */
+        Credential: {
+            slot: number;
+            /** @description Whose code it is; null for one that was set at the lock. */
+            label: string | null;
+            /** @enum {string} */
+            source: "api" | "lock";
+            /**
+             * @description `pending`: the lock does not have it yet. `failed`: the lock has rejected it, and keeps what it had before. `revoked`: the lock may accept it until it
+             *     has removed it.
+             * @enum {string}
+             */
+            state: "pending" | "active" | "failed" | "revoked";
+            /**
+             * @description Why the lock has rejected what was asked: `lock_full`, `slot_taken` by a code that was set at the lock, `invalid_request` for a code that the lock does
+             *     not take, `command_refused` for times that it does not keep, `not_found`, `hub_error`, or `unsupported` by the hub.
+             */
+            reason: string | null;
+            /** @description The same for people. */
+            message: string | null;
+            /** Format: date-time */
+            valid_from: string | null;
+            /** Format: date-time */
+            valid_until: string | null;
+            time_zone: string | null;
+            schedule: components["schemas"]["CredentialSchedule"];
+            /** Format: date-time */
+            created_at: string | null;
+            /** Format: date-time */
+            updated_at: string | null;
+            /** @description The code. Present in the first answer to the request that sets it only. */
+            code?: string;
+        };
+        CredentialList: {
+            data: components["schemas"]["Credential"][];
+            /** @description How many codes the lock has room for; null if it could not be asked. */
+            capacity: number | null;
+            /** @description Whether the lock was asked for its own codes. */
+            complete: boolean;
+        };
+        SentCredentials: {
+            label: string;
+            /** @description The code. Present in the first answer only. */
+            code?: string;
+            data: {
+                hub_id: string;
+                device_id: number;
+                slot: number | null;
+                /** @enum {string|null} */
+                state: "pending" | "active" | "failed" | "revoked" | null;
+                error: {
+                    type: string;
+                    message: string;
+                } | null;
+            }[];
         };
         AttentionList: {
             data: components["schemas"]["AttentionItem"][];
@@ -4450,6 +4707,309 @@ export interface operations {
             502: components["responses"]["HubError"];
             503: components["responses"]["HubOfflineOrUnavailable"];
             504: components["responses"]["HubTimeout"];
+        };
+    };
+    listCredentials: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The hub ID, in lower case, as in the API.
+                 * @example hub-7k2m-q4xd-93ta
+                 */
+                hub_id: components["parameters"]["hub_id"];
+                /**
+                 * @description The id of a device, unique within its hub.
+                 * @example 3
+                 */
+                device_id: components["parameters"]["device_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The codes. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Vary: components["headers"]["Vary"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CredentialList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    createCredential: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
+                 *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
+                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys, except for keys that are limited to sites.
+                 * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
+                 */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                /**
+                 * @description The hub ID, in lower case, as in the API.
+                 * @example hub-7k2m-q4xd-93ta
+                 */
+                hub_id: components["parameters"]["hub_id"];
+                /**
+                 * @description The id of a device, unique within its hub.
+                 * @example 3
+                 */
+                device_id: components["parameters"]["device_id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewCredential"];
+            };
+        };
+        responses: {
+            /** @description The code, which is pending. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Credential"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["IdempotencyConflict"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getCredential: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The hub ID, in lower case, as in the API.
+                 * @example hub-7k2m-q4xd-93ta
+                 */
+                hub_id: components["parameters"]["hub_id"];
+                /**
+                 * @description The id of a device, unique within its hub.
+                 * @example 3
+                 */
+                device_id: components["parameters"]["device_id"];
+                /**
+                 * @description The slot of a code in the lock.
+                 * @example 4
+                 */
+                slot: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The code. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Vary: components["headers"]["Vary"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Credential"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    revokeCredential: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The hub ID, in lower case, as in the API.
+                 * @example hub-7k2m-q4xd-93ta
+                 */
+                hub_id: components["parameters"]["hub_id"];
+                /**
+                 * @description The id of a device, unique within its hub.
+                 * @example 3
+                 */
+                device_id: components["parameters"]["device_id"];
+                /**
+                 * @description The slot of a code in the lock.
+                 * @example 4
+                 */
+                slot: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The code is revoked. */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    updateCredential: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
+                 *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
+                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys, except for keys that are limited to sites.
+                 * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
+                 */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                /**
+                 * @description The hub ID, in lower case, as in the API.
+                 * @example hub-7k2m-q4xd-93ta
+                 */
+                hub_id: components["parameters"]["hub_id"];
+                /**
+                 * @description The id of a device, unique within its hub.
+                 * @example 3
+                 */
+                device_id: components["parameters"]["device_id"];
+                /**
+                 * @description The slot of a code in the lock.
+                 * @example 4
+                 */
+                slot: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CredentialChange"];
+            };
+        };
+        responses: {
+            /** @description The changed code. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Credential"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["IdempotencyConflict"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    createCredentials: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Any text that is unique to this request, such as a UUID, and the same for each retry of the request. A retry within the idempotency
+                 *     window (24 hours by default) gets the first answer, and nothing is done twice. The answer to another body or path with the same key is
+                 *     `409 idempotency_conflict`. All API keys of an organization share its idempotency keys, except for keys that are limited to sites.
+                 * @example 7f6d1f0e-3b0a-4a52-9a57-2f7f6c1f4f0b
+                 */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CredentialBatch"];
+            };
+        };
+        responses: {
+            /** @description The outcome for each lock. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SentCredentials"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            409: components["responses"]["IdempotencyConflict"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     sendCommands: {

@@ -8,9 +8,13 @@ import { route } from "./route.js";
 import { type AuditFilter, auditSource, feedSource, type FeedFilter, hubSource } from "./source.js";
 import { newIdempotencyKey, parsed, Transport } from "./transport.js";
 import type {
-  AcceptedCommand, AuditPage, AuditRecord, CommandBatch, Commands, Condition, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Lag,
-  Member, PastState, Reader, Site, State, Webhook, WebhookChange, WebhookDelivery, WebhookRequest, Window,
+  AcceptedCommand, AuditPage, AuditRecord, CommandBatch, Commands, Condition, Credential, CredentialBatch, CredentialChange, CredentialList, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Lag,
+  Member, NewCredential, PastState, Reader, SentCredentials, Site, State, Webhook, WebhookChange, WebhookDelivery, WebhookRequest, Window,
 } from "./types.js";
+
+function codes(hubId: string, deviceId: number, ...slot: number[]): string {
+  return route("hubs", hubId, "devices", deviceId, "credentials", ...slot);
+}
 
 /**
  * Client calls the API of an organization. It has a method for each operation, which rejects with an `ApiError` for an error of the API,
@@ -225,6 +229,34 @@ export class Client {
   /** The readers of events that name themselves, by name, and how far they are behind. Scope events:read. */
   readers(options: Call & { limit?: number } = {}): AsyncGenerator<Reader> {
     return this.#transport.list<Reader>("/readers", {}, options);
+  }
+
+  /** The codes of a lock, without the codes themselves. Scope credentials:read. */
+  credentials(hubId: string, deviceId: number, options: Call = {}): Promise<CredentialList> {
+    return this.#transport.json({ method: "GET", path: codes(hubId, deviceId), ...options });
+  }
+
+  credential(hubId: string, deviceId: number, slot: number, options: Call = {}): Promise<Credential> {
+    return this.#transport.json({ method: "GET", path: codes(hubId, deviceId, slot), ...options });
+  }
+
+  /** Gives a lock a code, whose `code` only this answer has. Scope credentials:write. */
+  createCredential(hubId: string, deviceId: number, credential: NewCredential, options: SendOptions = {}): Promise<Credential> {
+    return this.#transport.create(codes(hubId, deviceId), credential, options);
+  }
+
+  /** Gives several locks one code. Scope credentials:write. */
+  createCredentials(batch: CredentialBatch, options: SendOptions = {}): Promise<SentCredentials> {
+    return this.#transport.create("/credentials", batch, options);
+  }
+
+  /** Changes a code of a lock; what is absent stays. Scope credentials:write. */
+  updateCredential(hubId: string, deviceId: number, slot: number, change: CredentialChange, options: Call = {}): Promise<Credential> {
+    return this.#transport.json({ method: "PATCH", path: codes(hubId, deviceId, slot), body: change, ...options });
+  }
+
+  async revokeCredential(hubId: string, deviceId: number, slot: number, options: Call = {}): Promise<void> {
+    await this.#transport.send({ method: "DELETE", path: codes(hubId, deviceId, slot), removes: true, ...options });
   }
 
   /** The webhooks, oldest first. Scope webhooks:read. */

@@ -61,6 +61,18 @@ export type WebhookRequest = Schemas["WebhookRequest"];
 export type WebhookChange = Schemas["WebhookChange"];
 /** A request to a webhook. */
 export type WebhookDelivery = Schemas["WebhookDelivery"];
+/** A code of a lock. */
+export type Credential = Schemas["Credential"];
+/** The codes of a lock. */
+export type CredentialList = Schemas["CredentialList"];
+/** A new code of a lock. */
+export type NewCredential = Schemas["NewCredential"];
+/** A change of a code. */
+export type CredentialChange = Schemas["CredentialChange"];
+/** One code for several locks. */
+export type CredentialBatch = Schemas["CredentialBatch"];
+/** What has become of one code for several locks. */
+export type SentCredentials = Schemas["SentCredentials"];
 /** A change in the organization: who changed what, when, and from where. */
 export type AuditRecord = Schemas["AuditRecord"];
 /** A page of the audit log. */

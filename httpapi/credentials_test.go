@@ -1,0 +1,47 @@
+package httpapi
+
+import (
+	"context"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/rpc"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/streams"
+)
+
+// newCodes returns what keeps the codes of locks of hubs that are never online.
+func newCodes(t testing.TB, b *projectionstest.Backend) *commands.Codes {
+	t.Helper()
+	caller, err := rpc.NewCaller(b.Conns, offline{}, rpc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(caller.Close)
+	vault, err := streams.NewVault(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes, err := commands.NewCodes(commands.CodesConfig{
+		Directory: b.Directory, Locks: rpc.NewDevices(caller, nil, nil),
+		Presence: offline{}.Get, KV: b.Buckets.Codes,
+		Conn: b.Conns.Cloud, Vault: vault, Parts: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return codes
+}
+
+type offline struct{}
+
+func (offline) Online(domain.HubID) bool { return false }
+
+func (offline) Get(domain.HubID) (p domain.Presence, ok bool) { return p, false }
+
+func (offline) Fetch(
+	context.Context, domain.HubID,
+) (p domain.Presence, ok bool, err error) {
+	return p, false, nil
+}
