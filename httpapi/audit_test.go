@@ -53,7 +53,8 @@ func TestAudit(t *testing.T) {
 	}
 	all := auditOf(t, s, "")
 	for query, want := range map[string]int{
-		"type=site.*": 2, "type=site.renamed": 1, "type=none": 0,
+		"type=none&last=1": 0,
+		"type=site.*":      2, "type=site.renamed": 1, "type=none": 0,
 		"actor_id=" + *got.Actor.ID: 1, "actor_id=x": 0,
 		"subject_id=" + got.Subject.ID: 2,
 		"hub_id=" + string(hubOne):     1,
@@ -66,6 +67,10 @@ func TestAudit(t *testing.T) {
 		if page := auditOf(t, s, query); len(page.Data) != want || page.More || page.Next == "" {
 			t.Errorf("GET /v1/audit?%s: got %+v, want %d records", query, page, want)
 		}
+	}
+	// The last are those that the filter chooses, also if others came later.
+	if page := auditOf(t, s, "type=site.created&last=1"); len(page.Data) != 1 {
+		t.Errorf("the last record of a created site: got %+v, want one", page)
 	}
 	// Page by page: the same records.
 	after := ""

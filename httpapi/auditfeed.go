@@ -14,6 +14,8 @@ import (
 const (
 	// auditPart is how many records are read at once.
 	auditPart = 100
+	// lastScanned is how many of the newest records are looked at for the last that a filter chooses.
+	lastScanned = 5000
 	// auditWait is how long a reader waits for the read models to have what it was woken for.
 	auditWait = 10 * time.Second
 	// auditSkew is how much later than another record an earlier one may say it was made: replicas
@@ -91,17 +93,22 @@ func (f auditFeed) resume(ctx context.Context, after string) (at auditPosition, 
 func (f auditFeed) read(
 	ctx context.Context, at *auditPosition, limit int,
 ) (page domain.EventPage, err error) {
-	records, err := f.audit.ActivityAfter(ctx, f.org, min(limit, auditPart), at.sequence, time.Time{})
+	records, err := f.audit.ActivityAfter(ctx, f.org, auditPart, at.sequence, time.Time{})
 	if err != nil {
 		return page, err
 	}
-	page.HasMore, page.Scanned = records.HasMore, len(records.Data)
+	page.HasMore = records.HasMore
 	for _, record := range records.Data {
 		if until := f.filter.Until; !until.IsZero() && record.At.After(until.Add(auditSkew)) {
 			page.HasMore = false
 			break
 		}
+		if len(page.Events) == limit {
+			page.HasMore = true
+			break
+		}
 		*at = positionOf(record)
+		page.Scanned++
 		if f.filter.Chooses(&record) {
 			page.Events = append(page.Events, encodeRecord(record))
 		}
@@ -177,7 +184,32 @@ func (f auditFeed) Since(ctx context.Context, t time.Time) (string, error) {
 	return f.before(ctx, 0, first)
 }
 
-func (f auditFeed) Last(ctx context.Context, n int) (string, error) { return f.before(ctx, n, 0) }
+// Last returns the cursor before the newest n records that the filter chooses, or before the oldest of
+// lastScanned records if it chooses fewer among them.
+func (f auditFeed) Last(ctx context.Context, n int) (string, error) {
+	if n == 0 {
+		return f.before(ctx, 0, 0)
+	}
+	var at auditPosition
+	for scanned := 0; scanned < lastScanned; scanned += auditPart {
+		page, err := f.audit.Activity(ctx, f.org, auditPart, at.sequence)
+		if err != nil {
+			return "", err
+		}
+		for _, record := range page.Data {
+			if at = positionOf(record); n == 0 {
+				return at.String(), nil
+			}
+			if f.filter.Chooses(&record) {
+				n--
+			}
+		}
+		if !page.HasMore {
+			return auditPosition{}.String(), nil
+		}
+	}
+	return at.String(), nil
+}
 
 // before returns the cursor before the newest n records before a sequence; 0 is the end.
 func (f auditFeed) before(ctx context.Context, n int, sequence uint64) (string, error) {

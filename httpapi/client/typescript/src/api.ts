@@ -3656,7 +3656,7 @@ export interface components {
          */
         since: string;
         /**
-         * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+         * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs and the audit log they are the ones that the filters choose; if the
          *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
          * @example 10
          */
@@ -5108,7 +5108,7 @@ export interface operations {
                  */
                 since?: components["parameters"]["since"];
                 /**
-                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs and the audit log they are the ones that the filters choose; if the
                  *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
                  * @example 10
                  */
@@ -5182,7 +5182,7 @@ export interface operations {
                  */
                 since?: components["parameters"]["since"];
                 /**
-                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs and the audit log they are the ones that the filters choose; if the
                  *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
                  * @example 10
                  */
@@ -5263,7 +5263,7 @@ export interface operations {
                  */
                 since?: components["parameters"]["since"];
                 /**
-                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs and the audit log they are the ones that the filters choose; if the
                  *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
                  * @example 10
                  */
@@ -5357,7 +5357,7 @@ export interface operations {
                  */
                 since?: components["parameters"]["since"];
                 /**
-                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs and the audit log they are the ones that the filters choose; if the
                  *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
                  * @example 10
                  */
@@ -5869,7 +5869,7 @@ export interface operations {
                  */
                 since?: components["parameters"]["since"];
                 /**
-                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs and the audit log they are the ones that the filters choose; if the
                  *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
                  * @example 10
                  */
@@ -5956,7 +5956,7 @@ export interface operations {
                  */
                 since?: components["parameters"]["since"];
                 /**
-                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs and the audit log they are the ones that the filters choose; if the
                  *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
                  * @example 10
                  */
@@ -6037,7 +6037,7 @@ export interface operations {
                  */
                 since?: components["parameters"]["since"];
                 /**
-                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs they are the ones that the filters choose; if the
+                 * @description Begin with the newest so many events, or with all if there are fewer. In the feed of all hubs and the audit log they are the ones that the filters choose; if the
                  *     filters choose few, the service looks through some thousands of the newest events, and may find fewer.
                  * @example 10
                  */
