@@ -29,7 +29,7 @@ type api struct {
 	keyRates     *shares.Rate[string]
 	addressRates *shares.Rate[netip.Prefix]
 	probeRates   *shares.Rate[netip.Prefix]
-	writeRates   *shares.Rate[string]
+	timeRates    *shares.Rate[string]
 	// rejectedRates are the requests beyond the former two, by key or address.
 	rejectedRates *shares.Rate[string]
 	streams       *shares.Pool
@@ -39,6 +39,7 @@ type api struct {
 	connections   *connections
 	metrics       *metrics
 	buffers       buffers
+	users         users
 	compressors   *compressors
 }
 
@@ -71,8 +72,9 @@ func New(cfg Config) (API, error) {
 		probeRates: shares.NewRate[netip.Prefix](cfg.Shares, shares.RateConfig{
 			Name: "probes_of_addresses", PerSecond: probesPerSecond, Burst: probeBurst,
 		}, cfg.Now()),
-		writeRates: shares.NewRate[string](cfg.Shares, shares.RateConfig{
-			Name: "stream_writes", PerSecond: float64(cfg.StreamWrites), Burst: cfg.StreamWrites,
+		timeRates: shares.NewRate[string](cfg.Shares, shares.RateConfig{
+			Name: "stream_microseconds", PerSecond: float64(cfg.StreamTime.Microseconds()),
+			Burst: int(cfg.StreamTime.Microseconds()),
 		}, cfg.Now()),
 		wrongMethod: map[string]*route{},
 		streams: shares.NewPool(cfg.Shares, shares.PoolConfig{

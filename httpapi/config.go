@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,7 +17,7 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// Defaults of Config. All but DefaultStreamsPerKey and DefaultStreamWrites are from the contract's
+// Defaults of Config. All but DefaultStreamsPerKey are from the contract's
 // table of limits.
 const (
 	DefaultRate            = 50.0
@@ -24,7 +25,6 @@ const (
 	DefaultStreamLifetime  = 15 * time.Minute
 	DefaultStreamKeepalive = 30 * time.Second
 	DefaultStreamsPerKey   = 5000
-	DefaultStreamWrites    = 60_000
 	DefaultRetention       = 24 * time.Hour
 
 	DefaultResponseBytes       = 32 << 20
@@ -91,10 +91,11 @@ type Config struct {
 	// replica; more are rejected with 429. At most half of Connections. Defaults to
 	// DefaultStreamsPerKey.
 	StreamsPerKey int `check:"positive"`
-	// StreamWrites is how many writes a second the event streams of an organization have on this
-	// replica together; a write of more than 4 KiB counts as several. Beyond it they wait for each
-	// other, and a write has several events. Defaults to DefaultStreamWrites.
-	StreamWrites int `check:"positive"`
+	// StreamTime is how long the event streams of an organization together may take to write, in a
+	// second on this replica. While other organizations use the API, the time counts for which they
+	// wait for a processor. Beyond it they wait for each other, and a write has several events.
+	// Defaults to three quarters of all processors' time.
+	StreamTime time.Duration `check:"positive"`
 
 	// ResponseBytes is how much memory responses on their way to clients may take on this replica.
 	// No organization gets more than half of what the others leave. Once half of a limit is used,
@@ -150,7 +151,7 @@ func (c Config) WithDefaults() Config {
 	c.Connections = cmp.Or(c.Connections, DefaultConnections)
 	c.ConnectionsPerAddress = cmp.Or(c.ConnectionsPerAddress, max(1, c.Connections/2))
 	c.StreamsPerKey = min(cmp.Or(c.StreamsPerKey, DefaultStreamsPerKey), max(1, c.Connections/2))
-	c.StreamWrites = cmp.Or(c.StreamWrites, DefaultStreamWrites)
+	c.StreamTime = cmp.Or(c.StreamTime, time.Duration(runtime.GOMAXPROCS(0))*time.Second*3/4)
 	c.ResponseBytes = cmp.Or(c.ResponseBytes, DefaultResponseBytes)
 	c.ResponseBytesPerKey = cmp.Or(
 		c.ResponseBytesPerKey, min(DefaultResponseBytesPerKey, c.ResponseBytes),

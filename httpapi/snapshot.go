@@ -168,6 +168,7 @@ func (s *snapshot) appendPage(frames []byte) ([]byte, error) {
 func (s *stream) sendSnapshot() (ended string, cause error) {
 	a := s.req.api
 	for more := true; more; {
+		began := time.Now()
 		// A process that was suspended may send states from after the key was revoked.
 		if err := a.awaitFresh(s.req.ctx); err != nil {
 			return s.readerEnded(err)
@@ -188,7 +189,7 @@ func (s *stream) sendSnapshot() (ended string, cause error) {
 		if s.out.Send(frames) != nil {
 			return endedByClient, nil
 		}
-		s.pace(len(frames))
+		s.pace(time.Since(began))
 		if more, err = s.states.read(); err != nil {
 			return s.readerEnded(err)
 		}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"hubcloud/domain"
@@ -12,8 +13,12 @@ import (
 const (
 	// streamBatch is the most events that go out in one write. The EventReader bounds their bytes.
 	streamBatch = 100
-	// streamWrite is how many bytes count as one of Config.StreamWrites.
-	streamWrite = 4 << 10
+	// maxStreamTime is the most that a write counts on Config.StreamTime: a client that reads slowly
+	// holds up one stream, not the organization's.
+	maxStreamTime = 100 * time.Millisecond
+	// freeStreamTime is what a write takes when nothing else runs, and counts at most while no other
+	// organization uses the API.
+	freeStreamTime = 25 * time.Microsecond
 )
 
 // streamEvents streams a hub's events.
@@ -138,6 +143,8 @@ type stream struct {
 	caughtUp func() bool
 	// sent is the number of events sent.
 	sent int
+	// late is how long the stream waited for a processor after its last pause.
+	late time.Duration
 }
 
 // run sends events until the stream ends, and returns why it ended. The error is for the log: the
@@ -214,12 +221,10 @@ func (s *stream) wake(renewal time.Time) time.Time {
 
 // sendEvents sends the events that the reader has now. If the stream is to end, it returns why.
 func (s *stream) sendEvents() (ended string, cause error) {
+	began := time.Now()
 	frames, buf, err := s.next()
 	if err != nil {
 		return s.readerEnded(err)
-	}
-	if buf != nil {
-		defer s.req.api.buffers.put(buf)
 	}
 	if len(frames) == 0 {
 		return "", nil
@@ -231,23 +236,36 @@ func (s *stream) sendEvents() (ended string, cause error) {
 	if s.req.keyEnded() {
 		return endedByRevoking, nil
 	}
-	if s.out.Send(frames) != nil {
+	err = s.out.Send(frames)
+	if buf != nil {
+		s.req.api.buffers.put(buf) // before the pause, in which thousands of streams would keep theirs
+	}
+	if err != nil {
 		return endedByClient, nil
 	}
 	s.seen.by(s.req.ctx, s.reader)
-	s.pace(len(frames))
+	s.pace(time.Since(began))
 	return "", nil
 }
 
-// pace waits after a write until the organization's streams may write again.
-func (s *stream) pace(bytes int) {
-	rates := s.req.api.writeRates
-	wait := rates.Spend(s.req.key.Reach.OrgID, 1+bytes/streamWrite, s.req.api.Now())
+// pace waits after a write, which took some time, until the organization's streams may write again. While
+// other organizations use the API, the time counts that the stream waited for a processor: so streams that
+// want to write at the same time are few, and the fewer the more others have to do.
+func (s *stream) pace(took time.Duration) {
+	org := s.req.key.Reach.OrgID
+	took, s.late = min(took+s.late, maxStreamTime), 0
+	if !s.req.api.users.others(org, time.Now()) {
+		took = min(took, freeStreamTime)
+	}
+	micros := max(1, int(took.Microseconds()))
+	wait := s.req.api.timeRates.Spend(org, micros, s.req.api.Now())
 	if wait <= 0 {
 		return
 	}
+	due := time.Now().Add(wait)
 	select {
 	case <-time.After(wait): // what arrives meanwhile is one write
+		s.late = time.Since(due)
 	case <-s.req.ctx.Done():
 	case <-s.req.api.Draining:
 	}
@@ -306,4 +324,32 @@ func (s *stream) next() (frames []byte, buf *[]byte, err error) {
 	}
 	*buf = frames
 	return frames, buf, nil
+}
+
+// users are the two organizations that used the API last.
+type users struct {
+	mu   sync.Mutex
+	orgs [2]string
+	at   [2]time.Time
+}
+
+// seen records that an organization uses the API.
+func (u *users) seen(org string, at time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.orgs[0] != org {
+		u.orgs[1], u.at[1] = u.orgs[0], u.at[0]
+	}
+	u.orgs[0], u.at[0] = org, at
+}
+
+// others reports whether another organization used the API in the last second.
+func (u *users) others(org string, at time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	last := u.at[0]
+	if u.orgs[0] == org {
+		last = u.at[1]
+	}
+	return at.Sub(last) < time.Second
 }

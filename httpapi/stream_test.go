@@ -437,22 +437,22 @@ func TestStreamOverHTTP2(t *testing.T) {
 }
 
 // One organization's thousands of streams of a busy hub took most of the CPU. Now they wait for
-// each other beyond a number of writes, get what happens meanwhile as one, and lose nothing.
+// each other beyond the time of their writes, get what happens meanwhile as one, and lose nothing.
 func TestStreamsWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	registry := new(shares.Registry)
 	s := start(t, func(c *Config) {
-		c.StreamWrites, c.Shares, c.Now = 50, registry, func() time.Time { return day }
+		c.StreamTime, c.Shares, c.Now = time.Microsecond, registry, func() time.Time { return day }
 	})
 	o := s.streamAt(streamPath)
-	for n := 1; n <= 60; n++ { // at the same time, so from the 56th on it waits for over 100 ms
+	for n := 1; n <= 3; n++ { // at the same time, so it waits for a second after each
 		s.emit(1, 0)
 		if got := o.block(); !strings.HasPrefix(got, fmt.Sprintf("id: c%d\n", n)) {
 			t.Fatalf("block %d: got %q", n, got)
 		}
 	}
 	for _, use := range registry.Report() {
-		if use.Resource != "stream_writes" {
+		if use.Resource != "stream_microseconds" {
 			continue
 		}
 		if len(use.By) != 1 || use.By[0].Spender != orgOne || use.By[0].HeldBack == 0 {
@@ -460,5 +460,5 @@ func TestStreamsWaitForEachOther(t *testing.T) {
 		}
 		return
 	}
-	t.Error("stream_writes is not reported")
+	t.Error("stream_microseconds is not reported")
 }
