@@ -73,6 +73,10 @@ func TestViewer(t *testing.T) {
 			checkPage(t, page)
 			all.WriteString(page)
 		}
+		access := map[bool]string{true: "viewer", false: "member"}[viewOnly]
+		if page := read(t, b.ask("GET", "/search?q="+email, nil)); !strings.Contains(page, ">"+access+"<") {
+			t.Errorf("search: got %s, want a %s", page, access)
+		}
 		for _, action := range actions {
 			if strings.Contains(all.String(), action) == viewOnly {
 				t.Errorf("view only %t: got %s on the pages: %t", viewOnly, action, viewOnly)

@@ -10,18 +10,33 @@ import (
 // organizationsView is the list of the person's organizations.
 type organizationsView struct {
 	Layout
-	Memberships []domain.MemberAccess
+	Memberships []membershipRow
 	// OpenSignUp reports whether the person may create an organization.
 	OpenSignUp bool
 }
 
+// membershipRow is a membership with what the person may do.
+type membershipRow struct {
+	domain.MemberAccess
+	Access domain.Access
+}
+
 // organizations lists the organizations that the person is a member of.
 func (req *request) organizations() error {
-	req.render(http.StatusOK, "organizations.html", organizationsView{
-		req.layout(
-			"Your organizations", "",
-		), req.People.Memberships(req.session.Email), req.OpenSignUp,
-	})
+	view := organizationsView{
+		Layout: req.layout("Your organizations", ""), OpenSignUp: req.OpenSignUp,
+	}
+	for _, m := range req.People.Memberships(req.session.Email) {
+		org, err := req.Directory.Org(req.ctx, m.OrgID)
+		if err != nil {
+			return err
+		}
+		known, _ := org.Member(m.MemberID)
+		view.Memberships = append(
+			view.Memberships, membershipRow{m, domain.AccessOf(m.Role, known.ViewOnly)},
+		)
+	}
+	req.render(http.StatusOK, "organizations.html", view)
 	return nil
 }
 

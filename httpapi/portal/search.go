@@ -121,10 +121,15 @@ func (req *request) findEverything(view *searchView) error {
 	add("Rooms", "door", rooms)
 	add("Devices", "device", found)
 	found = nil
+	org, err := req.Directory.Org(req.ctx, req.org)
+	if err != nil {
+		return err
+	}
 	for _, member := range people.Data {
+		known, _ := org.Member(member.ID)
 		found = append(found, searchResult{
 			"members?" + url.Values{"find": {member.Email}}.Encode(), member.Email,
-			string(member.Role),
+			string(domain.AccessOf(member.Role, known.ViewOnly)),
 		})
 	}
 	add("People", "people", found)

@@ -42,8 +42,8 @@ func (*membersCommand) Help() string {
 
 // Run lists the members.
 func (c *membersCommand) Run(ctx context.Context, out Output) error {
-	header := []string{"MEMBER", "EMAIL", "ROLE", "JOINED"}
+	header := []string{"MEMBER", "EMAIL", "ACCESS", "JOINED"}
 	return listAll(ctx, out, &c.apiFlags, (*client.Client).Members, header, func(m client.Member) []string {
-		return []string{m.ID, m.Email, string(m.Role), shortTime(m.JoinedAt)}
+		return []string{m.ID, m.Email, m.Access, shortTime(m.JoinedAt)}
 	})
 }
