@@ -22,12 +22,14 @@ type commanders struct {
 	limit  int
 	sent   map[domain.HubID][]domain.CommandRecord
 	actors map[domain.Actor]string
+	codes  map[domain.HubID][]domain.Credential
 }
 
 func (req *request) commanders(limit int) *commanders {
 	return &commanders{
 		req: req, limit: limit,
 		sent: map[domain.HubID][]domain.CommandRecord{}, actors: map[domain.Actor]string{},
+		codes: map[domain.HubID][]domain.Credential{},
 	}
 }
 
@@ -42,7 +44,7 @@ func (c *commanders) name(entry *logEntry) error {
 	delay, otherwise := commandDelay, byBuilding
 	switch {
 	case channel.Key == "alarm" && entry.Type == "channel.observed":
-		entry.By = alarmBy(channel.Value)
+		entry.By = c.alarmBy(*entry, channel.Value)
 		return nil
 	case entry.Type == "channel.observed" && (channel.Key == "lock" || channel.Key == "barrier"):
 		delay, otherwise = reportDelay, byDevice
@@ -85,7 +87,7 @@ const (
 )
 
 // alarmBy returns who caused what an alarm channel reports: a code, or somebody at the device.
-func alarmBy(value json.RawMessage) string {
+func (c *commanders) alarmBy(entry logEntry, value json.RawMessage) string {
 	var alarm struct {
 		Event string
 		User  *float64
@@ -94,7 +96,7 @@ func alarmBy(value json.RawMessage) string {
 	case err != nil:
 		return ""
 	case alarm.User != nil:
-		return "code " + formatNumber(*alarm.User)
+		return c.codeName(entry.HubID, *entry.DeviceID, *alarm.User, entry.Time)
 	case strings.HasPrefix(alarm.Event, "manual_"), strings.HasPrefix(alarm.Event, "keypad_"):
 		return byDevice
 	}

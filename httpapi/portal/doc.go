@@ -101,6 +101,12 @@
 // Each device has a result, for which the page waits some seconds. The same form submitted twice
 // sends no command twice.
 //
+// # Door codes
+//
+// Owners and admins give people codes of locks, change their times and revoke them; every member sees
+// who has one. A code is shown in the answer to the form that sets it, and is in no draft. Events
+// name the person whose code a lock reports, unless the slot had another one then.
+//
 // # Rooms
 //
 // A room is what devices of a site have as the name of their room: it has no other existence, and

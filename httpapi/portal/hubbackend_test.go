@@ -60,6 +60,7 @@ type hubBackend struct {
 	fails   error // the hub's answer to everything
 	rejects error // the hub's answer to changes
 	calls   hubCalls
+	codes   doorCodes
 }
 
 // hubCalls are the calls that a test's requests led to.
@@ -358,7 +359,7 @@ func (b *hubBackend) config() portal.Config {
 	return portal.Config{
 		SignIn: b.sessions, People: b.Access, ReadModels: b.Store, Directory: b, Hubs: b.Access,
 		Devices: b, Commands: b, Labels: b, History: b, Faults: b, Reported: b, PublicURL: public,
-		Book: b.Store, Events: b, Feed: idleFeed{b}, DisconnectReason: func(domain.HubID) *string { return b.reason },
+		Book: b.Store, Codes: &b.codes, Events: b, Feed: idleFeed{b}, DisconnectReason: func(domain.HubID) *string { return b.reason },
 	}
 }
 

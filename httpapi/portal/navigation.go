@@ -25,7 +25,9 @@ var sections = []section{
 	{"events", "Events", "events", []sectionPage{
 		{"events", "Events"}, {"book", "Book"}, {"activity", "Activity"}, {"activity/commands", "Commands"},
 	}},
-	{"people", "People", "people", []sectionPage{{"members", "People"}}},
+	{"people", "People", "people", []sectionPage{
+		{"members", "People"}, {"codes", "Door codes"},
+	}},
 	{"developers", "Developers", "developers", []sectionPage{
 		{"keys", "API keys"}, {"webhooks", "Webhooks"}, {"readers", "Readers"}, {"../../v1/reference", "API reference"},
 		{"../../docs/", "Guides"},

@@ -16,7 +16,11 @@ var notices = map[string]string{
 	"key-changed":          "Key changed. Its event streams have ended and begin again.",
 	"key-shown": "This key has already been created. It was shown once: if you did not " +
 		"copy it, revoke it and create another, or rotate it again.",
-	"key-revoked": "Key revoked. Its requests are rejected and its streams have ended.",
+	"code-shown": "This code has already been added. It was shown once: if it was not copied, " +
+		"revoke it and add another.",
+	"code-changed": "Saved. The lock gets the change when its hub is online.",
+	"code-revoked": "Code revoked. It opens until the lock has removed it.",
+	"key-revoked":  "Key revoked. Its requests are rejected and its streams have ended.",
 	"webhook-shown": "This webhook has already been created. Its secret was shown once: if you did " +
 		"not copy it, make a new one.",
 	"webhook-changed":      "Webhook changed.",

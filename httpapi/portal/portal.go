@@ -48,6 +48,8 @@ type Config struct {
 	Readers Readers
 	// Webhooks delivers events.
 	Webhooks Webhooks
+	// Codes keeps the codes of locks.
+	Codes Codes
 	// DisconnectReason returns the broker's reason for the last disconnection of a hub that is
 	// offline, nil if unknown.
 	DisconnectReason func(hub domain.HubID) *string

@@ -128,6 +128,12 @@ func (p *Portal) organizationRoutes() []Route {
 		post("/portal/{org}/webhooks/{webhook}/{action}", p.manager((*request).actOnWebhook)),
 		get("/portal/{org}/webhooks/{webhook}/{action}", p.member((*request).redirectToWebhook)),
 
+		get("/portal/{org}/codes", p.member((*request).codes)),
+		post("/portal/{org}/codes", p.manager((*request).createCode)).askingHub(),
+		post("/portal/{org}/codes/change", p.manager((*request).changeCode)),
+		post("/portal/{org}/codes/revoke", p.manager((*request).revokeCode)),
+		get("/portal/{org}/codes/{form}", p.member(redirectToForm("codes"))),
+
 		get("/portal/{org}/readers", p.member((*request).readers)),
 		get("/portal/{org}/help", p.member((*request).help)),
 

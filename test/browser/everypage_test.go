@@ -34,7 +34,7 @@ func estate(t *testing.T) (*portal, map[string]string) {
 		"overview": org, "sites": org + "/sites", "devices": org + "/devices",
 		"found": org + "/devices?show=locks", "rooms": org + "/rooms", "events": org + "/events", "book": org + "/book",
 		"activity": org + "/activity", "commands": org + "/activity/commands",
-		"people": org + "/members", "keys": org + "/keys", "readers": org + "/readers",
+		"people": org + "/members", "codes": org + "/codes", "keys": org + "/keys", "readers": org + "/readers",
 		"webhooks": org + "/webhooks", "settings": org + "/settings",
 		"notifications": org + "/notifications", "help": org + "/help", "hub": hub,
 		"search": org + "/search?q=door", "lock": hub + "/devices/1", "meter": hub + "/devices/8",

@@ -34,6 +34,7 @@ func (s *web) portalConfig() portal.Config {
 		Reported:    s.store,
 		Readers:     s.feedReaders,
 		Webhooks:    s.webhooks,
+		Codes:       s.codes,
 		Unsubscribe: s.alarmState,
 		Freshness:   s.freshness,
 

@@ -1,0 +1,366 @@
+package portal
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/domain"
+)
+
+// Codes keeps the codes of locks, as httpapi.Codes does.
+type Codes interface {
+	Make(ctx context.Context, id string) (string, error)
+	SetAll(
+		ctx context.Context, o domain.Origin, all []domain.SetCredential, code string,
+	) []domain.CredentialResult
+	Revoke(
+		ctx context.Context, o domain.Origin, org string, hub domain.HubID, at domain.CredentialSlot,
+	) error
+	Known(
+		ctx context.Context, org string, hub domain.HubID, device int64,
+	) ([]domain.Credential, error)
+}
+
+// codesView is the page of door codes: who may enter where, and until when.
+type codesView struct {
+	Layout
+	Sites []domain.Site
+	// Site is the chosen site, "" for all.
+	Site string
+	// Doors are the locks that reported last, Chosen those that were chosen for a code.
+	Doors []codeDoor
+	Codes []codeRow
+	// Code is a code that this request has set, for people to copy, and Results what became of it at
+	// each lock.
+	Code    string
+	Results []codeResult
+	// Label, From and Until are what was typed for a new code, and Problem is what is wrong with it.
+	Label, From, Until, Problem string
+	// Changed is the rejected form of changing a code: its field, and what is wrong.
+	Changed struct{ Code, Problem string }
+}
+
+// codeDoor is a lock.
+type codeDoor struct {
+	Hub                                 domain.HubID
+	DeviceID                            int64
+	Name, Room, HubName, Site, SiteName string
+	Chosen                              bool
+}
+
+// Field returns the lock as a value of the form.
+func (d codeDoor) Field() string { return deviceField(d.Hub, d.DeviceID) }
+
+// codeRow is a code of a lock.
+type codeRow struct {
+	domain.Credential
+	Door codeDoor
+}
+
+// Field returns the code as a value of the form.
+func (r codeRow) Field() string { return r.Door.Field() + "/" + formatInt(r.Slot) }
+
+// Clock returns a bound of the code's time as a value of its form, in the zone of now.
+func (r codeRow) Clock(at *time.Time, now time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.In(now.Location()).Format(clockLayout)
+}
+
+// Over reports whether the code opens no more.
+func (r codeRow) Over(now time.Time) bool { return r.ValidUntil != nil && !r.ValidUntil.After(now) }
+
+// codeResult is what became of a new code at a lock.
+type codeResult struct {
+	Door    codeDoor
+	Problem string
+}
+
+// codes shows the codes of all locks, or of those at a site.
+func (req *request) codes() error { return req.showCodes(http.StatusOK, codesView{}) }
+
+func (req *request) showCodes(status int, view codesView) error {
+	view.Site = req.queryValue("site")
+	var err error
+	if view.Sites, view.Doors, err = req.codeDoors(view.Site); err != nil {
+		return err
+	}
+	chosen := req.http.PostForm["door"]
+	for i, d := range view.Doors {
+		view.Doors[i].Chosen = view.Code == "" && slices.Contains(chosen, d.Field())
+	}
+	if view.Codes, err = req.codesOf(view.Doors); err != nil {
+		return err
+	}
+	if view.Layout = req.layout("Door codes", "people"); view.Code != "" {
+		view.Scripts = []string{"copy.js"}
+	}
+	req.render(status, "codes.html", view)
+	return nil
+}
+
+// codeDoors returns the sites of the organization, and its locks at a site or, for "", at all.
+func (req *request) codeDoors(site string) (sites []domain.Site, doors []codeDoor, err error) {
+	page, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	sites = slices.SortedFunc(slices.Values(page.Data), compareSites)
+	hubs, err := req.hubStates(req.ctx, req.org, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	hubNames, names := map[domain.HubID]string{}, siteNames(sites)
+	for _, hub := range hubs {
+		hubNames[hub.ID] = cmp.Or(hub.Name, string(hub.ID))
+	}
+	key := "lock"
+	filter, after := domain.StateFilter{Key: &key}, domain.StatePosition{}
+	if site != "" {
+		filter.SiteID = &site
+	}
+	for range unlockedReads {
+		found, err := req.Reported.States(
+			req.ctx, domain.Reach{OrgID: req.org}, filter, findPage, after,
+		)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, state := range found.Data {
+			d := lastDevice(state.HubID, []domain.ReportedState{state})
+			door := codeDoor{
+				Hub: state.HubID, DeviceID: d.ID, Name: d.Name, Room: d.Room,
+				HubName: hubNames[state.HubID], Site: state.SiteID, SiteName: names[state.SiteID],
+			}
+			if n := len(doors); n == 0 || doors[n-1].Field() != door.Field() {
+				doors = append(doors, door)
+			}
+		}
+		if after = found.Next; !found.HasMore {
+			break
+		}
+	}
+	slices.SortStableFunc(doors, func(a, b codeDoor) int {
+		return cmp.Or(
+			compareNatural(a.SiteName, b.SiteName), compareNatural(a.HubName, b.HubName),
+			compareNatural(a.Name, b.Name),
+		)
+	})
+	return sites, doors, nil
+}
+
+// codesOf returns the codes of locks, by label.
+func (req *request) codesOf(doors []codeDoor) (rows []codeRow, err error) {
+	byField, hubs := map[string]codeDoor{}, map[domain.HubID]bool{}
+	for _, d := range doors {
+		byField[d.Field()], hubs[d.Hub] = d, true
+	}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(req.ctx)
+	group.SetLimit(concurrentHubs)
+	for hub := range hubs {
+		group.Go(func() error {
+			known, err := req.Codes.Known(ctx, req.org, hub, 0)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, c := range known {
+				if door, ok := byField[deviceField(hub, c.DeviceID)]; ok {
+					rows = append(rows, codeRow{c, door})
+				}
+			}
+			return err
+		})
+	}
+	err = group.Wait()
+	slices.SortFunc(rows, func(a, b codeRow) int {
+		return cmp.Or(
+			compareNatural(a.Label, b.Label), compareNatural(a.Door.SiteName, b.Door.SiteName),
+			compareNatural(a.Door.Name, b.Door.Name), cmp.Compare(a.Field(), b.Field()),
+		)
+	})
+	return rows, err
+}
+
+// codeTerms returns the change of a code that the form asks for.
+func (req *request) codeTerms() (func(domain.CredentialTerms) domain.CredentialTerms, error) {
+	label, err := domain.CleanName("label", req.formValue("label"))
+	if err != nil {
+		return nil, err
+	}
+	bounds := map[string]*time.Time{}
+	for _, name := range []string{"valid_from", "valid_until"} {
+		typed := req.formValue(name)
+		at, ok := parseClock(typed, req.zone())
+		switch {
+		case ok:
+			at = at.UTC()
+			bounds[name] = &at
+		case typed != "":
+			return nil, domain.Errorf(domain.CodeInvalidRequest, "%s: must be a time", name)
+		}
+	}
+	return func(t domain.CredentialTerms) domain.CredentialTerms {
+		t.Label, t.ValidFrom, t.ValidUntil = label, bounds["valid_from"], bounds["valid_until"]
+		return t
+	}, nil
+}
+
+// createCode sets one code at all chosen locks, and shows it. It does not redirect: the code would
+// have to be stored for the next page.
+func (req *request) createCode() error {
+	view := codesView{
+		Label: req.formValue("label"), From: req.formValue("valid_from"),
+		Until: req.formValue("valid_until"),
+	}
+	err := req.submitOnce(func() error { return req.setCode(&view) })
+	if errors.Is(err, errAlreadySubmitted) {
+		req.redirectInOrg("codes", "code-shown")
+		return nil
+	}
+	if problem, ok := rejectionText(err); ok {
+		view.Problem = codeProblem(err, problem)
+		return req.showCodes(rejectionStatus(err), view)
+	}
+	if err != nil {
+		return err
+	}
+	return req.showCodes(http.StatusCreated, codesView{Code: view.Code, Results: view.Results})
+}
+
+// codeProblem returns the text of a rejection with the field that it is about.
+func codeProblem(err error, problem string) string {
+	field, ok := map[string]string{
+		"label": "Person", "code": "Code", "valid_from": "From", "valid_until": "Until",
+		"doors": "Doors",
+	}[rejectedField(err)]
+	if !ok {
+		return problem
+	}
+	return field + ": " + strings.ReplaceAll(problem, "valid_from", "“From”")
+}
+
+func (req *request) setCode(view *codesView) error {
+	change, err := req.codeTerms()
+	if err != nil {
+		return err
+	}
+	_, doors, err := req.codeDoors("")
+	if err != nil {
+		return err
+	}
+	chosen := req.http.PostForm["door"]
+	doors = slices.DeleteFunc(doors, func(d codeDoor) bool { return !slices.Contains(chosen, d.Field()) })
+	if len(doors) == 0 || len(doors) > maxTargets {
+		return domain.Errorf(
+			domain.CodeInvalidRequest, "doors: must be 1 to %d", maxTargets,
+		)
+	}
+	code := req.formValue("code")
+	if code == "" {
+		code, err = req.Codes.Make(req.ctx, rand.Text())
+	} else {
+		err = domain.CheckDoorCode("code", code)
+	}
+	if err != nil {
+		return err
+	}
+	sets := make([]domain.SetCredential, len(doors))
+	for i, d := range doors {
+		sets[i] = domain.SetCredential{
+			OrgID: req.org, HubID: d.Hub, DeviceID: d.DeviceID, Version: rand.Text(), New: true,
+			Change: change,
+		}
+	}
+	failed := 0
+	for i, result := range req.Codes.SetAll(req.ctx, req.origin(), sets, code) {
+		outcome := codeResult{Door: doors[i]}
+		if result.Err != nil {
+			failed++
+			if outcome.Problem, _ = rejectionText(result.Err); outcome.Problem == "" {
+				outcome.Problem = "The service failed. Try again."
+			}
+			err = result.Err
+		}
+		view.Results = append(view.Results, outcome)
+	}
+	if failed == len(doors) {
+		return err
+	}
+	view.Code = code
+	return nil
+}
+
+// codeOfForm returns the hub and the slot that a form names.
+func (req *request) codeOfForm() (domain.HubID, domain.CredentialSlot, error) {
+	parts := strings.Split(req.formValue("credential"), "/")
+	if len(parts) == 3 {
+		hub, ok := domain.ParseHubID(parts[0])
+		device, err := strconv.ParseInt(parts[1], 10, 64)
+		slot, err2 := strconv.ParseInt(parts[2], 10, 64)
+		if ok && err == nil && err2 == nil {
+			return hub, domain.CredentialSlot{DeviceID: device, Slot: slot}, nil
+		}
+	}
+	return "", domain.CredentialSlot{}, domain.ErrCredentialNotFound()
+}
+
+// changeCode changes whose a code is and when it opens. The code stays.
+func (req *request) changeCode() error {
+	hub, at, err := req.codeOfForm()
+	if err != nil {
+		return err
+	}
+	change, err := req.codeTerms()
+	if err == nil {
+		err = req.Codes.SetAll(req.ctx, req.origin(), []domain.SetCredential{{
+			OrgID: req.org, HubID: hub, DeviceID: at.DeviceID, Slot: at.Slot, Version: rand.Text(),
+			Change: change,
+		}}, "")[0].Err
+	}
+	return req.finishForm(
+		err, "codes"+req.listQuery(), "code-changed", func(status int, problem string) error {
+			var view codesView
+			view.Changed.Code, view.Changed.Problem = req.formValue("credential"), codeProblem(err, problem)
+			return req.showCodes(status, view)
+		},
+	)
+}
+
+// revokeCode removes a code from its lock.
+func (req *request) revokeCode() error {
+	hub, at, err := req.codeOfForm()
+	if err == nil {
+		err = req.Codes.Revoke(req.ctx, req.origin(), req.org, hub, at)
+	}
+	return req.finish(err, "codes"+req.listQuery(), "code-revoked")
+}
+
+// codeName returns who a code of a lock is for, such as "Anna (code 3)", if it was set before a time.
+func (c *commanders) codeName(hub domain.HubID, device int64, slot float64, at time.Time) string {
+	known, read := c.codes[hub]
+	if !read && c.req.Portal != nil && c.req.Codes != nil {
+		// Without an answer the number is shown.
+		known, _ = c.req.Codes.Known(c.req.ctx, c.req.org, hub, 0)
+		c.codes[hub] = known
+	}
+	name := "code " + formatNumber(slot)
+	for _, code := range known {
+		// An earlier event is of somebody who had the slot before.
+		if code.DeviceID == device && float64(code.Slot) == slot && !code.CreatedAt.After(at) {
+			return fmt.Sprintf("%s (%s)", code.Label, name)
+		}
+	}
+	return name
+}

@@ -1,0 +1,138 @@
+package portal_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// doorCodes are the codes of locks by the rules of the domain, without hubs and secrets.
+type doorCodes struct {
+	hub domain.HubState
+	set []string // the codes that locks were given
+}
+
+func (*doorCodes) Make(context.Context, string) (string, error) { return "246801", nil }
+
+func (c *doorCodes) apply(events []domain.Event, err error) error {
+	for _, event := range events {
+		if c.hub, err = domain.EvolveHub(c.hub, event); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (c *doorCodes) SetAll(
+	_ context.Context, o domain.Origin, all []domain.SetCredential, code string,
+) []domain.CredentialResult {
+	results := make([]domain.CredentialResult, len(all))
+	for i, set := range all {
+		c.hub.ID, c.hub.OrgID = set.HubID, set.OrgID
+		results[i].Err = c.apply(domain.DecideSetCredential(c.hub, o, set))
+		c.set = append(c.set, code)
+	}
+	return results
+}
+
+func (c *doorCodes) Revoke(
+	_ context.Context, o domain.Origin, org string, _ domain.HubID, at domain.CredentialSlot,
+) error {
+	return c.apply(domain.DecideRevokeCredential(c.hub, o, org, at, "revoked"))
+}
+
+func (c *doorCodes) Known(
+	context.Context, string, domain.HubID, int64,
+) ([]domain.Credential, error) {
+	return c.hub.CredentialsOf(0), nil
+}
+
+// A code is added over several doors and shown once, changed and revoked; a page shows its state.
+// Events name its person.
+func TestDoorCodes(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	b.reported = []domain.ReportedState{
+		b.state(1, "Front door", "lock", "true"), b.state(2, "Shed", "lock", "true"),
+		b.state(3, "Hall", "temperature", "20"),
+	}
+	page := read(t, b.ask("GET", "/codes", nil))
+	checkOrgPage(t, "/codes", page)
+	if !strings.Contains(page, "No door codes yet") || strings.Contains(page, "<bdi>Hall") {
+		t.Errorf("got %s, want the locks alone, and no codes", page)
+	}
+	front, shed := string(b.hub)+"/1", string(b.hub)+"/2"
+	for problem, form := range map[string]url.Values{
+		"Doors: It must be 1 to 500": {"label": {"Anna"}},
+		"Code: It must be 4":         {"label": {"Anna"}, "code": {"12"}, "door": {front}},
+		"Until: It must be a time":   {"label": {"Anna"}, "valid_until": {"x"}, "door": {front}},
+		"Until: It must be after “From”": {
+			"label": {"Anna"}, "valid_from": {"2030-01-02T00:00"}, "valid_until": {"2030-01-01T00:00"},
+			"door": {front},
+		},
+	} {
+		form.Set("once", problem)
+		answer := b.ask("POST", "/codes", form)
+		if page := read(t, answer); answer.StatusCode != http.StatusBadRequest ||
+			!strings.Contains(page, problem) || !strings.Contains(page, `value="Anna"`) {
+			t.Errorf("got %d %s, want %q", answer.StatusCode, page, problem)
+		}
+	}
+	b.codes.set = nil
+	form := url.Values{
+		"once": {"1"}, "label": {"Anna"}, "valid_until": {"2030-01-02T18:00"}, "door": {front, shed},
+	}
+	answer := b.ask("POST", "/codes", form)
+	page = read(t, answer)
+	checkOrgPage(t, "/codes", page)
+	if answer.StatusCode != http.StatusCreated || !strings.Contains(page, ">246801</code>") ||
+		strings.Count(page, ">waits for the lock<") != 2 ||
+		!slices.Equal(b.codes.set, []string{"246801", "246801"}) {
+		t.Errorf("got %d %s and codes %q, want one of two doors", answer.StatusCode, page, b.codes.set)
+	}
+	if again := b.ask("POST", "/codes", form); again.StatusCode != http.StatusSeeOther || len(b.codes.set) != 2 {
+		t.Errorf("again: got %d and codes %q, want none more", again.StatusCode, b.codes.set)
+	}
+	if page = read(t, b.ask("GET", "/codes", nil)); strings.Contains(page, "246801") {
+		t.Errorf("got %s, want the code nowhere", page)
+	}
+	b.addEvent(0, "channel.observed", 1, `{"key":"alarm","value":{"event":"keypad_unlock","user":1}}`)
+	b.addEvent(time.Hour, "channel.observed", 1, `{"key":"alarm","value":{"event":"keypad_unlock","user":1}}`)
+	page = read(t, b.ask("GET", "/events", nil))
+	if strings.Count(page, "Anna (code 1)") != 1 {
+		t.Errorf("got %s, want Anna for the event after the code alone", page)
+	}
+	change := url.Values{"credential": {front + "/1"}, "label": {"Ben"}}
+	if got := b.ask("POST", "/codes/change", change); got.StatusCode != http.StatusSeeOther {
+		t.Errorf("change: got %d, want 303", got.StatusCode)
+	}
+	if known := b.codes.hub.CredentialsOf(1)[0]; known.Label != "Ben" || known.ValidUntil != nil ||
+		b.codes.set[2] != "" {
+		t.Errorf("got %+v with codes %q, want Ben's code for ever, unchanged", known, b.codes.set)
+	}
+	change.Set("label", "")
+	if got := b.ask("POST", "/codes/change", change); got.StatusCode != http.StatusBadRequest {
+		t.Errorf("change without a label: got %d, want 400", got.StatusCode)
+	}
+	b.ask("POST", "/codes/revoke", url.Values{"credential": {front + "/1"}})
+	page = read(t, b.ask("GET", "/codes", nil))
+	if !strings.Contains(page, ">being removed<") || !strings.Contains(page, ">waits for the lock<") {
+		t.Errorf("got %s, want one code that is being removed", page)
+	}
+	b.signIn(t, b.NewMember(t, "max@"+b.ID+".example.org", domain.RoleMember).Email)
+	if page = read(t, b.ask("GET", "/codes", nil)); strings.Contains(page, "/codes/change") ||
+		!strings.Contains(page, "Ben") {
+		t.Errorf("member: got %s, want the codes alone", page)
+	}
+	for _, path := range []string{"/codes", "/codes/change", "/codes/revoke"} {
+		if got := b.ask("POST", path, form); got.StatusCode != http.StatusForbidden {
+			t.Errorf("member: POST %s: got %d, want 403", path, got.StatusCode)
+		}
+	}
+}
