@@ -30,7 +30,7 @@ const (
 	// another server if there is one; one to a server that is cut off from the others is left after
 	// maxSilence. reconnectEvery is the least time between two such attempts.
 	reconnectAfter = 4 * time.Second
-	reconnectEvery = 10 * time.Second
+	reconnectEvery = 5 * time.Second
 	// statszSubject asks every server of the broker for its statistics, with its view of the
 	// cluster.
 	statszSubject = "$SYS.REQ.SERVER.PING.STATSZ"
@@ -141,8 +141,7 @@ func (r *Reach) reconnectIfLost(nc *nats.Conn) {
 	server := nc.ConnectedServerName()
 	r.mu.Lock()
 	silent := ran-r.answered[nc] > reconnectAfter
-	isolated := r.size > 1 &&
-		(r.inMinority || server != "" && ran-r.servers[server] > maxSilence)
+	isolated := server != "" && r.isolated(server, ran)
 	reconnect := nc.IsConnected() && (silent || isolated) &&
 		now.Sub(r.reconnected[nc]) > reconnectEvery
 	if reconnect {
@@ -346,13 +345,25 @@ func (r *Reach) noteMajority(now time.Duration) {
 	r.inMinority = answered <= r.size/2 && r.size > 1
 }
 
-// Isolated reports whether a server of a cluster, by its name, has not answered lately, or whether no
-// majority has.
+// Isolated reports whether a server of a cluster, by its name, is cut off from the majority.
 func (r *Reach) Isolated(server string) bool {
 	now := r.clock.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.size > 1 && (r.inMinority || now-r.servers[server] > maxSilence)
+	return r.isolated(server, now)
+}
+
+// isolated is Isolated. If no majority answers, that is so for the server that the others are asked
+// through: others may be well. The caller must hold r.mu.
+func (r *Reach) isolated(server string, now time.Duration) bool {
+	switch {
+	case r.size < 2:
+		return false
+	case r.inMinority:
+		return server == r.server[r.sys]
+	default:
+		return now-r.servers[server] > maxSilence
+	}
 }
 
 // CutOff reports whether the process does not reach the broker, or only a minority of its servers.
