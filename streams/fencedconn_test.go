@@ -1,10 +1,15 @@
 package streams_test
 
 import (
+	"context"
 	"log/slog"
+	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
@@ -96,4 +101,42 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 	if msg, err := sub.NextMsg(200 * time.Millisecond); err == nil {
 		t.Errorf("got %q from a connection that may no longer send", msg.Data)
 	}
+}
+
+// Acks went to a server that was cut off from the others until the end of the outage: nothing
+// watched their connection.
+func TestFencedConnLeavesAnIsolatedServer(t *testing.T) {
+	t.Parallel()
+	var dials countingDialer
+	conns, err := streams.Connect(
+		t.Context(), streamstest.NewNetwork(t, streamstest.New(t)).Credentials(),
+		streams.WithLog(slog.New(slog.DiscardHandler)), nats.SetCustomDialer(&dials),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conns.Close()
+	conn, err := conns.OpenFencedConn(t.Context(), 1, func() bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	opened := dials.Load()
+	ctx, stop := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer stop()
+	watching.Go(func() { conn.LeaveIsolated(ctx, func(string) bool { return true }) })
+	streamstest.Eventually(t, "the connection is opened again", func() bool {
+		return dials.Load() > opened
+	})
+}
+
+// countingDialer counts the connections that are opened.
+type countingDialer struct{ atomic.Int32 }
+
+// Dial implements nats.CustomDialer.
+func (d *countingDialer) Dial(network, address string) (net.Conn, error) {
+	d.Add(1)
+	return net.Dial(network, address)
 }

@@ -17,8 +17,8 @@ const (
 	outage = 20 * time.Second
 	// sample is how often it looks.
 	sample = 100 * time.Millisecond
-	// leaveLimit and awayLimit are how long a replica and a hub may stay at an isolated server.
-	leaveLimit, awayLimit = 3 * time.Second, 3 * time.Second
+	// leaveLimit is how long replicas and hubs may stay at an isolated server.
+	leaveLimit = 3 * time.Second
 )
 
 // TestHealing measures how a cluster copes with a server that is isolated from the other two, though
@@ -28,7 +28,8 @@ const (
 //
 // It prints the longest times: until replicas have left the server; until its hubs are sent away,
 // and from their reconnect to the first ack; until the acks of values that the other hubs emitted
-// meanwhile; and until the groups of the replica are served by the other one.
+// meanwhile; and until the groups of the replica are served by the other one. It fails if replicas or
+// hubs stay at the server.
 func TestHealing(t *testing.T) {
 	bubble(t, *seed, func(t *testing.T, trace *Trace) {
 		w, err := NewWorld(t, *seed, trace, 12)
@@ -48,8 +49,8 @@ func TestHealing(t *testing.T) {
 			*seed, isolated.left.Seconds(), isolated.sentAway.Seconds(), isolated.there.Seconds(),
 			isolated.elsewhere.Seconds(), moved.Seconds(),
 		)
-		if isolated.left > leaveLimit || isolated.sentAway > awayLimit || isolated.elsewhere > *acks {
-			t.Error("too late")
+		if isolated.left > leaveLimit || isolated.sentAway > leaveLimit {
+			t.Errorf("replicas and hubs must leave within %v", leaveLimit)
 		}
 	})
 }
