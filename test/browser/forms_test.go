@@ -44,7 +44,7 @@ func TestForms(t *testing.T) {
 	b.check("hub-rejected")
 	b.press(`nav a:first-child`)
 	b.await("#first-steps", "First steps")
-	if done := eval[int](b, `document.querySelectorAll(".steps-card .good").length`); done != 1 {
+	if done := eval[int](b, `document.querySelectorAll("[aria-labelledby=first-steps] .good").length`); done != 1 {
 		t.Errorf("first steps of an organization with a site: got %d done, want 1", done)
 	}
 	b.check("first-steps")
