@@ -208,8 +208,8 @@ for (const form of document.querySelectorAll("form.try")) {
   const stop = form.querySelector(".stop");
   const button = form.querySelector(".primary");
   const curl = form.querySelector(".curl");
-  form.querySelector(".examples")?.addEventListener("change", (event) => { body.value = event.target.value; });
-  form.querySelector(".as-curl").addEventListener("toggle", () => { curl.textContent = curlOf(form); });
+  form.querySelector(".examples")?.addEventListener("input", (event) => { body.value = event.target.value; });
+  curl.textContent = curlOf(form);
   form.addEventListener("input", () => { curl.textContent = curlOf(form); });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
