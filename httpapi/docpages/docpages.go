@@ -27,6 +27,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -57,10 +58,12 @@ type Files struct {
 	shared bool
 }
 
-// file is a file of a page, compressed, as it is sent to almost every client.
+// file is a file of a page. It is compressed when the first client asks for it in a coding: to compress
+// all files would take most of the time of a start.
 type file struct {
 	contentType, etag string
-	gzipped, zstd     []byte
+	content           []byte
+	gzipped, zstd     func() []byte
 }
 
 // Documents returns documents in YAML, by name.
@@ -112,12 +115,13 @@ func (f Files) addLook(look Look) {
 
 func (f Files) add(name, contentType string, content []byte) {
 	f.files[name] = file{
-		contentType: contentType, etag: etagOf(content), gzipped: compress(content),
-		zstd: zstdEncoder.EncodeAll(content, nil),
+		contentType: contentType, etag: etagOf(content), content: content,
+		gzipped: sync.OnceValue(func() []byte { return compress(content) }),
+		zstd:    sync.OnceValue(func() []byte { return zstdEncoder.EncodeAll(content, nil) }),
 	}
 }
 
-// zstdEncoder compresses files when the program starts.
+// zstdEncoder compresses files. It is safe for concurrent use.
 var zstdEncoder = newZstdEncoder()
 
 func newZstdEncoder() *zstd.Encoder {
@@ -187,12 +191,12 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	switch coding := Coding(r.Header.Values("Accept-Encoding")); coding {
 	case "zstd":
 		header.Set("Content-Encoding", coding)
-		content = asset.zstd
+		content = asset.zstd()
 	case "gzip":
 		header.Set("Content-Encoding", coding)
-		content = asset.gzipped
+		content = asset.gzipped()
 	default:
-		content = decompress(asset.gzipped)
+		content = asset.content
 	}
 	header.Set("Content-Length", strconv.Itoa(len(content)))
 	_, _ = w.Write(content) // fails only if the client has gone
@@ -215,16 +219,16 @@ func matchesETag(values []string, etag string) bool {
 // gzip, or "" for neither.
 func Coding(values []string) string {
 	for _, coding := range []string{"zstd", "gzip"} {
-		if accepts(values, coding) {
+		if Accepts(values, coding) {
 			return coding
 		}
 	}
 	return ""
 }
 
-// accepts reports whether a client accepts a content coding (RFC 9110, section 12.5.3), with a
-// weight above zero.
-func accepts(values []string, wanted string) bool {
+// Accepts reports whether a client with these values of Accept-Encoding (RFC 9110, section 12.5.3)
+// accepts a content coding, with a weight above zero.
+func Accepts(values []string, wanted string) bool {
 	for _, value := range values {
 		for coding := range strings.SplitSeq(value, ",") {
 			name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")

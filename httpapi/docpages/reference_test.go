@@ -47,7 +47,7 @@ func TestReference(t *testing.T) {
 	}
 	size := 0
 	for _, f := range pages["reference"].files {
-		size += len(f.gzipped)
+		size += len(f.gzipped())
 	}
 	if size > 60_000 {
 		t.Errorf("the page and its files are %d bytes, want at most 60,000", size)

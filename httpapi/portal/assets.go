@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"hubcloud/httpapi/docpages"
 )
 
 //go:embed assets
@@ -104,7 +106,7 @@ func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
 	header.Set("Content-Type", file.contentType)
 	header.Set("Vary", "Accept-Encoding")
 	content := file.content
-	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+	if docpages.Accepts(r.Header["Accept-Encoding"], "gzip") {
 		content = file.compressed
 		header.Set("Content-Encoding", "gzip")
 	}
@@ -114,19 +116,4 @@ func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(content) // the client has gone
 	}
-}
-
-// acceptsGzip reports whether an Accept-Encoding header (RFC 9110, section 12.5.3) names gzip with
-// a weight above 0.
-func acceptsGzip(accepted string) bool {
-	for coding := range strings.SplitSeq(accepted, ",") {
-		name, parameters, _ := strings.Cut(strings.TrimSpace(coding), ";")
-		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			weight := strings.TrimPrefix(
-				strings.ToLower(strings.ReplaceAll(parameters, " ", "")), "q=",
-			)
-			return strings.Trim(weight, "0.") != "" || weight == ""
-		}
-	}
-	return false
 }

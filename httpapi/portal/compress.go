@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"hubcloud/httpapi/docpages"
 )
 
 // longestPadding is the most bytes by which the size of a compressed page varies by chance.
@@ -45,7 +47,7 @@ func compress(content []byte, padding int) []byte {
 func (req *request) compressed(page []byte) []byte {
 	site := req.http.Header.Get("Sec-Fetch-Site") // "" of old browsers
 	if req.http.Method == http.MethodPost || site != "same-origin" && site != "none" ||
-		!acceptsGzip(req.http.Header.Get("Accept-Encoding")) {
+		!docpages.Accepts(req.http.Header["Accept-Encoding"], "gzip") {
 		return nil
 	}
 	return compress(page, mathrand.IntN(longestPadding))
