@@ -8,7 +8,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/apierror"
-	"hubcloud/streams"
 	"hubcloud/streams/shares"
 )
 
@@ -51,7 +50,10 @@ func (req *request) checkAllowance(
 	}
 	limited.Inc()
 	if held := req.api.rejectedRates.Spend(id, 1, req.start); held > 0 {
-		streams.Sleep(req.ctx, min(held, maxHeld))
+		select {
+		case <-req.ctx.Done():
+		case <-time.After(min(held, maxHeld)):
+		}
 	}
 	return domain.RateLimited(
 		a.Next, "too many requests; wait for the number of seconds in the header Retry-After",
