@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"hubcloud/domain"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/mailserver"
@@ -82,7 +83,11 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	}
 
 	// Who operates the service made the organization: its owner was mailed a link that signs in.
-	subject, text := awaitMail(t, server, tenant.Owner)
+	owner, err := domain.WireAddress(tenant.Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject, text := awaitMail(t, server, owner)
 	link := regexp.MustCompile(`https?://\S+/portal/sign-in/\S+`).FindString(text)
 	if subject != "You own Häuser 日本" ||
 		!strings.Contains(string(harness.Open(t, http.MethodGet, link).Body), tenant.Owner) {
