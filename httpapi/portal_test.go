@@ -40,7 +40,7 @@ func TestPortal(t *testing.T) {
 		status       int
 	}{
 		{"GET", path, 200}, {"HEAD", path, 200}, {"GET", "/portal/invitations/none", 404},
-		{"POST", path, 405}, {"GET", path + "/", 404}, {"GET", "/portal/sign-in", 200},
+		{"PUT", path, 405}, {"GET", path + "/", 404}, {"GET", "/portal/sign-in", 200},
 		{"GET", "/portal/assets/none.css", 404}, {"GET", path + "%2Fx", 200}, {"GET", path, 200},
 	} {
 		a := s.do(c.method, c.path, "", "Authorization", "")
