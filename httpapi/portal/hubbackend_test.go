@@ -359,7 +359,8 @@ func (b *hubBackend) config() portal.Config {
 	return portal.Config{
 		SignIn: b.sessions, People: b.Access, ReadModels: b.Store, Directory: b, Hubs: b.Access,
 		Devices: b, Commands: b, Labels: b, History: b, Faults: b, Reported: b, PublicURL: public,
-		Book: b.Store, Codes: &b.codes, Events: b, Feed: idleFeed{b}, DisconnectReason: func(domain.HubID) *string { return b.reason },
+		Book: b.Store, Codes: &b.codes, Events: b, Feed: idleFeed{b},
+		DisconnectReason: func(domain.HubID) *string { return b.reason },
 	}
 }
 
