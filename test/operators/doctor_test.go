@@ -155,7 +155,7 @@ func TestDoctor(t *testing.T) {
 		doctor().expect("mail", "wrong", "cannot be used", nowhere)
 		tenant.For(t).
 			Must("POST", "/invitations", map[string]string{"email": "bea@example.com"}, 201)
-		doctor("--mail-age", "1ns").expect("mail", "wrong", "1 mails wait")
+		doctor("--mail-age", "1ns").expect("mail", "wrong", "2 mails wait") // the owner's of the new organization, too
 		doctor("--smtp-url", "smtp://ann:pa55word@").expect("mail", "wrong", "--smtp-url")
 	})
 
