@@ -45,7 +45,7 @@ func headerOf(t *testing.T, m mailserver.Mail) mail.Header {
 	return message.Header
 }
 
-// oneClickLink returns the address that a mail program posts to for the user (RFC 8058).
+// oneClickLink returns the address of the first alarm mail that a mail program posts to for the user (RFC 8058).
 func oneClickLink(t *testing.T, mails []mailserver.Mail) string {
 	t.Helper()
 	first := slices.IndexFunc(mails, func(m mailserver.Mail) bool {
