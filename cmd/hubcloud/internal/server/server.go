@@ -97,6 +97,7 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 	if err := p.finishStart(ctx); err != nil {
 		return nil, err
 	}
+	p.run(stopLoops, "memory limit", p.limitMemory)
 	logger.Info(
 		"ready", "http", p.bound.HTTP, "mqtt", p.bound.MQTT, "nats", p.bound.NATS,
 		"admin", p.bound.Admin, "public_url", p.bound.PublicURL,
