@@ -5,11 +5,11 @@
 //
 // A group has one holder at a time. Its lease is a key in the bucket `leases`, which the broker
 // removes ten seconds after the last renewal, by the broker's clock. The holder renews the key
-// every three seconds, and stops serving the group when it could not renew the key for seven, by
-// its own clocks. A process that was suspended, or whose machine was, sees by its clocks that its
-// lease is over before it continues its work. Two replicas can hold a group at the same time only
-// if the broker loses a confirmed write; then the sequence that every append expects still lets
-// only one of them write.
+// every three seconds, and again soon after a try that failed. It stops serving the group when it
+// could not renew the key for seven seconds, by its own clocks. A process that was suspended, or
+// whose machine was, sees by its clocks that its lease is over before it continues its work. Two
+// replicas can hold a group at the same time only if the broker loses a confirmed write; then the
+// sequence that every append expects still lets only one of them write.
 //
 // # Shares
 //

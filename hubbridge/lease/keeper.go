@@ -21,7 +21,7 @@ import (
 
 // times are the intervals of a keeper.
 type times struct {
-	// renewEvery leaves a holder two more tries before holdFor is over.
+	// renewEvery leaves a holder time for more tries before holdFor is over.
 	renewEvery time.Duration
 	// holdFor is how long a lease is held after its last renewal, some seconds less than the broker
 	// keeps the key.
@@ -39,6 +39,8 @@ const (
 	// key, for which a process that stops may have no time.
 	operationTimeout = 2 * time.Second
 	removeTimeout    = time.Second
+	// renewAgain is the pause after a renewal that failed.
+	renewAgain = 250 * time.Millisecond
 )
 
 // The causes that end the context of a served group, beside the end of Run.

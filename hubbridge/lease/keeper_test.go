@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -283,6 +284,57 @@ func TestBrokerAway(t *testing.T) {
 	streamstest.Eventually(t, "no group is served", func() bool { return a.count() == 0 })
 	bucket.broker.Start(t)
 	streamstest.Eventually(t, "all groups again", func() bool { return a.count() == groups })
+	a.end(t)
+}
+
+// failing is a bucket whose leases are renewed only by every third try.
+type failing struct {
+	jetstream.KeyValue
+	mu    sync.Mutex
+	tries map[string]int
+}
+
+// Update implements jetstream.KeyValue.
+func (f *failing) Update(
+	ctx context.Context, key string, value []byte, revision uint64,
+) (uint64, error) {
+	if revision > 0 && !f.try(key) {
+		return 0, nats.ErrTimeout
+	}
+	return f.KeyValue.Update(ctx, key, value, revision)
+}
+
+// try counts a try, and reports whether it may succeed.
+func (f *failing) try(key string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tries[key]++
+	return f.tries[key]%3 == 0
+}
+
+// renewals returns how often all leases were renewed.
+func (f *failing) renewals() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	least := math.MaxInt
+	for group := range groups {
+		least = min(least, f.tries[fmt.Sprint("group.", group)]/3)
+	}
+	return least
+}
+
+// A renewal that failed was tried again only after a pause in which the lease could end, although
+// the bucket had a new leader.
+func TestRenewalIsTriedAgainSoon(t *testing.T) {
+	t.Parallel()
+	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
+	f := &failing{KeyValue: bucket.KeyValue, tries: map[string]int{}}
+	bucket.KeyValue = f
+	a := start(t, bucket, "a", all)
+	streamstest.Eventually(t, "two renewals", func() bool { return f.renewals() >= 2 })
+	if lost := a.lost(); lost > 0 {
+		t.Errorf("%d leases were lost, want 0", lost)
+	}
 	a.end(t)
 }
 

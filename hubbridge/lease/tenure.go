@@ -84,7 +84,7 @@ func (l *loop) holdLease(
 	defer ticker.Stop()
 	expiry := time.NewTimer(time.Until(requested.Add(holdFor)))
 	defer expiry.Stop()
-	lost := false
+	lost, warned := false, false
 	lose := func() {
 		lost = true
 		term.end()
@@ -120,9 +120,10 @@ func (l *loop) holdLease(
 			}
 			began := time.Now()
 			next, err := l.renew(ctx, group, revision)
+			ticker.Reset(l.times.renewEvery)
 			switch {
 			case err == nil:
-				revision, requested = next, began
+				revision, requested, warned = next, began, false
 				term.extend(requested)
 				expiry.Reset(time.Until(requested.Add(holdFor)))
 			case isConflict(err):
@@ -132,7 +133,12 @@ func (l *loop) holdLease(
 				)
 				lose()
 			default:
-				l.logger.Warn("lease not renewed", "group", group, "error", err)
+				// A new leader may answer at any moment.
+				ticker.Reset(renewAgain)
+				if !warned {
+					l.logger.Warn("lease not renewed", "group", group, "error", err)
+				}
+				warned = true
 			}
 		}
 	}
