@@ -117,7 +117,8 @@ func TestLockTheWholeSite(t *testing.T) {
 	p.hub.Unjam(1)
 	p.press(`main a[href$="/actions/lock"]`)
 	p.press(`main form[method="post"] button`)
-	p.await(".targets li:nth-child(1)", "Done")
+	p.await(".targets li:nth-child(1)", "Rejected") // what failed is listed first
+	p.await(".targets li:nth-child(2)", "Done")
 	p.goTo("/portal/" + p.tenant.Org + "/devices?show=locks")
 	p.await("#found", "device")
 	p.check("find")
