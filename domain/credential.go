@@ -290,7 +290,8 @@ func (t CredentialTerms) check() error {
 	for i, w := range t.Schedule {
 		_, fromErr := time.Parse(clockOfDay, w.From)
 		_, untilErr := time.Parse(clockOfDay, w.Until)
-		if fromErr != nil || untilErr != nil && w.Until != "24:00" || w.From >= w.Until {
+		if fromErr != nil || untilErr != nil && w.Until != "24:00" || w.From >= w.Until ||
+			len(w.From)+len(w.Until) != 2*len(clockOfDay) { // Parse takes 8:00 too
 			return Errorf(
 				CodeInvalidRequest,
 				"schedule: item %d: from and until must be times such as 08:00 and 17:30, until the later", i,

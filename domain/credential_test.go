@@ -162,6 +162,9 @@ func TestCredentialTerms(t *testing.T) {
 		"until before from": {
 			TimeZone: "UTC", Schedule: []domain.WeeklyTime{{Days: []string{"mon"}, From: "08:00", Until: "07:00"}},
 		},
+		"a time of one digit": {
+			TimeZone: "UTC", Schedule: []domain.WeeklyTime{{Days: []string{"mon"}, From: "8:00", Until: "9:00"}},
+		},
 		"too many times": {TimeZone: "UTC", Schedule: slices.Repeat([]domain.WeeklyTime{day}, 22)},
 	} {
 		c := newCodeTest(t)

@@ -55,7 +55,7 @@ func (s *Service) AddVirtualHub(
 	c := domain.AddHub{OrgID: orgID, HubID: domain.VirtualHubID(orgID), SiteID: siteID, Name: &name}
 	hub, _, err := s.Hub(ctx, c.HubID)
 	if err == nil && !hub.Registered {
-		err = s.RegisterHub(ctx, o, c.HubID, domain.HashEnrolmentSecret(s.cfg.VirtualSecret(c.HubID)))
+		err = s.registerHub(ctx, o, c.HubID, domain.HashEnrolmentSecret(s.cfg.VirtualSecret(c.HubID)))
 	}
 	if err != nil || hub.OrgID == orgID {
 		return hub, err

@@ -17,8 +17,25 @@ import (
 const generateTries = 3
 
 // RegisterHub adds a hub to the inventory with the domain.HashEnrolmentSecret of its enrolment
-// secret. It returns invalid_request for a hub that is in the inventory already.
+// secret. It returns invalid_request for a hub that is in the inventory already, and for the id of a
+// virtual hub.
 func (s *Service) RegisterHub(
+	ctx context.Context, o domain.Origin, hubID domain.HubID, secretHash []byte,
+) error {
+	if hubID.Virtual() {
+		return errVirtual()
+	}
+	return s.registerHub(ctx, o, hubID, secretHash)
+}
+
+func errVirtual() error {
+	return domain.Errorf(
+		domain.CodeInvalidRequest,
+		"serial: VIRTUAL-… is for virtual hubs, which the service registers and gives a secret itself",
+	)
+}
+
+func (s *Service) registerHub(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, secretHash []byte,
 ) error {
 	if _, ok := domain.ParseHubID(string(hubID)); !ok {
@@ -70,12 +87,16 @@ func NewEnrolmentSecret() string {
 // RotateSecret replaces a hub's enrolment secret and returns the new one, which is stored nowhere.
 // Unless keepCertificate is set it also revokes the hub's certificates and cuts its connections,
 // for which it uses ServiceConfig.Connections. If it returns both a secret and an error, the new
-// secret is stored and the only valid one, and the error names the step after it that failed.
+// secret is stored and the only valid one, and the error names the step after it that failed. It
+// returns invalid_request for a virtual hub.
 func (s *Service) RotateSecret(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, keepCertificate bool,
 ) (secret string, err error) {
 	if s.cfg.Connections == nil && !keepCertificate {
 		return "", errNoConnections("RotateSecret")
+	}
+	if hubID.Virtual() {
+		return "", errVirtual()
 	}
 	o = s.stamp(o)
 	secret = NewEnrolmentSecret()

@@ -235,6 +235,10 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 	wantCode(
 		t, w.RegisterHub(t.Context(), origin, "HUB.*", secretHash()), domain.CodeInvalidRequest,
 	)
+	virtual := domain.VirtualHubID(w.orgA)
+	wantCode(t, w.RegisterHub(t.Context(), origin, virtual, secretHash()), domain.CodeInvalidRequest)
+	_, err = w.RotateSecret(t.Context(), origin, virtual, true)
+	wantCode(t, err, domain.CodeInvalidRequest)
 
 	elsewhere := add
 	elsewhere.SiteID = w.sitesB[0]
