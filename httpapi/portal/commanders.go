@@ -44,7 +44,7 @@ func (c *commanders) name(entry *logEntry) error {
 	delay, otherwise := commandDelay, byBuilding
 	switch {
 	case channel.Key == "alarm" && entry.Type == "channel.observed":
-		entry.By = c.alarmBy(*entry, channel.Value)
+		c.nameAlarm(entry, channel.Value)
 		return nil
 	case entry.Type == "channel.observed" && (channel.Key == "lock" || channel.Key == "barrier"):
 		delay, otherwise = reportDelay, byDevice
@@ -86,21 +86,22 @@ const (
 	byBuilding = "in the building" // a rule of the hub, or a program in its network
 )
 
-// alarmBy returns who caused what an alarm channel reports: a code, or somebody at the device.
-func (c *commanders) alarmBy(entry logEntry, value json.RawMessage) string {
+// nameAlarm sets who caused what an alarm channel reports: a code, which the text need not name then,
+// or somebody at the device.
+func (c *commanders) nameAlarm(entry *logEntry, value json.RawMessage) {
 	var alarm struct {
 		Event string
 		User  *float64
 	}
 	switch err := json.Unmarshal(value, &alarm); {
 	case err != nil:
-		return ""
 	case alarm.User != nil:
-		return c.codeName(entry.HubID, *entry.DeviceID, *alarm.User, entry.Time)
+		entry.By = c.codeName(entry.HubID, *entry.DeviceID, *alarm.User, entry.Time)
+		code := fill(scriptTexts["alarm user"], "alarm", "", "user", formatNumber(*alarm.User))
+		entry.Text = strings.Replace(entry.Text, code, "", 1)
 	case strings.HasPrefix(alarm.Event, "manual_"), strings.HasPrefix(alarm.Event, "keypad_"):
-		return byDevice
+		entry.By = byDevice
 	}
-	return ""
 }
 
 // commandOf returns the command that an event reports, or reports the outcome of: the newest of its

@@ -119,6 +119,8 @@ type foundDevice struct {
 	Since time.Time
 	// OfflineSince is since when the hub is offline; zero if it is online.
 	OfflineSince time.Time
+	// OutOfReach reports that the hub cannot reach the device, since Since.
+	OutOfReach bool
 	// Certain reports whether everything that the hub reported of the channel is known.
 	Certain bool
 }
@@ -177,10 +179,6 @@ func (req *request) exportDevices() error {
 		}
 	}
 	sortFound(devices, search)
-	missing := "out of reach"
-	if view.Show == "" {
-		missing = "" // the list has no values
-	}
 	zone := req.zone()
 	req.csvHeaders("devices-"+cmp.Or(search.Name, "all"), zone)
 	out := NewCSV(req.w)
@@ -189,8 +187,12 @@ func (req *request) exportDevices() error {
 		"Hub ID", "Site", "Hub offline since",
 	)
 	for _, d := range devices {
+		value := d.Value
+		if d.OutOfReach || value == "" && view.Show != "" {
+			value = "out of reach"
+		}
 		if err := out.Row(
-			d.Name, formatInt(d.DeviceID), d.Model, d.Battery, cmp.Or(d.Value, missing),
+			d.Name, formatInt(d.DeviceID), d.Model, d.Battery, value,
 			csvTime(d.Since, zone), d.Room, d.HubName, string(d.Hub), d.Site,
 			csvTime(d.OfflineSince, zone),
 		); err != nil {
@@ -250,7 +252,7 @@ func (req *request) foundDevices(
 	names, known := siteNames(view.Sites), view.knownDevices()
 	if view.Show == "" {
 		devices, next = req.allDevices(view, hubs, names, limit, after)
-		return devices, next, nil
+		return devices, next, req.markOutOfReach(view.Site, devices)
 	}
 	found, next, err := req.readFound(view.Site, search, limit, after)
 	for _, state := range found {
@@ -273,6 +275,34 @@ func (req *request) foundDevices(
 	}
 	sortFound(devices, search)
 	return devices, next, err
+}
+
+// markOutOfReach marks which devices of a site, or of all, their hubs cannot reach.
+func (req *request) markOutOfReach(site string, devices []foundDevice) error {
+	unreachable := deviceSearches[slices.IndexFunc(deviceSearches, func(s deviceSearch) bool {
+		return s.Name == "unreachable"
+	})]
+	since := map[deviceKey]*time.Time{}
+	after := domain.StatePosition{}
+	for range exportReads {
+		out, next, err := req.readFound(site, unreachable, findPage, after)
+		if err != nil {
+			return err
+		}
+		for _, state := range out {
+			since[deviceKey{state.HubID, state.DeviceID}] = state.AvailableSince
+		}
+		if after = parsePosition(next); next == "" {
+			break
+		}
+	}
+	for i, d := range devices {
+		at, ok := since[d.key()]
+		if devices[i].OutOfReach = ok; at != nil {
+			devices[i].Since = *at
+		}
+	}
+	return nil
 }
 
 // deviceKey identifies a device.

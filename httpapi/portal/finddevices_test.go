@@ -61,8 +61,9 @@ func TestFindDevices(t *testing.T) {
 		t.Errorf("got %s, want the device once", page)
 	}
 	for _, unknown := range []string{"nothing", ""} {
-		if page := read(t, b.ask("GET", "/devices?show="+unknown, nil)); !strings.Contains(page, "2 devices<") {
-			t.Errorf("show=%s: got %s, want all devices", unknown, page)
+		if page := read(t, b.ask("GET", "/devices?show="+unknown, nil)); !strings.Contains(page, "2 devices<") ||
+			!strings.Contains(page, "out of reach") {
+			t.Errorf("show=%s: got %s, want all devices, and which is out of reach", unknown, page)
 		}
 	}
 }

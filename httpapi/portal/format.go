@@ -144,7 +144,7 @@ func formatScene(v map[string]any) string {
 	)
 }
 
-// formatAlarm returns an alarm for display, such as "Code accepted (user 2)", and "" for a value
+// formatAlarm returns an alarm for display, such as "Code accepted (code 2)", and "" for a value
 // that names neither an event nor a type.
 func formatAlarm(v map[string]any) string {
 	event, _ := v["event"].(string)

@@ -35,7 +35,7 @@ func TestEventsOfTheOrganization(t *testing.T) {
 	b.addEvent(time.Hour, "channel.observed", 1, `{"key":"temperature","value":21}`)
 	b.addEvent(time.Minute, "device.added", 9, `{"name":"Lamp"}`)
 	b.addEvent(0, "channel.desired", 1, `{"key":"lock","value":true}`)
-	opened, code, command := "Unlocked", "Unlocked at the keypad (user 3)", "Command: lock"
+	opened, code, command := "Unlocked", "Unlocked at the keypad", "Command: lock"
 	from := time.Now().Add(-7 * time.Hour).UTC().Format("2006-01-02T15:04")
 	to := time.Now().Add(-90 * time.Minute).UTC().Format("2006-01-02T15:04")
 	for query, want := range map[string]string{

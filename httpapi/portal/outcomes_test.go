@@ -277,7 +277,7 @@ func TestAlarmTexts(t *testing.T) {
 		{
 			"channel.observed",
 			`{"key":"alarm","value":{"event":"keypad_code_accepted","active":true,"user":2}}`,
-			"Code accepted (user 2)",
+			"Code accepted (code 2)",
 		},
 		{
 			"channel.observed",

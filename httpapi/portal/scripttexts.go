@@ -96,7 +96,7 @@ var scriptTexts = map[string]string{
 	"scene":                      "Scene {scene}",
 	"scene attribute":            "Scene {scene} ({attribute})",
 
-	"alarm user":  "{alarm} (user {user})",
+	"alarm user":  "{alarm} (code {user})",
 	"alarm ended": "{alarm}: ended",
 
 	"status online":  "online",
