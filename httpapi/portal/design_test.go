@@ -12,6 +12,8 @@ var (
 	classes = regexp.MustCompile(`class="((?:[^"{]|\{\{.*?\}\})*)"`)
 	action  = regexp.MustCompile(`\{\{.*?\}\}`)
 	names   = regexp.MustCompile(`[a-zA-Z][\w-]*`)
+
+	boxNames = regexp.MustCompile(`type="checkbox"[^>]* name="(\w+)"`)
 )
 
 // Pages have no look of their own: each class of a page is in the style sheet, or a script looks for it,
@@ -64,5 +66,31 @@ func TestPagesUseTheDesign(t *testing.T) {
 		if len(all) >= 4 && !shown[class] {
 			t.Errorf("the design page does not show the component %s of %v", class, all)
 		}
+	}
+}
+
+// After a session had ended, the form of mails was filled in again without a tick, since the draft
+// did not have the boxes: sending it again would have stopped all mails.
+func TestDraftsHaveEveryBox(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("pages/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	boxes := 0
+	for _, path := range pages {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, box := range boxNames.FindAllStringSubmatch(string(text), -1) {
+			boxes++
+			if _, kept := fieldLabels[box[1]]; !kept && box[1] != "details" { // of lists, not of forms
+				t.Errorf("%s: a draft does not have the box %s", path, box[1])
+			}
+		}
+	}
+	if boxes < 8 {
+		t.Errorf("got %d boxes, want those of all pages", boxes)
 	}
 }

@@ -8,7 +8,8 @@ const fieldsOf = (form) => [...form.elements].filter((field) => field.name && fi
 // fill puts the values of a draft into the form that has its action. It returns the first field
 // that it changed; null if the page has no such form.
 function fill({ action, fields, same = {} }) {
-  const matches = (form) => form.method === "post" && new URL(form.action).pathname.endsWith(action) && Object.entries(same).every(([name, value]) => form.elements[name]?.value === value);
+  const isSame = (field, value) => field && (field.type !== "hidden" || field.value === value);
+  const matches = (form) => form.method === "post" && new URL(form.action).pathname.endsWith(action) && Object.entries(same).every(([name, value]) => isSame(form.elements[name], value));
   const form = [...document.forms].find(matches);
   if (!form) {
     return null;
@@ -35,10 +36,11 @@ function fill({ action, fields, same = {} }) {
   return first ?? form;
 }
 
-// same are the hidden fields that tell forms with the same action apart: those of a channel.
+// same are the hidden fields that tell forms with the same action apart: those of a channel, a room
+// or a code.
 function sameOf(fields) {
   const same = {};
-  for (const name of ["key", "endpoint"]) {
+  for (const name of ["key", "endpoint", "site", "room", "credential"]) {
     if (fields[name]) {
       same[name] = fields[name][0];
     }
