@@ -117,9 +117,13 @@ func begin(t *testing.T) *installation {
 	source, err := filepath.Abs("../..")
 	must(t, err)
 	s := &installation{home: t.TempDir(), http: streamstest.FreeAddress(t)}
+	// Folders of its own: the one of the binary may have another program with the name, and the cache
+	// is where sim finds virtual hubs.
+	programs := t.TempDir()
+	must(t, os.Symlink(harness.Binary(t), filepath.Join(programs, "hubcloud")))
 	s.env = append(
-		os.Environ(), "PATH="+filepath.Dir(harness.Binary(t))+":"+os.Getenv("PATH"),
-		"SOURCE="+source,
+		os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "SOURCE="+source,
+		"XDG_CACHE_HOME="+t.TempDir(),
 	)
 	cmd := nodejs.Command(t, s.home, "bash", "-c", "exec "+all[start].text)
 	cmd.Env = append(
