@@ -26,7 +26,7 @@ type fault struct {
 // faults draws a fault from the seed. Each can be survived: a majority of the servers keeps its
 // disks.
 var faults = []func(*World, *rand.Rand) fault{
-	isolateBroker, isolateBroker, cutOneWay, cutOneWay, cutReplica, crashBroker, crashBroker,
+	isolateBroker, isolateBroker, cutOneWay, cutOneWay, cutReplica, crashBroker, leaveBehind,
 	crashBrokers, crashReplica, crashReplica, endReplica, fillDisk, slowNetwork, resetAll,
 	disconnectHubs, partition, partition, stopProcess, stopProcess, slowDisk,
 }
@@ -138,6 +138,32 @@ func crashBrokers(w *World, _ *rand.Rand) fault {
 	return fault{"all brokers crashed", func() {
 		for _, host := range brokerHosts {
 			w.Brokers.Start(host)
+		}
+	}}
+}
+
+// leaveBehind cuts a server off from the others for a while, and then crashes those: the one that has
+// missed what they stored is the only one that answers.
+func leaveBehind(w *World, random *rand.Rand) fault {
+	behind := pick(random, brokerHosts)
+	var others []string
+	for _, other := range brokerHosts {
+		if other != behind {
+			others = append(others, other)
+			w.Network.Cut(behind, other)
+			w.Network.Cut(other, behind)
+		}
+	}
+	time.Sleep(leastFault + time.Duration(random.Int63n(int64(mostFault/4))))
+	for _, other := range others {
+		w.Network.Kill(other)
+	}
+	for _, other := range others {
+		w.Brokers.Kill(other)
+	}
+	return fault{"broker " + behind + " isolated, and then the others crashed", func() {
+		for _, other := range others {
+			w.Brokers.Start(other)
 		}
 	}}
 }

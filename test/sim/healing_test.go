@@ -29,7 +29,7 @@ const (
 // It prints the longest times: until replicas have left the server; until its hubs are sent away,
 // and from their reconnect to the first ack; until the acks of values that the other hubs emitted
 // meanwhile; and until the groups of the replica are served by the other one. It fails if replicas or
-// hubs stay at the server.
+// hubs stay at the server, or if both replicas serve a group.
 func TestHealing(t *testing.T) {
 	bubble(t, *seed, func(t *testing.T, trace *Trace) {
 		w, err := NewWorld(t, *seed, trace, 12)
@@ -51,6 +51,9 @@ func TestHealing(t *testing.T) {
 		)
 		if isolated.left > leaveLimit || isolated.sentAway > leaveLimit {
 			t.Errorf("replicas and hubs must leave within %v", leaveLimit)
+		}
+		for _, failure := range w.Failures() {
+			t.Error(failure)
 		}
 	})
 }
@@ -128,6 +131,11 @@ func (w *World) measureMove(ctx context.Context, cut int) time.Duration {
 		_ = sleep(ctx, sample)
 	}
 	took := time.Since(begun)
+	for _, h := range w.Hubs {
+		if n := w.servers(h.ID); n > 1 {
+			w.Failf("%s is served by %d replicas", h.ID, n)
+		}
+	}
 	w.Network.Heal()
 	return took
 }

@@ -61,8 +61,8 @@ type Load struct {
 	answers map[string]string // to commands that succeeded, by their keys
 }
 
-// StartLoad starts the load: each hub emits, has a reader that polls and one that follows at each
-// replica, and gets commands.
+// StartLoad starts the load: each hub emits, has as many readers that poll and that follow as there
+// are replicas, and gets commands.
 func StartLoad(w *World) *Load {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Load{
@@ -96,12 +96,12 @@ func (l *Load) Stop() {
 	l.running.Wait()
 }
 
-// poller returns a client that reads page after page at one replica, or at another while that one
-// is away. It records how far the log was.
-func (l *Load) poller(ctx context.Context, h *Hub, first int) func(*rand.Rand) {
+// poller returns a client that reads page after page at a replica, each time at any that is ready. It
+// records how far the log was.
+func (l *Load) poller(ctx context.Context, h *Hub, client int) func(*rand.Rand) {
 	after, last := "", 0
-	return func(*rand.Rand) {
-		p := l.world.ready(first)
+	return func(random *rand.Rand) {
+		p := l.world.ready(random.Intn(len(l.world.Replicas)))
 		if p == nil {
 			return
 		}
@@ -128,7 +128,7 @@ func (l *Load) poller(ctx context.Context, h *Hub, first int) func(*rand.Rand) {
 			}
 			after, more = page.Next, page.HasMore
 		}
-		l.record(h, operation{kind: read, value: last, begun: begun, ended: time.Now(), client: first})
+		l.record(h, operation{kind: read, value: last, begun: begun, ended: time.Now(), client: client})
 	}
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the simulator once with each patch of mutants, which puts a defect back into the service,
-# and runs seeds until one finds it. Prints a line for each: the seed, or that none did.
+# runs TestHealing, and then seeds until one finds it. Prints a line for each: what found it, or that
+# nothing did.
 # Usage: mutants.sh [SEEDS [PATCH...]]
 set -eu
 cd "$(dirname "$0")"
@@ -25,6 +26,10 @@ for patch in "$@"; do
 	echo "$overlay}}" > "$dir/overlay.json"
 	$GO test -overlay="$dir/overlay.json" -c -o "$dir/sim.test" .
 	begun=$(date +%s)
+	if ! "$dir/sim.test" -test.run '^TestHealing$' > "$dir/log" 2>&1; then
+		echo "$name: found by TestHealing, $(($(date +%s) - begun)) s"
+		continue
+	fi
 	MUTANT=1 ./run.sh "$dir/sim.test" 1 "$seeds" > "$dir/log" 2>&1 || true
 	found=$(sed -n 's/.*repeat it with.*SEED=\([0-9]*\).*/\1/p' "$dir/log" | sort -n | head -1)
 	echo "$name: ${found:+found by seed }${found:-not found in $seeds seeds}, $(($(date +%s) - begun)) s"
