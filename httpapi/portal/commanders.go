@@ -44,7 +44,7 @@ func (c *commanders) name(entry *logEntry) error {
 	delay, otherwise := commandDelay, byBuilding
 	switch {
 	case channel.Key == "alarm" && entry.Type == "channel.observed":
-		c.nameAlarm(entry, channel.Value)
+		entry.By = c.alarmBy(*entry, channel.Value)
 		return nil
 	case entry.Type == "channel.observed" && (channel.Key == "lock" || channel.Key == "barrier"):
 		delay, otherwise = reportDelay, byDevice
@@ -86,22 +86,34 @@ const (
 	byBuilding = "in the building" // a rule of the hub, or a program in its network
 )
 
-// nameAlarm sets who caused what an alarm channel reports: a code, which the text need not name then,
-// or somebody at the device.
-func (c *commanders) nameAlarm(entry *logEntry, value json.RawMessage) {
+// alarmBy returns who caused what an alarm channel reports: a code, or somebody at the device.
+func (c *commanders) alarmBy(entry logEntry, value json.RawMessage) string {
 	var alarm struct {
 		Event string
 		User  *float64
 	}
 	switch err := json.Unmarshal(value, &alarm); {
 	case err != nil:
+		return ""
 	case alarm.User != nil:
-		entry.By = c.codeName(entry.HubID, *entry.DeviceID, *alarm.User, entry.Time)
-		code := fill(scriptTexts["alarm user"], "alarm", "", "user", formatNumber(*alarm.User))
-		entry.Text = strings.Replace(entry.Text, code, "", 1)
+		return c.codeName(entry.HubID, *entry.DeviceID, *alarm.User, entry.Time)
 	case strings.HasPrefix(alarm.Event, "manual_"), strings.HasPrefix(alarm.Event, "keypad_"):
-		entry.By = byDevice
+		return byDevice
 	}
+	return ""
+}
+
+// textBesideBy returns the text of an entry for a table that has the column By: without the code that
+// By names.
+func (e *logEntry) textBesideBy() string {
+	i := strings.LastIndex(e.By, "code ")
+	if i < 0 {
+		return e.Text
+	}
+	number := strings.TrimSuffix(e.By[i+len("code "):], ")")
+	return strings.Replace(
+		e.Text, fill(scriptTexts["alarm user"], "alarm", "", "user", number), "", 1,
+	)
 }
 
 // commandOf returns the command that an event reports, or reports the outcome of: the newest of its

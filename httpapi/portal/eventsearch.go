@@ -192,6 +192,7 @@ func (s *eventSearch) row(event logEvent) (row orgEventRow, ok bool, err error) 
 	if err := s.by.name(&row.logEntry); err != nil {
 		return row, false, err
 	}
+	row.Text = row.textBesideBy()
 	wanted := strings.ToLower(s.query.Who)
 	return row, strings.Contains(strings.ToLower(row.By+" "+row.Text), wanted), nil
 }

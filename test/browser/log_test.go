@@ -57,7 +57,7 @@ func TestEventLog(t *testing.T) {
 	p.await(".log tbody tr:nth-child(1)", "Rule added: =1+1")
 	p.await(".log tbody tr:nth-child(2)", "Jammed")
 	p.await(".log tbody tr:nth-child(2) .tag", "Alarm")
-	p.await(".log tbody tr:nth-child(3)", "Code accepted code 2")
+	p.await(".log tbody tr:nth-child(3)", "Code accepted (code 2)")
 	p.await(".log tbody tr:nth-child(3)", "Front door")
 	p.await(".log tbody tr:nth-child(4)", "Temperature 129.5 °C")
 	p.await("#at-hint", "Asia/Dubai (+04)")
