@@ -124,8 +124,10 @@ func (w *World) measureMove(ctx context.Context, cut int) time.Duration {
 		w.Network.Cut(host, replicaHosts[cut])
 	}
 	w.Trace.Add("FAULT", "replica "+replicaHosts[cut]+" cut off")
-	other := w.Replicas[1-cut].parts.Load()
-	elsewhere := func(h *Hub) bool { return !other.bridge.Serves(h.ID) }
+	elsewhere := func(h *Hub) bool {
+		other := w.Replicas[1-cut].parts.Load()
+		return other == nil || !other.bridge.Serves(h.ID)
+	}
 	begun := time.Now()
 	for time.Since(begun) < outage && slices.ContainsFunc(w.Hubs, elsewhere) {
 		_ = sleep(ctx, sample)
