@@ -154,7 +154,7 @@ func leaveBehind(w *World, random *rand.Rand) fault {
 			w.Network.Cut(other, behind)
 		}
 	}
-	time.Sleep(leastFault + time.Duration(random.Int63n(int64(mostFault/4))))
+	time.Sleep(leastFault + time.Duration(random.Int63n(int64(mostFault/4)))) // virtual
 	for _, other := range others {
 		w.Network.Kill(other)
 	}
