@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 func bubble(t *testing.T, seed int64, test func(*testing.T, *Trace)) {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, uint64(seed))
+	runtime.GC() // two collections empty the pools of timers that packages keep: a timer of a bubble
+	runtime.GC() // that has ended ends the process in the next one
 	synctest.Test(t, func(t *testing.T) {
 		trace := NewTrace()
 		defer func() {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// leastMemoryLimit is the lowest soft limit of the process's memory in bytes: what an
-	// installation of usual size needs.
-	leastMemoryLimit = 400 << 20
+	// leastMemoryLimit is the lowest soft limit of the process's memory in bytes. Below it there is no
+	// need to collect garbage more often, which takes the processors from requests.
+	leastMemoryLimit = 768 << 20
 	// memoryStep keeps the limit from changing all the time: each change stops the process briefly.
 	memoryStep = 64 << 20
 )

@@ -25,8 +25,8 @@ func TestMemoryLimitFollowsWhatIsInUse(t *testing.T) {
 		})
 		return debug.SetMemoryLimit(-1)
 	}
-	if got := limit(); got != 400<<20 {
-		t.Errorf("little in use: got %d bytes, want 400 MiB", got)
+	if got := limit(); got != 768<<20 {
+		t.Errorf("little in use: got %d bytes, want 768 MiB", got)
 	}
 	used := make([]byte, 600<<20)
 	if got := limit(); got < 900<<20 || got > 1100<<20 {
