@@ -52,7 +52,10 @@ func TestEventLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	harness.Stored(t, p.hub)
-	p.goTo("/portal/" + p.tenant.Org) // sets the cookie of the time zone
+	p.goTo("/portal/" + p.tenant.Org)
+	streamstest.Eventually(t, "the page tells the time zone", func() bool {
+		return eval[bool](p.tab, `document.cookie.includes("hubcloud_zone=")`)
+	})
 	p.goTo(p.hubPage() + "/events")
 	p.await(".log tbody tr:nth-child(1)", "Rule added: =1+1")
 	p.await(".log tbody tr:nth-child(2)", "Jammed")
