@@ -100,7 +100,8 @@ func ErrCredentialNotFound() *Error { return Errorf(CodeNotFound, "no such crede
 
 // DecideSetCredential sets a code of a lock, or changes one, which is pending then. It returns
 // not_found for a hub that the organization does not have and for a code to change that does not
-// exist or is revoked, and invalid_request for a slot that is taken and for too many codes.
+// exist or is revoked, and invalid_request for a slot that is taken, for too many codes and for an end
+// that has passed.
 func DecideSetCredential(s HubState, o Origin, c SetCredential) ([]Event, error) {
 	if !s.ownedBy(c.OrgID) {
 		return nil, ErrHubNotFound()
@@ -117,6 +118,10 @@ func DecideSetCredential(s HubState, o Origin, c SetCredential) ([]Event, error)
 		return nil, Errorf(
 			CodeInvalidRequest, "device_id: the locks of a hub can have at most %d codes", MaxCredentials,
 		)
+	case c.New && exists && known.State == CredentialRevoked:
+		return nil, Errorf(
+			CodeInvalidRequest, "slot: %d has a revoked code, which its lock has not removed yet", c.Slot,
+		)
 	case c.New && (exists || c.Slot != 0 && slices.Contains(c.Taken, c.Slot)):
 		return nil, Errorf(CodeInvalidRequest, "slot: %d has a code already", c.Slot)
 	}
@@ -127,6 +132,10 @@ func DecideSetCredential(s HubState, o Origin, c SetCredential) ([]Event, error)
 	terms := c.Change(known.CredentialTerms)
 	if err := terms.check(); err != nil {
 		return nil, err
+	}
+	until, before := terms.ValidUntil, known.ValidUntil
+	if until != nil && !until.After(o.At) && (before == nil || !until.Equal(*before)) {
+		return nil, Errorf(CodeInvalidRequest, "valid_until: must be in the future")
 	}
 	return []Event{Record(o, CredentialSet{
 		HubID: s.ID, OrgID: s.OrgID, DeviceID: at.DeviceID, Slot: at.Slot, Version: c.Version,

@@ -152,9 +152,11 @@ func TestCredentialsEnd(t *testing.T) {
 func TestCredentialTerms(t *testing.T) {
 	t.Parallel()
 	now, before := time.Now(), time.Now().Add(-time.Hour)
+	ended := origin.At
 	day := domain.WeeklyTime{Days: []string{"mon"}, From: "08:00", Until: "24:00"}
 	for name, terms := range map[string]domain.CredentialTerms{
 		"ends before it begins": {ValidFrom: &now, ValidUntil: &before},
+		"has ended":             {ValidUntil: &ended},
 		"schedule without zone": {Schedule: []domain.WeeklyTime{day}},
 		"unknown day": {
 			TimeZone: "UTC", Schedule: []domain.WeeklyTime{{Days: []string{"Monday"}, From: "08:00", Until: "09:00"}},

@@ -387,7 +387,9 @@ func (a *api) createCredentials(req *request) error {
 			return a.setCredentials(ctx, req, r, b, code, id)
 		},
 	)
-	body.Code = code
+	if len(body.Data) > 0 { // a code that no lock gets is of no use
+		body.Code = code
+	}
 	return req.answer(http.StatusAccepted, body, err)
 }
 

@@ -31,11 +31,11 @@ var requestBodies = map[string]string{
 	"Command":        `{"key":"lock","value":true,"endpoint":0}`,
 	"CommandBatch": `{"key":"lock","value":true,"channels":[{"hub_id":"` + string(hubOne) +
 		`","device_id":2}],"select":{"site_id":"` + siteOne + `"}}`,
-	"NewCredential": `{"slot":4,"label":"Cleaner","code":"4711","valid_from":"2026-01-05T08:00:00Z","valid_until":"2026-01-12T18:00:00Z",` +
+	"NewCredential": `{"slot":4,"label":"Cleaner","code":"4711","valid_from":"2099-01-05T08:00:00Z","valid_until":"2099-01-12T18:00:00Z",` +
 		`"time_zone":"Europe/Berlin","schedule":[{"days":["mon"],"from":"08:00","until":"17:00"}]}`,
-	"CredentialChange": `{"label":"Cleaner","code":"4711","valid_from":"2026-01-05T08:00:00Z","valid_until":"2026-01-12T18:00:00Z",` +
+	"CredentialChange": `{"label":"Cleaner","code":"4711","valid_from":"2099-01-05T08:00:00Z","valid_until":"2099-01-12T18:00:00Z",` +
 		`"time_zone":"Europe/Berlin","schedule":[{"days":["mon"],"from":"08:00","until":"17:00"}]}`,
-	"CredentialBatch": `{"label":"Cleaner","code":"4711","valid_from":"2026-01-05T08:00:00Z","valid_until":"2026-01-12T18:00:00Z",` +
+	"CredentialBatch": `{"label":"Cleaner","code":"4711","valid_from":"2099-01-05T08:00:00Z","valid_until":"2099-01-12T18:00:00Z",` +
 		`"time_zone":"Europe/Berlin","schedule":[{"days":["mon"],"from":"08:00","until":"17:00"}],"channels":[{"hub_id":"` + string(hubOne) +
 		`","device_id":2}],"select":{"site_id":"` + siteOne + `"}}`,
 	"RoleChange":        `{"role":"member","access":"viewer"}`,

@@ -64,11 +64,11 @@ func doorCodes(t *testing.T, c *harness.Target) {
 		).JSON(t, &code)
 		return code
 	}
-	const cleaner = `{"label":"Cleaner","valid_until":"2036-01-12T18:00","time_zone":"Europe/Berlin",` +
+	const cleaner = `{"label":"Cleaner","valid_until":"2099-01-12T18:00","time_zone":"Europe/Berlin",` +
 		`"schedule":[{"days":["mon","tue","wed","thu","fri","sat","sun"],"from":"00:00","until":"24:00"}]}`
 	made := make(cleaner, "one")
 	if len(made.Code) != 6 || made.Slot != 2 || made.State != "pending" ||
-		*made.ValidUntil != "2036-01-12T17:00:00.000000Z" {
+		*made.ValidUntil != "2099-01-12T17:00:00.000000Z" {
 		t.Errorf("got %+v, want a code of 6 digits in slot 2, pending, until 18:00 in Berlin", made)
 	}
 	if again := make(cleaner, "one"); again.Code != "" || again.Slot != 2 {
@@ -167,6 +167,13 @@ func manyDoorCodes(
 		http.MethodPost, "/credentials", strings.Replace(body, "Night", "Day", 1),
 		http.StatusConflict, "idempotency_conflict", "Idempotency-Key", "many",
 	)
+	none := client.Must(
+		http.MethodPost, "/credentials", `{"label":"Day shift","select":{"room":"No such room"}}`,
+		http.StatusAccepted,
+	)
+	if strings.Contains(string(none.Body), `"code"`) {
+		t.Errorf("no lock: got %s, want no code", none.Body)
+	}
 	streamstest.Eventually(t, "the second lock has the code", func() bool {
 		var l doorCodeList
 		client.Must(http.MethodGet, lock(2), nil, http.StatusOK).JSON(t, &l)

@@ -1349,7 +1349,7 @@ export interface components {
             /** @description The signing secret, `whsec_` and base64. Present in the answers to a creation and a rotation only. */
             secret?: string;
         };
-        /** @description A time such as `2026-01-02T03:04:05Z`, or `2026-01-02T03:04` in the `time_zone` of the same request. Null for no bound. */
+        /** @description A time such as `2026-01-02T03:04:05Z`, or `2026-01-02T03:04` in the `time_zone` of the same request. Null for no bound. An end that is set must be in the future. */
         CredentialBound: string | null;
         /** @description The times of the week in which the code opens, in `time_zone`; none for always. Not every lock can do this. */
         CredentialSchedule: {
