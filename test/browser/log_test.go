@@ -54,7 +54,7 @@ func TestEventLog(t *testing.T) {
 	harness.Stored(t, p.hub)
 	p.goTo("/portal/" + p.tenant.Org)
 	streamstest.Eventually(t, "the page tells the time zone", func() bool {
-		return eval[bool](p.tab, `document.cookie.includes("hubcloud_zone=")`)
+		return eval[bool](p.tab, `document.cookie.includes("hubcloud_zone=Asia/Dubai")`)
 	})
 	p.goTo(p.hubPage() + "/events")
 	p.await(".log tbody tr:nth-child(1)", "Rule added: =1+1")
