@@ -77,18 +77,23 @@ func (a *authority) issue(name string, usage x509.ExtKeyUsage) (*ecdsa.PrivateKe
 // broker starts a bare broker on a directory for its streams.
 func (a *authority) broker(dir string, shards int) *bare {
 	a.t.Helper()
+	return a.startBroker(bareBrokerConfig{Dir: dir, Shards: shards})
+}
+
+// startBroker is broker with more settings. It sets the certificates.
+func (a *authority) startBroker(config bareBrokerConfig) *bare {
+	a.t.Helper()
 	key, certificate := a.issue("broker", x509.ExtKeyUsageServerAuth)
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return startBare(a.t, roleBroker, bareBrokerConfig{
-		Dir: dir, Shards: shards, Authority: string(a.pem),
-		Certificate: string(
-			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
-		),
-		Key: string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})),
-	})
+	config.Authority = string(a.pem)
+	config.Certificate = string(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
+	)
+	config.Key = string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
+	return startBare(a.t, roleBroker, config)
 }
 
 // hubs creates hubs for a bare broker, each with its own certificate.

@@ -28,6 +28,8 @@ const roleBroker = "broker"
 type bareBrokerConfig struct {
 	Dir    string // of the streams
 	Shards int
+	// Unsynced leaves the interval of syncs at the broker's default, two minutes.
+	Unsynced bool
 	// Authority signs the certificates of the broker and of hubs, PEM; Certificate and Key are the
 	// broker's own.
 	Authority, Certificate, Key string
@@ -80,6 +82,8 @@ func runBareBroker(config []byte, control *http.ServeMux) (bareReady, error) {
 	command(control, "/answer", b.answerHubs)
 	command(control, "/store", b.store)
 	command(control, "/call", b.call)
+	command(control, "/one-stream", b.oneStream)
+	ready.NATS = strings.TrimPrefix(b.server.ClientURL(), "nats://")
 	ready.MQTT = net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.MQTT.Port))
 	return ready, nil
 }
@@ -127,7 +131,7 @@ func (c bareBrokerConfig) options() (*server.Options, error) {
 	opts.ServerName = "bare"
 	opts.Host, opts.Port = "127.0.0.1", -1
 	opts.JetStream, opts.StoreDir = true, c.Dir
-	opts.SyncAlways = true
+	opts.SyncAlways = !c.Unsynced
 	opts.NoLog, opts.NoSigs = true, true
 	opts.MaxPending = 256 << 20
 	return opts, nil

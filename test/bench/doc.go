@@ -28,8 +28,11 @@
 //     events, the CPU of an event, and what the process has written to the disk for it. Limit: a
 //     bare broker that receives the same over MQTT and TLS, stores each event in the hub's own
 //     stream, synced, and then sends the ack. So every event waits for its own sync.
-//   - paced events: 500 hubs with an event a second each, from the hub's write to the reader of its
-//     event stream. Limit: the bare broker of single events, up to the ack.
+//   - paced events: 500 hubs with an event a second each, from the hub's write to two readers of its
+//     event stream. Limit: a bare broker as anybody could set it up: MQTT, TLS and QoS 1, the events
+//     of all hubs in one stream that is synced every two minutes, and readers that subscribe to the
+//     hubs' subjects in plain NATS. It promises less: an event that it has confirmed may be lost with
+//     the power or stored twice, and its readers cannot continue where they were.
 //   - slow disk: single events of 1,000 hubs with a build of the service in which a sync takes 5 ms
 //     longer, one at a time.
 //   - ingest: hubs send batches of events over MQTT and TLS, with a few messages unacknowledged.

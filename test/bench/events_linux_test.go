@@ -48,7 +48,11 @@ func newEventsMessage(h *hub, events int) *eventsMessage {
 		)
 	}
 	text.WriteString(`]}`)
-	m := &eventsMessage{packet: mqttPublish("hub/"+h.ID+"/events", text.Bytes())}
+	publish := mqttPublish
+	if h.confirmed {
+		publish = mqttPublishConfirmed
+	}
+	m := &eventsMessage{packet: publish("hub/"+h.ID+"/events", text.Bytes())}
 	m.numbers = offsetsAfter(m.packet, []byte(`{"seq":`))
 	m.stamps = offsetsAfter(m.packet, []byte(stampPrefix))
 	return m

@@ -11,6 +11,7 @@ import (
 type eventStream struct {
 	fd       int
 	http     bool // the answer's header is read
+	plain    bool // of a server of plain NATS: lines, without HTTP
 	head     []byte
 	chunk    int // remaining bytes of the current chunk; -1 before its size is known
 	line     []byte
@@ -25,6 +26,13 @@ type eventStream struct {
 
 // decode decodes received bytes, a part of a chunked HTTP/1.1 answer.
 func (s *eventStream) decode(wire []byte, r *readers) error {
+	if len(s.head) == 0 && bytes.HasPrefix(wire, []byte("INFO ")) {
+		s.plain = true
+	}
+	if s.plain {
+		s.text(wire, r)
+		return nil
+	}
 	if !s.http {
 		s.head = append(s.head, wire...)
 		head, rest, whole := bytes.Cut(s.head, []byte("\r\n\r\n"))
@@ -86,7 +94,7 @@ func (s *eventStream) text(content []byte, r *readers) {
 
 // handleLine handles one line of the stream.
 func (s *eventStream) handleLine(line []byte, r *readers) {
-	if r.stamped {
+	if r.stamped || s.plain {
 		s.countStamps(line, r)
 		return
 	}

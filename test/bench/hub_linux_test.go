@@ -36,6 +36,8 @@ type hub struct {
 	next uint64
 	// acked, if not nil, is called for each ack while the hub is kept connected.
 	acked func()
+	// confirmed makes the hub send events with QoS 1. The broker's confirmation is their ack.
+	confirmed bool
 	// answer, if not nil, returns the packet that answers a request while the hub is kept
 	// connected.
 	answer func(request []byte) ([]byte, error)
@@ -172,6 +174,9 @@ func (h *hub) stay(stop <-chan struct{}) error {
 			if err == nil && kind == mqttPublished {
 				err = h.handle(body)
 			}
+			if kind == mqttPuback && h.acked != nil {
+				h.acked()
+			}
 			if err != nil {
 				ended <- err
 				return
@@ -232,6 +237,7 @@ const (
 	mqttConnect    = 0x10
 	mqttConnack    = 0x20
 	mqttPublished  = 0x30
+	mqttPuback     = 0x40
 	mqttSubscribe  = 0x82
 	mqttSuback     = 0x90
 	mqttPing       = 0xc0
@@ -277,6 +283,12 @@ func mqttPacket(first byte, body []byte) []byte {
 		}
 		return append(append(packet, b), body...)
 	}
+}
+
+// mqttPublishConfirmed is mqttPublish with QoS 1. All messages have the same packet id.
+func mqttPublishConfirmed(topic string, payload []byte) []byte {
+	head := append(mqttString(nil, topic), 0, 1)
+	return mqttPacket(mqttPublished|2, append(head, payload...))
 }
 
 func mqttPublish(topic string, payload []byte) []byte {

@@ -181,7 +181,7 @@ type bare struct {
 type bareReady struct {
 	// Control is the address for commands and profiles. HTTP, Feed and MQTT are the measured
 	// addresses of roles that have them.
-	Control, HTTP, Feed, MQTT string
+	Control, HTTP, Feed, MQTT, NATS string
 }
 
 // startBare starts a bare server, which is stopped when the test ends.

@@ -14,6 +14,8 @@ type senders struct {
 	hubs []*hub
 	// connect connects a hub and waits until it may send.
 	connect func(*hub) error
+	// subscribe is the address for clients of a bare broker in plain NATS.
+	subscribe string
 }
 
 // senders creates hubs of the service, which each have an event and are not connected.
