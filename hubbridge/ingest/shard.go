@@ -80,7 +80,25 @@ func (sh *Shard) Run(
 	defer cancel()
 	defer sh.close()
 	sh.mu.Lock()
-	sh.spawnWorker = func() { workers.Go(func() { sh.runWorker(workCtx) }) }
+	// One worker is kept: a new goroutine for each message would grow its stack each time.
+	kept := make(chan struct{})
+	workers.Go(func() {
+		for {
+			select {
+			case <-kept:
+				sh.runWorker(workCtx)
+			case <-workCtx.Done():
+				return
+			}
+		}
+	})
+	sh.spawnWorker = func() {
+		select {
+		case kept <- struct{}{}:
+		default:
+			workers.Go(func() { sh.runWorker(workCtx) })
+		}
+	}
 	sh.startWorker() // for observations that came before Run
 	sh.mu.Unlock()
 

@@ -120,7 +120,7 @@ func (d *devicesSource) Follow(
 		}
 	}
 	// The follower begins with the commit of the checkpoint, to compare it.
-	follower := d.Journal.NewFollower(d.Number, max(1, at.Sequence), func(commits []journal.Commit) {
+	follower := d.Journal.NewOffered(d.Number, max(1, at.Sequence), func(commits []journal.Commit) {
 		entries := make([]journalEntry, len(commits))
 		for i, c := range commits {
 			entries[i] = newJournalEntry(c)

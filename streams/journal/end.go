@@ -14,8 +14,12 @@ import (
 
 // runChecks asks for the end of the journal when Sync wants to know it, and every checkEvery.
 func (f *Follower) runChecks(ctx context.Context) error {
-	ticker := time.NewTicker(checkEvery)
-	defer ticker.Stop()
+	var ticks <-chan time.Time // none for an offered follower, which is told
+	if !f.offered {
+		ticker := time.NewTicker(checkEvery)
+		defer ticker.Stop()
+		ticks = ticker.C
+	}
 	notify(f.check) // for what is stored already
 	failed := false
 	for {
@@ -23,7 +27,7 @@ func (f *Follower) runChecks(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-f.check:
-		case <-ticker.C:
+		case <-ticks:
 		}
 		err := f.readEnd(ctx)
 		switch {

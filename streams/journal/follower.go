@@ -24,6 +24,9 @@ const (
 	readMessages = 256
 	readBytes    = 4 << 20
 	readTimeout  = 2 * time.Second
+	// collectTime is how long an offered follower collects commits: on one node a commit often has a
+	// single event, and each delivery wakes several goroutines.
+	collectTime = 20 * time.Millisecond
 )
 
 // Follower delivers the commits of one group's journal in order, from one sequence on, each once.
@@ -35,7 +38,7 @@ type Follower struct {
 	missing func(from, to uint64)
 	// lostTries counts how often the commit behind position was missing.
 	lostTries int
-	// offered reports that commits come from Offer only.
+	// offered reports that the follower of its group in this process passes its commits on.
 	offered bool
 	// passed is the last commit that the owner has read before.
 	passed uint64
@@ -45,6 +48,10 @@ type Follower struct {
 	wake, check chan struct{}
 	// stopped is closed when Run returns.
 	stopped chan struct{}
+
+	// delivering is held by whoever calls deliver. running guards it: Run has not returned.
+	delivering sync.Mutex
+	running    bool
 
 	mu sync.Mutex
 	// position is the sequence of the last commit that was delivered or has expired.
@@ -91,13 +98,14 @@ func (j *Journal) NewFollower(
 	}
 }
 
-// NewOffered returns a follower of what its owner offers, in the order of the journal: of the
-// commits that a Subscribe passes on. It reads from the journal what does not fit into its queue.
+// NewOffered is NewFollower for one that may be later than others, by collectTime. If the journal is
+// open in this process, it gets the commits from the process's own follower, which costs the broker
+// nothing and does not wait for it.
 func (j *Journal) NewOffered(
 	group int, from uint64, deliver func([]Commit), missing func(from, to uint64),
 ) *Follower {
 	f := j.NewFollower(group, from, deliver, missing)
-	f.offered = true
+	f.offered = j.groups != nil
 	return f
 }
 
@@ -120,6 +128,22 @@ func (f *Follower) Offer(c Commit) {
 		size += c.Records[i].Size()
 	}
 	f.push(queued{seq: c.Seq, commit: &c}, size)
+}
+
+// Deliver is Offer followed by Await, without another goroutine if none is delivering.
+func (f *Follower) Deliver(ctx context.Context, c Commit) error {
+	if f.delivering.TryLock() {
+		next := f.running && f.Position()+1 == c.Seq
+		if next {
+			f.pass([]Commit{c})
+		}
+		f.delivering.Unlock()
+		if next {
+			return nil
+		}
+	}
+	f.Offer(c)
+	return f.Await(ctx, c.Seq)
 }
 
 // push adds a stored commit to the queue if there is space.
@@ -191,7 +215,12 @@ func (f *Follower) wait(ctx context.Context, w *waiter) error {
 // called once. The error is ctx's, ErrUnreadable, ErrBeyondEnd, or nats.ErrConnectionClosed.
 func (f *Follower) Run(ctx context.Context) error {
 	defer close(f.stopped)
-	if !f.offered {
+	f.setRunning(true)
+	defer f.setRunning(false)
+	switch {
+	case f.offered:
+		defer f.journal.groups[f.group].attach(f)()
+	case !f.journal.cfg.Sole:
 		// The subscription is made before the first request for the end, so that every later commit
 		// is in the feed or known.
 		feed, err := f.journal.cfg.Conn.Subscribe(streams.JournalFeed(f.group), func(msg *nats.Msg) {
@@ -210,14 +239,18 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 	defer getter.Close()
 	group, ctx := errgroup.WithContext(ctx)
-	if !f.offered {
-		group.Go(func() error { return f.runChecks(ctx) })
-	}
+	group.Go(func() error { return f.runChecks(ctx) })
 	group.Go(func() error { return f.runDelivery(ctx, getter) })
 	if err := group.Wait(); err != nil {
 		return groupError(f.group, fmt.Errorf("follow: %w", err))
 	}
 	return nil
+}
+
+func (f *Follower) setRunning(running bool) {
+	f.delivering.Lock()
+	defer f.delivering.Unlock()
+	f.running = running
 }
 
 // runDelivery delivers what is queued, and reads what is known to be stored but is not queued.
@@ -228,14 +261,23 @@ func (f *Follower) runDelivery(ctx context.Context, getter *jsapi.BatchGetter) e
 			return ctx.Err()
 		case <-f.wake:
 		}
-		queue, known := f.take()
-		if err := f.deliverQueue(ctx, getter, queue); err != nil {
-			return err
+		if f.offered && !streams.Sleep(ctx, collectTime) {
+			return ctx.Err()
 		}
-		if err := f.read(ctx, getter, known); err != nil {
+		if err := f.deliverKnown(ctx, getter); err != nil {
 			return err
 		}
 	}
+}
+
+func (f *Follower) deliverKnown(ctx context.Context, getter *jsapi.BatchGetter) error {
+	f.delivering.Lock()
+	defer f.delivering.Unlock()
+	queue, known := f.take()
+	if err := f.deliverQueue(ctx, getter, queue); err != nil {
+		return err
+	}
+	return f.read(ctx, getter, known)
 }
 
 // take empties the queue.

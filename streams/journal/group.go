@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,26 @@ type group struct {
 	reader   *Reader
 	// queue is nil while this process does not write the journal.
 	queue atomic.Pointer[queue]
+
+	mu sync.Mutex
+	// offered get what follower delivers. The slice is replaced, never changed.
+	offered atomic.Pointer[[]*Follower]
+}
+
+// attach makes the group offer its commits to a follower until detach is called.
+func (g *group) attach(f *Follower) (detach func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := append(slices.Clone(*g.offered.Load()), f)
+	g.offered.Store(&all)
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		rest := slices.DeleteFunc(
+			slices.Clone(*g.offered.Load()), func(other *Follower) bool { return other == f },
+		)
+		g.offered.Store(&rest)
+	}
 }
 
 // Open creates the journals if they are missing, and reads where each hub's log ends. It is called
@@ -43,6 +64,7 @@ func (j *Journal) Open(ctx context.Context) error {
 			return err
 		}
 		g := &group{number: number, index: index, reader: j.NewReader(number)}
+		g.offered.Store(&[]*Follower{})
 		g.follower = j.NewFollower(
 			number, index.Position()+1, func(commits []Commit) { j.deliver(g, commits) },
 			func(_, to uint64) { index.Skip(to) },
@@ -61,6 +83,11 @@ func (j *Journal) deliver(g *group, commits []Commit) {
 	}
 	for _, f := range *j.subscribers.Load() {
 		f(g.number, commits)
+	}
+	for _, f := range *g.offered.Load() {
+		for i := range commits {
+			f.Offer(commits[i])
+		}
 	}
 	if q := g.queue.Load(); q != nil && commits[len(commits)-1].Term > q.out.Term() {
 		q.fence()

@@ -43,6 +43,9 @@ type Config struct {
 	Retention, Reserve time.Duration
 	// CacheBytes bounds the commits that the readers keep. Defaults to 32 MiB.
 	CacheBytes int `check:"at least 0"`
+	// Sole reports that no other process writes the journals: the broker is a part of this one. Then a
+	// commit is not received again from the broker.
+	Sole bool
 	// SyncFolders syncs the folders that contain the streams of an account, so that a power cut
 	// cannot remove new streams. Nil when the broker is another process.
 	SyncFolders func(streams.Account) error

@@ -297,8 +297,7 @@ func (w *queue) commit(ctx context.Context, batch []*request) error {
 	w.mu.Unlock()
 	// The readers of this process see the commit before the callers learn of it, so that a page
 	// that a caller asks for next has it. The next commit is linked to it through the index.
-	w.group.follower.Offer(c)
-	err = w.group.follower.Await(ctx, c.Seq)
+	err = w.group.follower.Deliver(ctx, c)
 	if err == nil {
 		w.committing.Store(nil)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 )
 
@@ -44,17 +43,7 @@ func New(cfg Config) (*Views, error) {
 		groups: make([]atomic.Pointer[group], cfg.Journal.Groups()),
 		ended:  map[domain.HubID]domain.EpochID{},
 	}
-	cfg.Journal.Subscribe(v.received)
 	return v, nil
-}
-
-// received passes on the commits of a group whose views are written.
-func (v *Views) received(number int, commits []journal.Commit) {
-	if g := v.groups[number].Load(); g != nil {
-		for i := range commits {
-			g.follower.Offer(commits[i])
-		}
-	}
 }
 
 // Run writes the views of a group until ctx ends, and then for some seconds what they still lack.

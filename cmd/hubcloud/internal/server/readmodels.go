@@ -175,7 +175,7 @@ func (s *readModels) openJournals(ctx context.Context) (err error) {
 		Metrics: s.registry,
 	}
 	if s.broker != nil {
-		cfg.SyncFolders = s.broker.SyncFolders
+		cfg.Sole, cfg.SyncFolders = true, s.broker.SyncFolders
 	}
 	if s.journals, err = journal.New(cfg); err != nil {
 		return err
@@ -189,20 +189,13 @@ func (s *readModels) openJournals(ctx context.Context) (err error) {
 }
 
 // startProjector starts the projector on a replica with its role. On other replicas it only
-// registers the projector's metrics. The projector follows the journals by itself, so that nothing
-// waits for it.
+// registers the projector's metrics.
 func (s *readModels) startProjector() error {
-	journals, err := journal.New(journal.Config{
-		Conn: s.conns.Cloud, Groups: s.settings.Journals, Replicas: s.cfg.LogReplicas,
-		Retention: s.cfg.EventRetention, Logger: s.logger,
-	})
-	if err != nil {
-		return err
-	}
 	sources := projector.Sources{
-		Directory: s.directoryLog, Presence: s.buckets.Presence, Journal: journals,
+		Directory: s.directoryLog, Presence: s.buckets.Presence, Journal: s.journals,
 		Book: s.books,
 	}
+	var err error
 	s.control, err = rebuild.New(rebuild.Config{
 		Schema: s.store.Schema(), ConnConfig: s.store.ConnConfig(), Sources: sources,
 		Logger: s.logger,
