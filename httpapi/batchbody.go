@@ -20,6 +20,12 @@ func (req *request) readBatch() (b batch, body any, err error) {
 			f.err = invalid("key: %s is no channel key that commands can set", shorten(b.key))
 		}
 	}
+	f.targets(&b)
+	return b, f.object, f.err
+}
+
+// targets reads which channels a batch is for.
+func (f *fields) targets(b *batch) {
 	f.require(f.has("channels") || f.has("select"), invalid("body: give channels, or select them"))
 	if f.err == nil && f.has("channels") {
 		b.commands, f.err = readChannels(f.object["channels"])
@@ -27,7 +33,6 @@ func (req *request) readBatch() (b batch, body any, err error) {
 	if f.err == nil && f.has("select") {
 		b.selection, f.err = readSelection(f.object["select"])
 	}
-	return b, f.object, f.err
 }
 
 // readChannels reads the channels of a batch, each of which may be given once.
@@ -38,35 +43,19 @@ func readChannels(raw json.RawMessage) ([]domain.Command, error) {
 	}
 	commands, known := make([]domain.Command, len(list)), map[batchChannel]bool{}
 	for i, item := range list {
-		o, err := decodeObject(item)
-		if err == nil {
-			err = o.allow([]string{"hub_id", "device_id", "endpoint"})
-		}
-		if err != nil {
-			return nil, within(fmt.Sprintf("channels: item %d", i), err)
-		}
-		c := &commands[i]
-		hub, ok := "", false
-		if hub, err = o.stringField("hub_id"); err == nil {
-			if c.HubID, ok = domain.ParseHubID(hub); !ok {
-				err = invalid("hub_id: must be a hub id")
-			}
-		}
-		if err == nil && !o.has("device_id") {
-			err = invalid("device_id: is required")
-		}
-		if err == nil {
-			c.DeviceID, err = o.count("device_id")
-		}
-		if err == nil && o.has("endpoint") {
-			c.Endpoint, err = o.count("endpoint")
+		f := decodeFields(item, "hub_id", "device_id", "endpoint")
+		c, ok := &commands[i], false
+		c.HubID, ok = domain.ParseHubID(f.text("hub_id"))
+		f.require(ok, invalid("hub_id: must be a hub id"))
+		f.require(f.has("device_id"), invalid("device_id: is required"))
+		c.DeviceID = read(f, "device_id", f.count)
+		if f.has("endpoint") {
+			c.Endpoint = read(f, "endpoint", f.count)
 		}
 		channel := batchChannel{c.HubID, c.DeviceID, c.Endpoint}
-		if err == nil && known[channel] {
-			err = invalid("the channel must be given once")
-		}
-		if err != nil {
-			return nil, within(fmt.Sprintf("channels: item %d", i), err)
+		f.require(!known[channel], invalid("the channel must be given once"))
+		if f.err != nil {
+			return nil, within(fmt.Sprintf("channels: item %d", i), f.err)
 		}
 		known[channel] = true
 	}
@@ -83,30 +72,24 @@ func readSelection(raw json.RawMessage) (*selection, error) {
 	if !bytes.HasPrefix(raw, []byte("{")) {
 		return nil, invalid("select: must be an object")
 	}
-	s := &selection{}
-	o, err := decodeObject(raw)
-	if err == nil {
-		err = o.allow([]string{"site_id", "hub_id", "room"})
+	f, s := decodeFields(raw, "site_id", "hub_id", "room"), &selection{}
+	s.SiteID, s.Room = f.given("site_id"), f.given("room")
+	if hub := f.given("hub_id"); hub != nil {
+		s.HubID = (*domain.HubID)(hub)
 	}
-	if err != nil {
-		return nil, within("select", err)
-	}
-	for name := range o {
-		var text string
-		if text, err = o.stringField(name); err != nil {
-			return nil, within("select", err)
-		}
-		switch name {
-		case "site_id":
-			s.SiteID = &text
-		case "hub_id":
-			hub := domain.HubID(text)
-			s.HubID = &hub
-		case "room":
-			s.Room = &text
-		}
+	if f.err != nil {
+		return nil, within("select", f.err)
 	}
 	return s, nil
+}
+
+// given returns a text, nil if the field is absent.
+func (f *fields) given(name string) *string {
+	if !f.has(name) {
+		return nil
+	}
+	text := f.text(name)
+	return &text
 }
 
 // within returns the error about a part of a body.

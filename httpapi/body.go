@@ -64,42 +64,16 @@ func (req *request) discardBody() error { return req.readBody(io.Discard) }
 // object is a decoded body: the raw JSON of its fields, by name.
 type object map[string]json.RawMessage
 
-// readObject reads a body that may have these fields and no others.
-func (req *request) readObject(fields ...string) (object, error) {
-	o, err := req.readOpenObject()
-	if err != nil {
-		return nil, err
-	}
-	return o, o.allow(fields)
-}
-
-// readOptionalObject reads a body that may be absent, which is the same as an object without
-// fields.
-func (req *request) readOptionalObject(fields ...string) (object, error) {
+// readOptionalFields reads a body that may be absent, which is the same as an object without fields.
+func (req *request) readOptionalFields(names ...string) *fields {
 	var body bytes.Buffer
 	if err := req.readBody(&body); err != nil || body.Len() == 0 {
-		return nil, err
+		return &fields{err: err}
 	}
 	if err := checkContentType(req.http.Header["Content-Type"]); err != nil {
-		return nil, err
+		return &fields{err: err}
 	}
-	o, err := decodeObject(body.Bytes())
-	if err != nil {
-		return nil, err
-	}
-	return o, o.allow(fields)
-}
-
-// readOpenObject reads a body that may have any fields.
-func (req *request) readOpenObject() (object, error) {
-	if err := checkContentType(req.http.Header["Content-Type"]); err != nil {
-		return nil, err
-	}
-	var body bytes.Buffer
-	if err := req.readBody(&body); err != nil {
-		return nil, err
-	}
-	return decodeObject(body.Bytes())
+	return decodeFields(body.Bytes(), names...)
 }
 
 // checkContentType requires application/json, with no charset or UTF-8, the only one that JSON has
@@ -197,9 +171,25 @@ type fields struct {
 	err error
 }
 
-// readFields reads a body that may have these fields and no others.
+// readFields reads a body that may have these fields and no others, or any if none is named.
 func (req *request) readFields(names ...string) *fields {
-	o, err := req.readObject(names...)
+	if err := checkContentType(req.http.Header["Content-Type"]); err != nil {
+		return &fields{err: err}
+	}
+	var body bytes.Buffer
+	if err := req.readBody(&body); err != nil {
+		return &fields{err: err}
+	}
+	return decodeFields(body.Bytes(), names...)
+}
+
+// decodeFields returns the fields of a JSON object that may have these and no others, or any if none
+// is named.
+func decodeFields(raw []byte, names ...string) *fields {
+	o, err := decodeObject(raw)
+	if err == nil && len(names) > 0 {
+		err = o.allow(names)
+	}
 	return &fields{o, err}
 }
 

@@ -38,29 +38,14 @@ type credentialBody struct {
 
 func newCredentialBody(c domain.Credential) credentialBody {
 	return credentialBody{
-		Slot: c.Slot, Label: &c.Label, Source: "api", State: c.State, Reason: textOrNull(c.Reason),
-		Message: textOrNull(c.Message), ValidFrom: boundOrNull(c.ValidFrom),
-		ValidUntil: boundOrNull(c.ValidUntil), TimeZone: textOrNull(c.TimeZone),
+		Slot: c.Slot, Label: &c.Label, Source: "api", State: c.State, Reason: nonEmpty(c.Reason),
+		Message: nonEmpty(c.Message), ValidFrom: optionalTime(c.ValidFrom),
+		ValidUntil: optionalTime(c.ValidUntil), TimeZone: nonEmpty(c.TimeZone),
 		Schedule: orEmpty(c.Schedule), CreatedAt: timeOrNull(c.CreatedAt),
 		UpdatedAt: timeOrNull(c.UpdatedAt),
 	}
 }
 
-func textOrNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-func boundOrNull(t *time.Time) *string {
-	if t == nil {
-		return nil
-	}
-	return timeOrNull(*t)
-}
-
-// credentialsBody is the answer about the codes of a lock.
 type credentialsBody struct {
 	Data []credentialBody `json:"data"`
 	// Capacity is how many codes the lock has room for. It is null, and Complete false, if the lock
@@ -367,14 +352,7 @@ func (a *api) createCredentials(req *request) error {
 	f := req.readFields(append([]string{"channels", "select"}, credentialFields...)...)
 	r := a.readCredential(req, f, true)
 	b := batch{key: "lock"}
-	f.require(f.has("channels") || f.has("select"), invalid("body: give channels, or select them"))
-	if f.err == nil && f.has("channels") {
-		b.commands, f.err = readChannels(f.object["channels"])
-	}
-	if f.err == nil && f.has("select") {
-		b.selection, f.err = readSelection(f.object["select"])
-	}
-	if f.err != nil {
+	if f.targets(&b); f.err != nil {
 		return f.err
 	}
 	release, err := a.batches.Take(req.spender(), 1)

@@ -9,8 +9,7 @@ import (
 // issueCertificate is POST /link/v1/certificates of the hub protocol. It ignores unknown fields, so
 // that newer hubs can send more.
 func (a *api) issueCertificate(req *request) error {
-	object, err := req.readOpenObject()
-	body := &fields{object, err}
+	body := req.readFields()
 	wanted := protocol.CertificateRequest{
 		Serial: body.text("serial"), Secret: body.text("secret"), CSR: body.text("csr"),
 	}

@@ -22,17 +22,6 @@ type itemConnection struct {
 	Since  string           `json:"since"`
 }
 
-// appendJSON appends the same JSON as encoding/json.
-func (h hubItem) appendJSON(dst []byte) []byte {
-	dst = appendString(append(dst, `{"id":`...), string(h.ID))
-	dst = appendNullableString(append(dst, `,"name":`...), h.Name)
-	dst = appendString(append(dst, `,"site_id":`...), h.SiteID)
-	dst = appendString(append(dst, `,"connection":{"status":`...), string(h.Connection.Status))
-	dst = appendString(append(dst, `,"since":`...), h.Connection.Since)
-	dst = appendString(append(dst, `},"registered_at":`...), h.RegisteredAt)
-	return append(dst, '}')
-}
-
 // hubBody is the contract's Hub.
 type hubBody struct {
 	ID           domain.HubID    `json:"id"`
@@ -86,15 +75,12 @@ func (a *api) listHubs(req *request) error {
 	var site *string
 	if id, given := q.get("site_id"); given {
 		if !domain.IsUUID(id) { // no site has this id, so no hub is there
-			return writeList(req, domain.Page[domain.Hub]{}, newHubItem)
+			return req.writeJSON(http.StatusOK, listOf(domain.Page[domain.Hub]{}, newHubItem))
 		}
 		site = &id
 	}
 	page, err := a.ReadModels.Hubs(req.ctx, req.key.Reach, site, limit, after)
-	if err != nil {
-		return err
-	}
-	return writeList(req, page, newHubItem)
+	return req.answer(http.StatusOK, listOf(page, newHubItem), err)
 }
 
 func (a *api) addHub(req *request) error {

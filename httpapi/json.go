@@ -3,12 +3,10 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"sync"
-	"unicode/utf8"
 
 	"hubcloud/domain"
 )
@@ -29,58 +27,6 @@ func listOf[T, V any](page domain.Page[T], form func(T) V) listBody[V] {
 		body.Data = append(body.Data, form(item))
 	}
 	return body
-}
-
-// jsonAppender is an item of a frequently requested list. It encodes itself into a pooled buffer,
-// to save allocations.
-type jsonAppender interface {
-	appendJSON(dst []byte) []byte
-}
-
-// writeList answers with a page of a list; form converts each item.
-func writeList[T any, V jsonAppender](req *request, page domain.Page[T], form func(T) V) error {
-	buf := req.api.buffers.get()
-	defer req.api.buffers.put(buf)
-	body := append(*buf, `{"data":[`...)
-	for i, item := range page.Data {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = form(item).appendJSON(body)
-	}
-	body = strconv.AppendBool(append(body, `],"has_more":`...), page.HasMore)
-	*buf = append(body, "}\n"...)
-	if err := req.Reserve(len(*buf)); err != nil {
-		return err
-	}
-	req.writeBody(http.StatusOK, *buf)
-	return nil
-}
-
-// appendString appends a JSON string, encoded as by encoding/json.
-func appendString(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			return append(dst, encodeString(s)...)
-		}
-	}
-	return append(append(append(dst, '"'), s...), '"')
-}
-
-func appendNullableString(dst []byte, s *string) []byte {
-	if s == nil {
-		return append(dst, "null"...)
-	}
-	return appendString(dst, *s)
-}
-
-// encodeString returns s as a JSON string.
-func encodeString(s string) []byte {
-	var buf bytes.Buffer
-	if err := jsonEncoder(&buf).Encode(s); err != nil {
-		panic(fmt.Sprintf("httpapi: encode %q: %v", s, err))
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
 // writeJSON answers with body as JSON.

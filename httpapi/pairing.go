@@ -16,20 +16,13 @@ type windowBody struct {
 // openPairing opens the pairing window, in which one device can join. Only the hub can judge the
 // device's setup code.
 func (a *api) openPairing(req *request, hub domain.HubID) error {
-	body, err := req.readOptionalObject("setup_code")
-	if err != nil {
-		return err
+	body := req.readOptionalFields("setup_code")
+	setupCode := body.given("setup_code")
+	if body.err == nil && setupCode != nil {
+		*setupCode, body.err = domain.CleanSetupCode("setup_code", *setupCode)
 	}
-	var setupCode *string
-	if body.has("setup_code") {
-		code, err := body.stringField("setup_code")
-		if err != nil {
-			return err
-		}
-		if code, err = domain.CleanSetupCode("setup_code", code); err != nil {
-			return err
-		}
-		setupCode = &code
+	if body.err != nil {
+		return body.err
 	}
 	window, err := a.Devices.OpenPairing(req.ctx, hub, setupCode)
 	return req.answer(http.StatusAccepted, windowBody(window), err)

@@ -9,6 +9,13 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
+// What the portal uses in the same way is declared there.
+type (
+	Devices   = portal.Devices
+	Freshness = portal.Freshness
+	Webhooks  = portal.Webhooks
+)
+
 // Keys looks up API keys. It is called for each request and must answer from memory.
 type Keys interface {
 	// Key returns the key with that id, and false if there is none or it was revoked. It may have
@@ -21,18 +28,6 @@ type Keys interface {
 type Hubs interface {
 	// Hub returns the hub with that id, and false if no organization has added it.
 	Hub(id domain.HubID) (domain.HubAccess, bool)
-}
-
-// Freshness reports whether Keys and Hubs, which answer from memory, are up to date. A replica that
-// loses the broker does not learn that a key was revoked.
-type Freshness interface {
-	// Fresh reports whether they are up to date now.
-	Fresh() bool
-	// Confirm waits until they are up to date, and returns service_unavailable if that takes too
-	// long.
-	Confirm(ctx context.Context) error
-	// Lost returns a channel that is closed when the replica loses the broker.
-	Lost() <-chan struct{}
 }
 
 // KeyUse records when API keys are used. It is called for each request and must not block.
@@ -126,26 +121,11 @@ type Directory interface {
 	// RemoveMember removes a member. It returns forbidden for an owner.
 	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error
 
-	// Webhooks returns the webhooks of an organization, the oldest first.
-	Webhooks(ctx context.Context, org string) (domain.WebhooksState, error)
-	// CreateWebhook creates a webhook, with a new id if id is empty; seal returns its sealed secret.
-	// If the webhook exists already, it is returned unchanged.
-	CreateWebhook(
-		ctx context.Context, o domain.Origin, org, id string, target domain.WebhookTarget,
-		seal func(id string) []byte,
-	) (domain.Webhook, error)
-	ChangeWebhook(
-		ctx context.Context, o domain.Origin, org, id string, change domain.WebhookChange,
-	) (domain.Webhook, error)
-	// RotateWebhook adds a new sealed secret beside the former one.
-	RotateWebhook(
-		ctx context.Context, o domain.Origin, org, id string, sealed []byte, overlap time.Duration,
-	) (domain.Webhook, error)
+	portal.WebhookDirectory
 	// ReplayWebhook moves a webhook to a position, or to a time if after is empty.
 	ReplayWebhook(
 		ctx context.Context, o domain.Origin, org, id, after string, since time.Time,
 	) (domain.Webhook, error)
-	DeleteWebhook(ctx context.Context, o domain.Origin, org, id string) error
 }
 
 // Audit reads the activity of organizations. Errors are as in ReadModels.
@@ -163,20 +143,6 @@ type Audit interface {
 	// the call, and AwaitActivity waits until the lists have what was signalled.
 	ActivityChanged(org string) <-chan struct{}
 	AwaitActivity(ctx context.Context) error
-}
-
-// Webhooks delivers events to webhooks, and keeps their secrets.
-type Webhooks interface {
-	// CheckURL returns an invalid_request for an address that nothing is posted to.
-	CheckURL(url string) error
-	// Seal returns a new secret of a webhook, sealed, and Reveal the newest one as it is shown.
-	Seal(id string) []byte
-	Reveal(w domain.Webhook) (string, error)
-	// Progress returns how far the deliveries have come, and Forget removes that.
-	Progress(ctx context.Context, w domain.Webhook) (domain.WebhookProgress, error)
-	Forget(ctx context.Context, id string)
-	// Test posts a test once. It returns rate_limited for one test too many.
-	Test(ctx context.Context, w domain.Webhook) (domain.WebhookDelivery, error)
 }
 
 // Attention returns what needs attention.
@@ -199,38 +165,9 @@ type PastStates interface {
 	) (domain.PastHubState, error)
 }
 
-// Devices sends requests to hubs and waits for their answers. Errors are domain.Errors: not_found
-// for a device that the hub does not have, hub_offline at once for a hub that is not connected,
-// hub_unavailable, hub_timeout and hub_error.
-type Devices interface {
-	// List returns the hub's devices; their channels have no values and no status.
-	List(ctx context.Context, hub domain.HubID) ([]domain.Device, error)
-	// Get returns one device with all its channels' fields.
-	Get(ctx context.Context, hub domain.HubID, device int64) (domain.Device, error)
-	// Forget makes the hub forget a device that the hub cannot reach any more. It returns
-	// invalid_request for one that the hub can reach.
-	Forget(ctx context.Context, hub domain.HubID, device int64) error
-	// OpenPairing opens the pairing window; setupCode is the device's, nil if it has none. It
-	// returns invalid_request for a code that the hub cannot use.
-	OpenPairing(ctx context.Context, hub domain.HubID, setupCode *string) (domain.Window, error)
-	ClosePairing(ctx context.Context, hub domain.HubID) error
-	OpenRemoval(ctx context.Context, hub domain.HubID) (domain.Window, error)
-	CloseRemoval(ctx context.Context, hub domain.HubID) error
-}
-
 // Commands sends commands to hubs.
 type Commands interface {
-	// Send sends a command to its hub and returns its channel, in the status pending, once the hub
-	// has accepted the command. Commands with the same IdempotencyKey of an organization run once,
-	// however often and on whichever replica they are sent; a different command with the key is
-	// idempotency_conflict. Other errors are as in Devices, and command_refused and
-	// invalid_request from the hub. A command continues after its caller has gone.
-	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.SentCommand, error)
-	// SendAll sends commands, to several hubs at once and to each hub in order, and returns their
-	// results in the same order. A hub that does not answer a command gets no further ones.
-	SendAll(
-		ctx context.Context, o domain.Origin, all []domain.Command,
-	) []domain.CommandResult
+	portal.Commands
 	// Find returns a command that was sent to a hub, as long as the hub's events are kept. The error
 	// is not_found or service_unavailable.
 	Find(ctx context.Context, hub domain.HubID, id string) (domain.CommandRecord, error)
@@ -239,28 +176,14 @@ type Commands interface {
 // Codes sets the codes of locks. Errors are domain.Errors: not_found for a hub or a code that the
 // organization does not have, invalid_request for a slot that is taken.
 type Codes interface {
-	// Make returns a new code, and the same one for the same id for a short time.
-	Make(ctx context.Context, id string) (string, error)
+	portal.Codes
 	// MAC returns what stands for a code where requests are compared.
 	MAC(code string) []byte
-	// Set sets a code of a lock, or changes one, which is pending then; an empty code keeps the code.
-	// It does nothing for a Version that is set already. SetAll does so for several locks, and
-	// returns the results in the same order.
+	// Set is SetAll for one lock.
 	Set(
 		ctx context.Context, o domain.Origin, set domain.SetCredential, code string,
 	) (domain.Credential, error)
-	SetAll(
-		ctx context.Context, o domain.Origin, all []domain.SetCredential, code string,
-	) []domain.CredentialResult
-	// Revoke revokes a code.
-	Revoke(
-		ctx context.Context, o domain.Origin, org string, hub domain.HubID, at domain.CredentialSlot,
-	) error
-	// Known returns the codes that the service knows, of a device or of all for 0, and Slots asks a
-	// lock which of its slots have one.
-	Known(
-		ctx context.Context, org string, hub domain.HubID, device int64,
-	) ([]domain.Credential, error)
+	// Slots asks a lock which of its slots have a code.
 	Slots(
 		ctx context.Context, hub domain.HubID, device int64,
 	) (protocol.CredentialSlots, error)
@@ -353,12 +276,7 @@ type FeedReaders interface {
 	// Saw records that a reader of an organization was given everything up to a position, and how
 	// far that is behind. It must not block.
 	Saw(org string, id domain.FeedReaderID, position string, lag domain.FeedLag)
-	// Page lists the readers that has reports, after an id, nil for the first page, in the order of
-	// their ids.
-	Page(
-		ctx context.Context, org string, has func(domain.FeedReaderID) bool, limit int,
-		after *domain.FeedReaderID,
-	) (domain.Page[domain.FeedReader], error)
+	portal.Readers
 }
 
 // Enrolment issues certificates to hubs. Errors are domain.Errors: invalid_request and

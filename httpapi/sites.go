@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"strconv"
 
 	"hubcloud/domain"
 )
@@ -14,15 +13,6 @@ type siteBody struct {
 	Name      string `json:"name"`
 	HubCount  int    `json:"hub_count"`
 	CreatedAt string `json:"created_at"`
-}
-
-// appendJSON appends the same JSON as encoding/json.
-func (s siteBody) appendJSON(dst []byte) []byte {
-	dst = appendString(append(dst, `{"id":`...), s.ID)
-	dst = appendString(append(dst, `,"name":`...), s.Name)
-	dst = strconv.AppendInt(append(dst, `,"hub_count":`...), int64(s.HubCount), 10)
-	dst = appendString(append(dst, `,"created_at":`...), s.CreatedAt)
-	return append(dst, '}')
 }
 
 func newSiteBody(s domain.Site) siteBody {
@@ -40,10 +30,7 @@ func (a *api) listSites(req *request) error {
 		return err
 	}
 	page, err := a.ReadModels.Sites(req.ctx, req.key.Reach, limit, after)
-	if err != nil {
-		return err
-	}
-	return writeList(req, page, newSiteBody)
+	return req.answer(http.StatusOK, listOf(page, newSiteBody), err)
 }
 
 func (a *api) createSite(req *request) error {

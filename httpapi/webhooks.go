@@ -401,15 +401,15 @@ func (o object) timestamp(name string) (time.Time, error) {
 
 // rotateWebhook replaces the secret of a webhook, and shows the new one.
 func (a *api) rotateWebhook(req *request, id string) error {
-	body, err := req.readOptionalObject("overlap_seconds")
-	if err != nil {
-		return err
+	body := req.readOptionalFields("overlap_seconds")
+	if body.err != nil {
+		return body.err
 	}
 	overlap := domain.DefaultSecretOverlap
 	if body.has("overlap_seconds") {
 		most := int(domain.MaxSecretOverlap / time.Second)
 		var seconds int
-		err := json.Unmarshal(body["overlap_seconds"], &seconds)
+		err := json.Unmarshal(body.object["overlap_seconds"], &seconds)
 		if err != nil || seconds < 0 || seconds > most {
 			return invalid("overlap_seconds: must be an integer from 0 to %d", most)
 		}

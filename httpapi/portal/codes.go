@@ -18,15 +18,22 @@ import (
 	"hubcloud/domain"
 )
 
-// Codes keeps the codes of locks, as httpapi.Codes does.
+// Codes sets the codes of locks. Errors are domain.Errors: not_found for a hub or a code that the
+// organization does not have, invalid_request for a slot that is taken.
 type Codes interface {
+	// Make returns a new code, and the same one for the same id for a short time.
 	Make(ctx context.Context, id string) (string, error)
+	// SetAll sets a code of several locks, or changes codes, which are pending then, and returns the
+	// results in the same order. An empty code keeps the code. It does nothing for a Version that is
+	// set already.
 	SetAll(
 		ctx context.Context, o domain.Origin, all []domain.SetCredential, code string,
 	) []domain.CredentialResult
+	// Revoke revokes a code.
 	Revoke(
 		ctx context.Context, o domain.Origin, org string, hub domain.HubID, at domain.CredentialSlot,
 	) error
+	// Known returns the codes that the service knows, of a device or of all for 0.
 	Known(
 		ctx context.Context, org string, hub domain.HubID, device int64,
 	) ([]domain.Credential, error)

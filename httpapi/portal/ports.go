@@ -110,7 +110,7 @@ type ReadModels interface {
 // Directory decides about and records changes. A method returns once ReadModels and People show the
 // change. Errors are domain.Errors whose messages may be shown.
 type Directory interface {
-	webhookDirectory
+	WebhookDirectory
 	// CreateOrg creates an organization and its first owner. An origin with the actor kind member
 	// and no actor id gets the owner's id.
 	CreateOrg(
@@ -226,12 +226,14 @@ type Mails interface {
 	SendTest(ctx context.Context, org domain.OrgState, member string) error
 }
 
-// Freshness reports whether this replica's view of members and sessions is up to date.
+// Freshness reports whether what this replica has in memory is up to date: keys, the owners of hubs,
+// members and sessions. A replica that loses the broker does not learn that a key was revoked.
 type Freshness interface {
-	// Fresh reports whether the view is up to date now.
+	// Fresh reports whether they are up to date now.
 	Fresh() bool
-	// Confirm waits until the view is up to date. The error is service_unavailable.
+	// Confirm waits until they are up to date, and returns service_unavailable if that takes too
+	// long.
 	Confirm(ctx context.Context) error
-	// Lost returns a channel that is closed when the replica is cut off.
+	// Lost returns a channel that is closed when the replica loses the broker.
 	Lost() <-chan struct{}
 }

@@ -7,29 +7,32 @@ import (
 	"hubcloud/domain"
 )
 
-// Devices sends requests about devices to hubs. Nothing is cached. Errors are domain.Errors:
-// hub_offline at once if the hub is not connected, hub_unavailable, hub_timeout and hub_error.
+// Devices sends requests to hubs and waits for their answers. Errors are domain.Errors: not_found
+// for a device that the hub does not have, hub_offline at once for a hub that is not connected,
+// hub_unavailable, hub_timeout and hub_error.
 type Devices interface {
-	// List returns a hub's devices without the values of their channels.
+	// List returns the hub's devices; their channels have no values and no status.
 	List(ctx context.Context, hub domain.HubID) ([]domain.Device, error)
-	// Get returns a device with the values of its channels.
+	// Get returns one device with all its channels' fields.
 	Get(ctx context.Context, hub domain.HubID, device int64) (domain.Device, error)
-	// Forget removes a device that the hub can no longer reach. It returns invalid_request if the
-	// hub can reach the device.
+	// Forget makes the hub forget a device that the hub cannot reach any more. It returns
+	// invalid_request for one that the hub can reach.
 	Forget(ctx context.Context, hub domain.HubID, device int64) error
-	// OpenPairing opens a window in which one device can join. The setup code is the device's; nil
-	// if it has none.
+	// OpenPairing opens the pairing window; setupCode is the device's, nil if it has none. It
+	// returns invalid_request for a code that the hub cannot use.
 	OpenPairing(ctx context.Context, hub domain.HubID, setupCode *string) (domain.Window, error)
 	ClosePairing(ctx context.Context, hub domain.HubID) error
-	// OpenRemoval opens a window in which one device can leave, by a press of its button.
 	OpenRemoval(ctx context.Context, hub domain.HubID) (domain.Window, error)
 	CloseRemoval(ctx context.Context, hub domain.HubID) error
 }
 
 // Commands sends commands to hubs.
 type Commands interface {
-	// Send sends a command to its hub and returns the channel state from the hub's answer. Commands
-	// with the same idempotency key are executed once.
+	// Send sends a command to its hub and returns its channel, in the status pending, once the hub
+	// has accepted the command. Commands with the same IdempotencyKey of an organization run once,
+	// however often and on whichever replica they are sent; a different command with the key is
+	// idempotency_conflict. Other errors are as in Devices, and command_refused and
+	// invalid_request from the hub. A command continues after its caller has gone.
 	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.SentCommand, error)
 	// SendAll sends commands, to several hubs at once and to each hub in order, and returns their
 	// results in the same order. A hub that does not answer a command gets no further ones.

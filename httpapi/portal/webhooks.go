@@ -10,13 +10,17 @@ import (
 	"hubcloud/domain"
 )
 
-// Webhooks delivers events to webhooks, and keeps their secrets, as httpapi.Webhooks does.
+// Webhooks delivers events to webhooks, and keeps their secrets.
 type Webhooks interface {
+	// CheckURL returns an invalid_request for an address that nothing is posted to.
 	CheckURL(url string) error
+	// Seal returns a new secret of a webhook, sealed, and Reveal the newest one as it is shown.
 	Seal(id string) []byte
 	Reveal(w domain.Webhook) (string, error)
+	// Progress returns how far the deliveries have come, and Forget removes that.
 	Progress(ctx context.Context, w domain.Webhook) (domain.WebhookProgress, error)
 	Forget(ctx context.Context, id string)
+	// Test posts a test once. It returns rate_limited for one test too many.
 	Test(ctx context.Context, w domain.Webhook) (domain.WebhookDelivery, error)
 }
 
@@ -176,9 +180,12 @@ func (req *request) redirectToWebhook() error {
 	return nil
 }
 
-// webhookDirectory is what the pages of webhooks need of the directory, as httpapi.Directory has it.
-type webhookDirectory interface {
+// WebhookDirectory has the webhooks of organizations. Errors are domain.Errors.
+type WebhookDirectory interface {
+	// Webhooks returns the webhooks of an organization, the oldest first.
 	Webhooks(ctx context.Context, org string) (domain.WebhooksState, error)
+	// CreateWebhook creates a webhook, with a new id if id is empty; seal returns its sealed secret.
+	// If the webhook exists already, it is returned unchanged.
 	CreateWebhook(
 		ctx context.Context, o domain.Origin, org, id string, target domain.WebhookTarget,
 		seal func(id string) []byte,
@@ -186,6 +193,7 @@ type webhookDirectory interface {
 	ChangeWebhook(
 		ctx context.Context, o domain.Origin, org, id string, change domain.WebhookChange,
 	) (domain.Webhook, error)
+	// RotateWebhook adds a new sealed secret beside the former one.
 	RotateWebhook(
 		ctx context.Context, o domain.Origin, org, id string, sealed []byte, overlap time.Duration,
 	) (domain.Webhook, error)
