@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,6 +26,8 @@ type Journals interface {
 	// Groups returns the number of groups, GroupOf the group of a shard.
 	Groups() int
 	GroupOf(shard int) int
+	// Tip returns the end of a hub's log.
+	Tip(hub domain.HubID) (journal.Tip, bool)
 	// Write writes a group's journal until ctx ends, and stores what waits before it returns.
 	Write(ctx context.Context, group int, lease journal.Lease) error
 }
@@ -247,6 +250,7 @@ func (b *Bridge) shardConfig(
 		Conn:        b.conns.Shards[shard],
 		Acks:        acks,
 		LeaseHeld:   held,
+		Waiting:     func() []domain.HubID { return b.waiting(shard) },
 		Admit:       b.cfg.Admit,
 		Budget:      b.cfg.Budget,
 		Retention:   b.cfg.Retention,
@@ -256,6 +260,23 @@ func (b *Bridge) shardConfig(
 		Faults:      b.faults,
 		Tracer:      b.cfg.Tracer,
 	}
+}
+
+// waitedFor is how recent the last record of a hub must be for the hub to be among those that
+// probably have sent something while nobody served them.
+const waitedFor = time.Minute
+
+// waiting returns the hubs of a shard that are online and had a record lately.
+func (b *Bridge) waiting(shard int) (hubs []domain.HubID) {
+	since := b.cfg.Now().Add(-waitedFor)
+	for _, p := range b.view.All() {
+		if p.Online && streams.ShardOf(p.HubID, len(b.conns.Shards)) == shard {
+			if tip, ok := b.journals.Tip(p.HubID); ok && tip.Time.After(since) {
+				hubs = append(hubs, p.HubID)
+			}
+		}
+	}
+	return hubs
 }
 
 // runParts runs the parts of a shard until ctx ends or a part fails, and returns the first error.

@@ -49,7 +49,8 @@ type Ownership interface {
 	Hub(hub domain.HubID) (domain.HubAccess, bool)
 }
 
-// Config configures a Shard. All fields but Tracer, Admit, Budget and Faults are required.
+// Config configures a Shard. All fields but Tracer, Admit, Budget, Faults and Waiting are
+// required.
 type Config struct {
 	Logs      Logs
 	Directory Directory
@@ -67,6 +68,9 @@ type Config struct {
 	// LeaseHeld reports whether the shard's lease is held at that moment (lease.Keeper). Without
 	// the lease nothing is written and nothing acknowledged.
 	LeaseHeld func() bool
+	// Waiting returns hubs that may have sent something while nobody served the shard: once the
+	// shard receives, it repeats their acks, so that they send again at once. Nil names none.
+	Waiting func() []domain.HubID
 	// Retention is how long the logs keep events. Checkpoints are written well before it is over.
 	Retention time.Duration
 	Now       func() time.Time

@@ -45,8 +45,10 @@
 //
 // # Failure
 //
-// A message that could not be stored is dropped, and its hub pauses for up to maxPause. An
-// observation of the broker is kept and tried again, because the broker does not repeat it. A write
-// that finds another writer's revision or sequence reloads the hub's state and tries again. Without
-// the shard's lease nothing is written and nothing acknowledged.
+// Events that could not be stored are dropped, and their hub pauses for up to maxPause. Then its last
+// ack is repeated, which makes it send again at once; so it is when a shard begins, for hubs that may
+// have sent something while nobody served them. A hello is kept, and so is an observation of the
+// broker, because the broker does not repeat it. A write that finds another writer's revision or
+// sequence reloads the hub's state and tries again. Without the shard's lease nothing is written and
+// nothing acknowledged.
 package ingest

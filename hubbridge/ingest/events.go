@@ -70,11 +70,12 @@ func (s *hubState) handleEvents(
 }
 
 // repeatAck acknowledges the hub's log through the last stored number again, after a message that
-// could not be read. The hub protocol requires this ack: a hub that receives a number twice sends
-// the events after it again at once, not only when its wait for an ack is over.
+// was dropped. The hub protocol requires this ack for one that could not be read: a hub that
+// receives a number twice sends the events after it again at once, not only when its wait for an ack
+// is over. A hub whose hello has no ack yet gets that one instead.
 func (s *hubState) repeatAck(ctx context.Context) error {
 	return s.withState(ctx, func() error {
-		if s.log.ownLog != "" {
+		if s.log.ownLog != "" && !s.helloPending {
 			s.ack(s.log.ownLog, s.log.through)
 		}
 		return nil

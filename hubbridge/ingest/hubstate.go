@@ -67,6 +67,8 @@ func (s *hubState) handle(
 		return 0, s.handleObservation(ctx, *it.observation)
 	case kindFlush:
 		return 0, s.flush(ctx)
+	case kindRepeatAck:
+		return 0, s.repeatAck(ctx)
 	}
 	return 0, nil
 }

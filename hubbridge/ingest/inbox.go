@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"slices"
+
 	"hubcloud/hubbridge/presence"
 )
 
@@ -12,6 +14,8 @@ const (
 	kindEvents
 	kindObservation
 	kindFlush
+	// kindRepeatAck repeats the hub's last ack: the hub sends again what has none.
+	kindRepeatAck
 )
 
 // item is one piece of work for a hub.
@@ -32,6 +36,11 @@ type inbox struct {
 	// flush requests that the checkpoint be written. flushWaiting reports whether the hub is in its
 	// shard's flushes.
 	flush, flushWaiting bool
+}
+
+// has reports whether an item of a kind waits.
+func (b *inbox) has(k kind) bool {
+	return slices.ContainsFunc(b.items, func(it item) bool { return it.kind == k })
 }
 
 func (b *inbox) empty() bool { return len(b.items) == 0 && !b.flush }

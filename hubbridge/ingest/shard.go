@@ -117,6 +117,7 @@ func (sh *Shard) Run(
 	}
 	if streams.AwaitSubscribed(ctx, sh.cfg.Conn, sh.cfg.Logger) == nil {
 		ready()
+		sh.askAgain()
 		sh.receive(ctx, subs)
 	}
 	for _, sub := range subs {
@@ -145,6 +146,22 @@ func (sh *Shard) receive(ctx context.Context, subs []*nats.Subscription) {
 			sh.flushDue()
 			sh.reportInbox()
 			dropped = sh.countDropped(subs, dropped)
+		}
+	}
+}
+
+// askAgain makes hubs send again what they have sent before the shard received.
+func (sh *Shard) askAgain() {
+	if sh.cfg.Waiting == nil {
+		return
+	}
+	waiting := sh.cfg.Waiting()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, hub := range waiting {
+		if s := sh.stateOf(hub); s != nil && s.inbox.empty() {
+			s.inbox.push(item{kind: kindRepeatAck})
+			sh.schedule(s)
 		}
 	}
 }

@@ -61,9 +61,9 @@ func (sh *Shard) nextEvents(s *hubState) ([]byte, bool) {
 }
 
 // finish schedules the rest of a hub's items, or pauses the hub after an error. messages is the
-// number of messages that were handled with the item. After an error they are dropped: the hub
-// sends them again, because it got no ack. An observation that failed is kept, because the broker
-// does not repeat it.
+// number of messages that were handled with the item. After an error its events are dropped, and the
+// hub is asked for them after the pause. A hello is kept unless another one waits, and so is an
+// observation, because the broker does not repeat it.
 func (sh *Shard) finish(ctx context.Context, s *hubState, it item, messages int, err error) {
 	if err != nil {
 		sh.cfg.Metrics.withheld.Add(float64(messages))
@@ -92,8 +92,18 @@ func (sh *Shard) finish(ctx context.Context, s *hubState, it item, messages int,
 		sh.schedule(s)
 		return
 	}
-	if it.kind == kindObservation {
+	switch it.kind {
+	case kindHello:
+		if !s.inbox.has(kindHello) {
+			sh.bytes += len(it.data)
+			s.inbox.putBack(it)
+		}
+	case kindObservation:
 		s.inbox.putBack(it)
+	case kindEvents, kindRepeatAck:
+		if s.inbox.empty() {
+			s.inbox.push(item{kind: kindRepeatAck})
+		}
 	}
 	s.pause = min(max(2*s.pause, firstPause), maxPause)
 	s.inbox.paused = true

@@ -37,7 +37,7 @@ type times struct {
 const (
 	// operationTimeout bounds one operation on the bucket. removeTimeout bounds the deletion of a
 	// key, for which a process that stops may have no time.
-	operationTimeout = 2 * time.Second
+	operationTimeout = time.Second
 	removeTimeout    = time.Second
 	// renewAgain is the pause after a renewal that failed.
 	renewAgain = 250 * time.Millisecond

@@ -144,6 +144,9 @@ func (l *loop) holdLease(
 	}
 }
 
+// errRenewing reports that the key is still this replica's, and that an earlier renewal is on its way.
+var errRenewing = errors.New("an earlier renewal is not stored yet")
+
 // renew writes the group's key again and returns its new revision.
 func (l *loop) renew(ctx context.Context, group int, revision uint64) (uint64, error) {
 	return l.write(
@@ -159,7 +162,11 @@ func (l *loop) renew(ctx context.Context, group int, revision uint64) (uint64, e
 			if readErr != nil || !current.Exists() || !bytes.Equal(current.Value, value) {
 				return 0, err
 			}
-			return l.bucket.Update(ctx, groupKey(group), value, current.Revision)
+			next, err = l.bucket.Update(ctx, groupKey(group), value, current.Revision)
+			if isConflict(err) {
+				err = errRenewing
+			}
+			return next, err
 		},
 	)
 }

@@ -19,7 +19,7 @@ const (
 	// patience is how long a commit is tried before its outcome counts as unknown.
 	patience = jsapi.Patience
 	// tryTimeout bounds the wait for the answer to one try. A leader that is gone never answers.
-	tryTimeout = 2 * time.Second
+	tryTimeout = time.Second
 	firstPause = 5 * time.Millisecond
 	maxPause   = 500 * time.Millisecond
 )

@@ -16,7 +16,7 @@ const Patience = 15 * time.Second
 
 const (
 	// defaultTry bounds one try by default.
-	defaultTry = 2 * time.Second
+	defaultTry = time.Second
 	// firstPause is the pause after the first try, at most. It doubles up to maxPause. A random
 	// part is cut off, so that replicas do not ask in step.
 	firstPause = 10 * time.Millisecond
@@ -33,7 +33,7 @@ type Retry struct {
 	// Total bounds all tries together, if ctx does not end earlier. Defaults to Patience.
 	Total time.Duration
 	// Try bounds one try. A leader that is gone never answers, and the next try finds its
-	// successor. Defaults to 2 s.
+	// successor. Defaults to 1 s.
 	Try time.Duration
 	// If reports whether to repeat after an error. Defaults to: no leader has answered. Nothing is
 	// repeated after nats.ErrConnectionClosed.

@@ -55,6 +55,9 @@ type Reach struct {
 	// It is kept here because a connection whose write is stuck in the network blocks every caller
 	// that asks it.
 	server map[*nats.Conn]string
+	// sysSince is when sys was first found at its server, by the clock: the others that are asked
+	// through it have not had time to answer before.
+	sysSince time.Duration
 	// reconnected is when each connection was last opened again.
 	reconnected map[*nats.Conn]time.Time
 	// servers holds when each server of a cluster last answered, by name, and members the same for
@@ -116,6 +119,9 @@ func (r *Reach) ping(ctx context.Context, nc *nats.Conn) error {
 		case nc.Opts.InProcessServer != nil, flush(ctx, nc) == nil:
 			server := nc.ConnectedServerName()
 			r.mu.Lock()
+			if nc == r.sys && r.server[nc] != server {
+				r.sysSince = r.clock.now()
+			}
 			r.answered[nc], r.server[nc] = r.clock.now(), server
 			r.mu.Unlock()
 		}
@@ -360,7 +366,7 @@ func (r *Reach) isolated(server string, now time.Duration) bool {
 	case r.size < 2:
 		return false
 	case r.inMinority:
-		return server == r.server[r.sys]
+		return server == r.server[r.sys] && now-r.sysSince > suspectAfter
 	default:
 		return now-r.servers[server] > maxSilence
 	}

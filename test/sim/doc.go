@@ -8,6 +8,7 @@
 //	make sim SEED=42 SEEDS=1     one again; its log in virtual time is written to bin/sim if it fails
 //	make sim SIM="-status=10s -acks=15s"   with the aims for healing, which are not reached yet
 //	make sim SIM="-meta"         each seed twice: prints how far the two logs are the same
+//	make sim SIM="-log"          keeps the log of each seed, also if it finds nothing
 //	make sim SEEDS=20 SIM="-test.run=TestHealing"   measures how fast a cluster heals
 //	make sim-mutants SEEDS=200   puts defects back that were mended (mutants), and finds them
 //

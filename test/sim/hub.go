@@ -26,6 +26,8 @@ const (
 	secret = "c2VjcmV0"
 	// backoff is the longest pause between two connects: shorter than what is checked after a heal.
 	backoff = 4 * time.Second
+	// slowAck is the time from an event to its ack from which the log has it.
+	slowAck = 3 * time.Second
 	// watchEvery is how often the simulator looks whether a hub is connected.
 	watchEvery = 100 * time.Millisecond
 )
@@ -120,6 +122,9 @@ func (h *Hub) acked(through uint64) {
 	for i := len(h.values) - 1; i >= 0 && h.values[i].acked.IsZero(); i-- {
 		if h.values[i].seq <= through {
 			h.values[i].acked = time.Now()
+			if took := time.Since(h.values[i].emitted); took > slowAck {
+				h.world.Trace.Add("hub "+h.host, fmt.Sprintf("%d acknowledged after %v", i+1, took))
+			}
 		}
 	}
 }

@@ -94,7 +94,8 @@ func (r *Replica) Stop() {
 func (r *Replica) serve(ctx context.Context) error {
 	w := r.world
 	logger := slog.New(slog.NewTextHandler(
-		traceWriter{"replica " + r.host, w.Trace}, &slog.HandlerOptions{ReplaceAttr: withoutTime},
+		traceWriter{"replica " + r.host, w.Trace},
+		&slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime},
 	))
 	var conns, reads *streams.Conns
 	for _, c := range []**streams.Conns{&conns, &reads} {

@@ -11,6 +11,7 @@ import (
 var (
 	seed   = flag.Int64("seed", 1, "the seed")
 	status = flag.Duration("status", 30*time.Second, "how long after a heal a status may be wrong")
+	logs   = flag.Bool("log", false, "save the log also of a seed that finds nothing")
 	meta   = flag.Bool("meta", false, "run the seed twice, and say how far the logs are the same")
 	acks   = flag.Duration("acks", 30*time.Second, "how long after a heal acks may be missing")
 )

@@ -32,6 +32,8 @@ func bubble(t *testing.T, seed int64, test func(*testing.T, *Trace)) {
 		defer func() {
 			if t.Failed() {
 				t.Logf("faults and broken promises:\n%s", trace.Extract("FAULT", "CHECK"))
+			}
+			if t.Failed() || *logs {
 				trace.save(t)
 			}
 		}()
