@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/time/rate"
 
 	"hubcloud/domain"
+	"hubcloud/streams/telemetry"
 )
 
 const (
@@ -71,30 +71,23 @@ type progress struct {
 
 // New returns a Registry. Run must run for it to notice what does not happen.
 func New(cfg Config) *Registry {
-	metric := promauto.With(cfg.Metrics)
+	reasons := telemetry.Values(Reasons())
+	metric := telemetry.NewMetrics(cfg.Metrics, "hubbridge")
 	r := &Registry{
 		now:    cfg.Now,
 		logger: cmp.Or(cfg.Logger, slog.Default()),
 		lines:  rate.NewLimiter(rate.Every(logEvery), logBurst),
-		hubs: metric.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "hubcloud_hubbridge_faulty_hubs",
-			Help: "Hubs of the shards of this replica that break the hub protocol at present, by " +
-				"reason. The log, `hubcloud doctor` and the hub's page in the portal name them.",
-		}, []string{"reason"}),
-		seen: metric.NewCounterVec(prometheus.CounterOpts{
-			Name: "hubcloud_hubbridge_hub_faults_total",
-			Help: "Breaches of the hub protocol that were noticed, by reason.",
-		}, []string{"reason"}),
+		hubs: metric.Gauges("faulty_hubs", "Hubs of the shards of this replica that break the hub protocol at "+
+			"present, by reason. The log, `hubcloud doctor` and the hub's page in the portal name them.",
+			"reason", reasons...),
+		seen: metric.Counters("hub_faults_total", "Breaches of the hub protocol that were noticed, by reason.",
+			"reason", reasons...),
 		faults:   make(map[domain.HubID][]*Fault),
 		hellos:   make(map[domain.HubID]time.Time),
 		progress: make(map[domain.HubID]progress),
 	}
 	if r.now == nil {
 		r.now = time.Now
-	}
-	for _, reason := range Reasons() {
-		r.hubs.WithLabelValues(string(reason))
-		r.seen.WithLabelValues(string(reason))
 	}
 	return r
 }

@@ -2,7 +2,8 @@ package statelog
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"hubcloud/streams/telemetry"
 )
 
 type metrics struct {
@@ -22,31 +23,16 @@ const (
 )
 
 func newMetrics(r prometheus.Registerer) *metrics {
-	metric := promauto.With(r)
-	m := &metrics{
-		reads: metric.NewCounterVec(prometheus.CounterOpts{
-			Name: "hubcloud_statelog_reads_total",
-			Help: "Times that a hub was asked for its devices, by outcome: stored, partial " +
-				"(some devices did not answer), device (single devices, which have joined or " +
-				"changed), failed. What is not stored is asked again.",
-		}, []string{"outcome"}),
-		snapshots: metric.NewCounterVec(prometheus.CounterOpts{
-			Name: "hubcloud_statelog_snapshots_total",
-			Help: "Snapshots of the last reported state of a hub's devices, by outcome: stored, " +
-				"nothing (nothing is known of the hub), failed.",
-		}, []string{"outcome"}),
-		waiting: metric.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_statelog_hubs_waiting",
-			Help: "Connected hubs of this replica's shards that are to be asked for their devices.",
-		}),
+	metric := telemetry.NewMetrics(r, "statelog")
+	return &metrics{
+		reads: metric.Counters("reads_total", "Times that a hub was asked for its devices, by outcome: stored, "+
+			"partial (some devices did not answer), device (single devices, which have joined or changed), "+
+			"failed. What is not stored is asked again.",
+			"outcome", outcomeStored, outcomePartial, outcomeDevice, outcomeFailed),
+		snapshots: metric.Counters("snapshots_total", "Snapshots of the last reported state of a hub's devices, "+
+			"by outcome: stored, nothing (nothing is known of the hub), failed.",
+			"outcome", outcomeStored, outcomeNothing, outcomeFailed),
+		waiting: metric.Gauge("hubs_waiting", "Connected hubs of this replica's shards that are to be asked for "+
+			"their devices."),
 	}
-	for _, outcome := range []string{
-		outcomeStored, outcomePartial, outcomeDevice, outcomeFailed,
-	} {
-		m.reads.WithLabelValues(outcome)
-	}
-	for _, outcome := range []string{outcomeStored, outcomeNothing, outcomeFailed} {
-		m.snapshots.WithLabelValues(outcome)
-	}
-	return m
 }

@@ -4,10 +4,10 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
+	"hubcloud/streams/telemetry"
 )
 
 // metrics are the projector's metrics. Only the process that projects has series of sequence, head,
@@ -26,83 +26,40 @@ type metrics struct {
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
-	auto := promauto.With(registerer)
-	gauge := func(name, label, help string) *prometheus.GaugeVec {
-		return auto.NewGaugeVec(
-			prometheus.GaugeOpts{Name: "hubcloud_projections_" + name, Help: help}, []string{label},
-		)
-	}
+	metric := telemetry.NewMetrics(registerer, "projections")
 	const by = "projection"
+	all := schema.Names()
 	m := &metrics{
-		sequence: gauge(
-			"sequence", by, "Sequence of the last event in the read models, as of at most 5 s ago.",
-		),
-		head: gauge(
-			"head_sequence", by, "Sequence of the stream's last event, as of at most 5 s ago.",
-		),
-		lagEvents: gauge(
-			"lag_events", by,
-			"Events of the stream that are not yet in the read models, and thus not in answers "+
-				"of the API, as of at most 5 s ago.",
-		),
-		lagSeconds: gauge(
-			"lag_seconds", by,
-			"Age of the oldest event that is not yet in the read models, as of at most 5 s ago; "+
-				"0 if there is none. More than a few seconds means that the projector does not "+
-				"run or the database is slow.",
-		),
-		stopped: gauge(
-			"stopped", by,
-			"1 while an event that cannot be applied stops the projection. `hubcloud "+
-				"projections status` shows the event and the reason.",
-		),
-		stoppedByOperator: gauge(
-			"stopped_by_operator", by,
-			"1 while an operator has stopped the projection (`hubcloud projections stop`). "+
-				"`hubcloud projections resume` starts it again.",
-		),
-		events: auto.NewCounterVec(prometheus.CounterOpts{
-			Name: "hubcloud_projections_events_total",
-			Help: "Events applied to the read models; of devices, commits of the journals.",
-		}, []string{by}),
-		commits: auto.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "hubcloud_projections_commit_duration_seconds",
-			Help: "Seconds to apply a batch of events in one transaction. A rise means a slow " +
-				"database.",
-			// From half a millisecond to four seconds.
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
-		}, []string{by}),
-		interruptions: auto.NewCounterVec(prometheus.CounterOpts{
-			Name: "hubcloud_projections_interruptions_total",
-			Help: "Times that a projection lost the database or the broker and continued from " +
-				"its checkpoint. A rise means that one of them restarts or is not reachable.",
-		}, []string{by}),
-		leading: auto.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_projections_leading",
-			Help: "1 while this process applies events to the read models. The sum over all " +
-				"replicas is 1; 0 for long means that no process keeps the read models up to date.",
-		}),
-		hubs: gauge(
-			"cached_hubs", "journal", "Hubs whose last reported state is in memory.",
-		),
-		channels: gauge(
-			"cached_channels", "journal", "Channels whose last reported state is in memory.",
-		),
-		rows: auto.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_projections_state_rows_total",
-			Help: "Rows of last reported states written.",
-		}),
-		unreadable: auto.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_projections_unreadable_total",
-			Help: "Records of hub logs that could not be folded and put their hub in doubt.",
-		}),
+		sequence: metric.Gauges("sequence", "Sequence of the last event in the read models, as of at most 5 s ago.",
+			by),
+		head: metric.Gauges("head_sequence", "Sequence of the stream's last event, as of at most 5 s ago.", by),
+		lagEvents: metric.Gauges("lag_events", "Events of the stream that are not yet in the read models, and "+
+			"thus not in answers of the API, as of at most 5 s ago.", by),
+		lagSeconds: metric.Gauges("lag_seconds", "Age of the oldest event that is not yet in the read models, as "+
+			"of at most 5 s ago; 0 if there is none. More than a few seconds means that the projector does not "+
+			"run or the database is slow.", by),
+		stopped: metric.Gauges("stopped", "1 while an event that cannot be applied stops the projection. "+
+			"`hubcloud projections status` shows the event and the reason.", by, all...),
+		stoppedByOperator: metric.Gauges("stopped_by_operator", "1 while an operator has stopped the projection "+
+			"(`hubcloud projections stop`). `hubcloud projections resume` starts it again.", by, all...),
+		events: metric.Counters("events_total", "Events applied to the read models; of devices, commits of the "+
+			"journals.", by, all...),
+		// From half a millisecond to four seconds.
+		commits: metric.Histograms("commit_duration_seconds", "Seconds to apply a batch of events in one "+
+			"transaction. A rise means a slow database.", prometheus.ExponentialBuckets(0.0005, 2, 14), by),
+		interruptions: metric.Counters("interruptions_total", "Times that a projection lost the database or the "+
+			"broker and continued from its checkpoint. A rise means that one of them restarts or is not reachable.",
+			by, all...),
+		leading: metric.Gauge("leading", "1 while this process applies events to the read models. The sum over "+
+			"all replicas is 1; 0 for long means that no process keeps the read models up to date."),
+		hubs:     metric.Gauges("cached_hubs", "Hubs whose last reported state is in memory.", "journal"),
+		channels: metric.Gauges("cached_channels", "Channels whose last reported state is in memory.", "journal"),
+		rows:     metric.Counter("state_rows_total", "Rows of last reported states written."),
+		unreadable: metric.Counter("unreadable_total", "Records of hub logs that could not be folded and put "+
+			"their hub in doubt."),
 	}
-	for _, projection := range schema.Names() {
-		m.stopped.WithLabelValues(projection)
-		m.stoppedByOperator.WithLabelValues(projection)
-		m.events.WithLabelValues(projection)
+	for _, projection := range all {
 		m.commits.WithLabelValues(projection)
-		m.interruptions.WithLabelValues(projection)
 	}
 	return m
 }

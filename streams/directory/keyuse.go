@@ -13,9 +13,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/telemetry"
 )
 
 const (
@@ -46,14 +46,11 @@ type keyUse struct{ last, written atomic.Int64 }
 // NewKeyUse returns a KeyUse on the bucket. A nil logger means slog.Default(). The metrics are
 // registered with r, unless r is nil.
 func NewKeyUse(kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer) *KeyUse {
-	metric := promauto.With(r)
+	metric := telemetry.NewMetrics(r, "keyuse")
 	t := &KeyUse{
 		kv: kv, logger: cmp.Or(logger, slog.Default()),
-		failures: metric.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_keyuse_write_failures_total",
-			Help: "Failed writes of the times at which API keys were last used. The service " +
-				"retries; until then the portal shows older times.",
-		}),
+		failures: metric.Counter("write_failures_total", "Failed writes of the times at which API keys were last "+
+			"used. The service retries; until then the portal shows older times."),
 	}
 	return t
 }

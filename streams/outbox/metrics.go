@@ -2,7 +2,8 @@ package outbox
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"hubcloud/streams/telemetry"
 )
 
 // metrics are the package's metrics, named hubcloud_outbox_….
@@ -20,21 +21,15 @@ type mailCounters struct {
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
-	metric := promauto.With(registerer)
-	mails := metric.NewCounterVec(prometheus.CounterOpts{
-		Name: "hubcloud_outbox_mails_total",
-		Help: "Mails by outcome: `queued`, and then `delivered`, `rejected` by the mail server, " +
-			"`expired` undelivered, `obsolete` before delivery, or `replaced` by a newer one to " +
-			"the same recipient. Any rise of `rejected` or `expired` means that a person waits " +
-			"for a mail that does not come.",
-	}, []string{"outcome"})
-	failures := metric.NewCounterVec(prometheus.CounterOpts{
-		Name: "hubcloud_outbox_failures_total",
-		Help: "Failed deliveries that are retried, by cause. `mail`: the server did not accept " +
-			"this mail yet. `server`: no mail can be delivered, because the mail server is down " +
-			"or rejects the service's login.",
-	}, []string{"cause"})
-	m := &metrics{
+	metric := telemetry.NewMetrics(registerer, "outbox")
+	mails := metric.Counters("mails_total", "Mails by outcome: `queued`, and then `delivered`, `rejected` by the "+
+		"mail server, `expired` undelivered, `obsolete` before delivery, or `replaced` by a newer one to the same "+
+		"recipient. Any rise of `rejected` or `expired` means that a person waits for a mail that does not come.",
+		"outcome")
+	failures := metric.Counters("failures_total", "Failed deliveries that are retried, by cause. `mail`: the "+
+		"server did not accept this mail yet. `server`: no mail can be delivered, because the mail server is down "+
+		"or rejects the service's login.", "cause")
+	return &metrics{
 		mails: mailCounters{
 			queued: mails.WithLabelValues("queued"), delivered: mails.WithLabelValues("delivered"),
 			rejected: mails.WithLabelValues("rejected"), expired: mails.WithLabelValues("expired"),
@@ -43,16 +38,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		},
 		mailFailures:   failures.WithLabelValues("mail"),
 		serverFailures: failures.WithLabelValues("server"),
-		waiting: metric.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_outbox_waiting",
-			Help: "Mails of the whole installation that wait for delivery, as of at most 15 s " +
-				"ago. More than 0 for minutes means that the mail server does not accept them.",
-		}),
-		duration: metric.NewHistogram(prometheus.HistogramOpts{
-			Name:    "hubcloud_outbox_delivery_duration_seconds",
-			Help:    "Seconds that one attempt to deliver a mail took.",
-			Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
-		}),
+		waiting: metric.Gauge("waiting", "Mails of the whole installation that wait for delivery, as of at most "+
+			"15 s ago. More than 0 for minutes means that the mail server does not accept them."),
+		duration: metric.Histogram("delivery_duration_seconds", "Seconds that one attempt to deliver a mail took.",
+			[]float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}),
 	}
-	return m
 }

@@ -1,5 +1,5 @@
 // Package telemetry records what happens to one request as it passes through the service: spans of
-// OpenTelemetry traces, and the request's id.
+// OpenTelemetry traces, and the request's id. Metrics makes the metrics of all other packages.
 //
 // # Promises
 //

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/domain"
+	"hubcloud/streams/telemetry"
 )
 
 // registryMetrics are the registry's metrics. Every replica knows the readers of all organizations.
@@ -20,32 +20,18 @@ type registryMetrics struct {
 func newRegistryMetrics(
 	registerer prometheus.Registerer, retention time.Duration,
 ) *registryMetrics {
-	metric := promauto.With(registerer)
+	metric := telemetry.NewMetrics(registerer, "orgfeed")
 	m := &registryMetrics{
-		readers: metric.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "hubcloud_orgfeed_readers",
-			Help: "Readers of events that name themselves, of all organizations, by how close they " +
-				"are to losing events: `endangered` ones have less than a quarter of the " +
-				"retention left, `expired` ones get 410. Every replica reports all readers.",
-		}, []string{"state"}),
-		expiry: metric.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_orgfeed_readers_expire_seconds",
-			Help: "Seconds until the position of the most endangered reader expires, of those that " +
-				"have not expired; the retention if there is none.",
-		}),
-		evicted: metric.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_orgfeed_readers_evicted_total",
-			Help: "Readers dropped because their organization has more than 1,000, or this replica " +
-				"knows more than 100,000. A rise means a client that makes up names.",
-		}),
-		failures: metric.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_orgfeed_readers_write_failures_total",
-			Help: "Failed writes of the list of readers. The service retries; until then other " +
-				"replicas show older positions.",
-		}),
-	}
-	for _, state := range domain.FeedReaderStates() {
-		m.readers.WithLabelValues(string(state))
+		readers: metric.Gauges("readers", "Readers of events that name themselves, of all organizations, by how "+
+			"close they are to losing events: `endangered` ones have less than a quarter of the retention left, "+
+			"`expired` ones get 410. Every replica reports all readers.",
+			"state", telemetry.Values(domain.FeedReaderStates())...),
+		expiry: metric.Gauge("readers_expire_seconds", "Seconds until the position of the most endangered reader "+
+			"expires, of those that have not expired; the retention if there is none."),
+		evicted: metric.Counter("readers_evicted_total", "Readers dropped because their organization has more "+
+			"than 1,000, or this replica knows more than 100,000. A rise means a client that makes up names."),
+		failures: metric.Counter("readers_write_failures_total", "Failed writes of the list of readers. The "+
+			"service retries; until then other replicas show older positions."),
 	}
 	m.expiry.Set(retention.Seconds())
 	return m
