@@ -89,7 +89,7 @@ func passesCheck(t *testing.T, command ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	defer cancel()
 	hub := exec.CommandContext(ctx, command[0], append(
 		command[1:], "--enroll", "http://127.0.0.1:"+port, "--serial", serial, "--secret="+secret,
@@ -102,7 +102,7 @@ func passesCheck(t *testing.T, command ...string) {
 	}
 	check := exec.CommandContext(
 		ctx, harness.Binary(t), "hub", "check", "--listen", "127.0.0.1", "--http-port", port,
-		"--serial", serial, "--secret="+secret, "--commands", "0", "--timeout", "5m",
+		"--serial", serial, "--secret="+secret, "--commands", "0",
 	)
 	result, checkErr := check.CombinedOutput()
 	if err := hub.Process.Signal(os.Interrupt); err != nil {

@@ -16,6 +16,7 @@ import (
 	"hubcloud/hubbridge/kit/check"
 	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
+	"hubcloud/hubbridge/protocol"
 )
 
 // newHub returns a virtual hub without a proxy between it and the check.
@@ -110,6 +111,67 @@ func TestHubDoesNotBecomeReady(t *testing.T) {
 		if r.Status != check.NotSeen || !strings.Contains(r.Detail, "hub_unavailable") {
 			t.Errorf("line %s: %s: %q, want not seen because of hub_unavailable",
 				r.ID, r.Status, r.Detail)
+		}
+	}
+}
+
+// Regression: a hub whose devices took seconds for a command got resends-after-gap as not seen, since
+// two messages of events had to arrive within 1.5 s.
+func TestSlowDevices(t *testing.T) {
+	t.Parallel()
+	var report check.Report
+	for range tries {
+		report = checkHub(t, check.Config{Only: []string{"resends-after-gap"}}, faults{
+			message: func(_ *link, m *message) bool {
+				if m.method == protocol.MethodChannelsCommand {
+					time.Sleep(2 * time.Second) // nothing of the hub arrives meanwhile
+				}
+				return true
+			},
+		})
+		if report[0].Status == check.Passed {
+			return
+		}
+	}
+	t.Errorf("got %+v, want passed", report)
+}
+
+// Regression: a hub that listed its devices only after a while got most lines as not seen, and a
+// thermostat that takes whole degrees Fahrenheit command-events.
+func TestThermostatComesLate(t *testing.T) {
+	t.Parallel()
+	only := []string{"devices.get", "channels.command", "command-events"}
+	listed := 0
+	report := checkHub(t, check.Config{Only: only}, faults{
+		config: func(cfg *virtualhub.Config) {
+			cfg.Devices = []virtualhub.DeviceSpec{{Kind: "thermostat"}}
+		},
+		message: func(_ *link, m *message) bool {
+			result, _ := m.body["result"].(map[string]any)
+			switch m.method {
+			case protocol.MethodDevicesList:
+				if listed++; listed == 1 {
+					result["devices"] = []any{}
+				}
+			case protocol.MethodDevicesGet:
+				for _, ch := range result["device"].(map[string]any)["channels"].([]any) {
+					if ch := ch.(map[string]any); ch["key"] == "heating_setpoint" {
+						ch["capabilities"].(map[string]any)["resolution"] = 0.5556
+					}
+				}
+			}
+			for _, e := range m.events() {
+				data, _ := e["data"].(map[string]any)
+				if e["type"] == "channel.observed" && data["key"] == "heating_setpoint" {
+					data["value"] = float64(number(data, "value")) + 0.2
+				}
+			}
+			return true
+		},
+	})
+	for _, r := range report {
+		if r.Status != check.Passed {
+			t.Errorf("line %s: %s: %s, want passed", r.ID, r.Status, r.Detail)
 		}
 	}
 }

@@ -53,7 +53,8 @@ type Config struct {
 	// Timeout limits the whole check, from the start of Run. Defaults to ten minutes and the
 	// time that Commands may take.
 	Timeout time.Duration
-	// ReadyWait is how long a hub that answers hub_unavailable is asked again. Defaults to 2 min.
+	// ReadyWait is how long a hub is asked again that answers hub_unavailable, and one without a
+	// channel for commands. Defaults to 2 min.
 	ReadyWait time.Duration
 
 	// OnLine is called when the state of a line changes, OnStep when a step of the script begins,

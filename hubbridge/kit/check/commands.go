@@ -130,14 +130,16 @@ func checkAccepted(command commandParams, result []byte) error {
 func (s *script) next() uint64 { return s.highest + 1 }
 
 // find returns the numbers of the events of the target's channel from the number from on, with a
-// type and a value. The caller holds the mutex.
+// type and a value; a report may differ by half the channel's resolution. The caller holds the mutex.
 func (s *script) find(from uint64, kind string, value json.RawMessage) (found []uint64) {
 	for seq := from; seq <= s.highest; seq++ {
 		e, ok := s.events[seq]
-		if ok && e.kind == kind && e.device == s.target.device && e.data != nil &&
-			e.data.Key == s.target.key &&
-			e.data.Endpoint == s.target.endpoint &&
-			domain.SameValue(e.data.Value, value) {
+		if !ok || e.kind != kind || e.device != s.target.device || e.data == nil ||
+			e.data.Key != s.target.key || e.data.Endpoint != s.target.endpoint {
+			continue
+		}
+		if domain.SameValue(e.data.Value, value) ||
+			kind == eventObserved && s.target.isNearest(value, e.data.Value) {
 			found = append(found, seq)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/codec"
@@ -26,8 +27,19 @@ var valueMembers = []string{"value", "observed_at", "desired", "desired_at", "st
 // abilityMembers are the members of a channel that has abilities.
 var abilityMembers = []string{"readable", "writable", "capabilities"}
 
-// checkDevices checks devices.list and devices.get, and selects the channel for commands.
+// checkDevices checks devices.list and devices.get, and selects the channel for commands. A hub
+// that has none may still be getting to know its devices, as after a start: it is asked again for
+// Config.ReadyWait.
 func (s *script) checkDevices() {
+	begun := time.Now()
+	for s.readDevices() && s.target == nil && time.Since(begun) < s.cfg.ReadyWait && s.connected() {
+		s.note(fmt.Sprintf("%s; asking again for %v", textNoTarget, s.cfg.ReadyWait))
+		s.await(s.ctx, min(readyPause, s.cfg.ReadyWait), func() bool { return false })
+	}
+}
+
+// readDevices reads the devices once. It returns false if an answer is wrong.
+func (s *script) readDevices() bool {
 	list := s.call(protocol.MethodDevicesList, noParams{})
 	var devices []domain.Device
 	if !s.wantResult("devices.list", list, func(result []byte) (err error) {
@@ -36,7 +48,7 @@ func (s *script) checkDevices() {
 		}
 		return checkList(devices, result)
 	}) && devices == nil {
-		return
+		return false
 	}
 	s.devices = devices
 	s.pass("devices.list")
@@ -56,7 +68,7 @@ func (s *script) checkDevices() {
 			}
 			return checkDevice(d.ID, full, result)
 		}) {
-			return
+			return false
 		}
 		for _, ch := range full.Channels {
 			known, err := checkValue(ch.Key, ch.Value)
@@ -68,6 +80,7 @@ func (s *script) checkDevices() {
 	if len(devices) > 0 {
 		s.pass("devices.get")
 	}
+	return true
 }
 
 // maxDevices is how many devices are read one by one.

@@ -12,7 +12,7 @@ const (
 	// tooEarly is the shortest time that counts as 5 s.
 	tooEarly = 2 * time.Second
 	// promptLimit is the longest wait for what a hub must do at once. It is less than the 5 s,
-	// minus gapLimit, after which a hub sends again in any case.
+	// minus rewindPause, after which a hub sends again in any case.
 	promptLimit = 3 * time.Second
 	// reconnectLimit is how long the script waits for the next connection: more than the half
 	// minute that a hub may wait, varied at random.

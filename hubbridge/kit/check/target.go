@@ -22,6 +22,15 @@ type target struct {
 	values [2]json.RawMessage
 	next   int
 	rank   int
+	// resolution is the step between the numbers that the channel takes; 0 if it is not known.
+	resolution float64
+}
+
+// isNearest reports whether a reported number is the nearest to the one asked that the channel takes.
+func (t *target) isNearest(asked, reported json.RawMessage) bool {
+	x, ok := domain.JSONNumber(asked)
+	y, both := domain.JSONNumber(reported)
+	return ok && both && domain.IsNearest(x, y, t.resolution)
 }
 
 // harmless are the keys of writable channels in the order in which the script selects one.
@@ -92,6 +101,7 @@ func (s *script) consider(d domain.Device) {
 		s.target = &target{
 			device: d.ID, key: ch.Key, endpoint: ch.Endpoint, values: values, rank: rank,
 			readOnly: readOnly.Key, readOnlyEndpoint: readOnly.Endpoint,
+			resolution: domain.Resolution(ch.Key, ch.Capabilities),
 		}
 	}
 }
@@ -101,8 +111,10 @@ func (s *script) noTarget() string {
 	if s.waited >= s.cfg.ReadyWait {
 		return s.notReady()
 	}
-	return "devices.list and devices.get show no writable channel that is available"
+	return textNoTarget
 }
+
+const textNoTarget = "devices.list and devices.get show no writable channel that is available"
 
 func (t *target) String() string {
 	return fmt.Sprintf(
