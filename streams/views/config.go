@@ -47,8 +47,8 @@ type Config struct {
 	// another process, which cannot be asked.
 	HasSubscribers func(account streams.Account, subject string) bool
 	// Linger is how long records are collected before they are sent, unless a quarter of the
-	// backlog is used. While the feed has subscribers it is FeedLinger at most. They default to 1 s
-	// and 100 ms.
+	// backlog is used: a view that gets several at once costs much less for each. While the feed has
+	// subscribers it is FeedLinger at most. They default to 5 s and 100 ms.
 	Linger, FeedLinger time.Duration
 	// MaxBacklogBytes bounds the commits in memory that are not in the views yet. Defaults to 64
 	// MiB.
@@ -69,7 +69,7 @@ const minRetention = 100 * time.Millisecond
 func (c Config) WithDefaults() Config {
 	c.AwayDelay = cmp.Or(c.AwayDelay, 5*time.Minute)
 	c.AuditEvery = cmp.Or(c.AuditEvery, 10*time.Minute)
-	c.Linger = cmp.Or(c.Linger, time.Second)
+	c.Linger = cmp.Or(c.Linger, 5*time.Second)
 	c.FeedLinger = min(cmp.Or(c.FeedLinger, 100*time.Millisecond), c.Linger)
 	c.MaxBacklogBytes = cmp.Or(c.MaxBacklogBytes, 64<<20)
 	c.Logger = cmp.Or(c.Logger, slog.Default())

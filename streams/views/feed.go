@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hubcloud/streams"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 )
 
@@ -26,6 +27,15 @@ func (g *group) linger() time.Duration {
 		return g.cfg.FeedLinger
 	}
 	return g.cfg.Linger
+}
+
+// noteFollowed makes lingers short if somebody waits for a record of a feed that was not followed.
+func (g *group) noteFollowed(s *shard, r *journal.Record) {
+	if g.linger() > g.cfg.FeedLinger &&
+		s.hasSubscribers(streams.FeedSubject(r.Kind.Subject(r.Hub))) {
+		g.publishedAt.Store(time.Now().UnixNano())
+		s.signal()
+	}
 }
 
 // hasSubscribers reports whether somebody may get what is published to a subject.

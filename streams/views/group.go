@@ -37,8 +37,8 @@ type group struct {
 	backlog *backlog
 	feed    *queue[[]entry]
 	repairs *queue[*view]
-	// publishedAt is when the feed's last record with a subscriber was published, in nanoseconds
-	// since 1970.
+	// publishedAt is when the feed's last record with a subscriber was published, or the first came
+	// in, in nanoseconds since 1970.
 	publishedAt atomic.Int64
 	// sometimes limits log lines about views that cannot be written.
 	sometimes rate.Sometimes
@@ -170,6 +170,7 @@ func (g *group) received(commits []journal.Commit) {
 			s.mu.Lock()
 			s.view(e.record.Hub).add(e)
 			s.mu.Unlock()
+			g.noteFollowed(s, e.record)
 		}
 		g.backlog.done(c, 1)
 	}

@@ -109,7 +109,7 @@ func (s *shard) run(ctx context.Context) error {
 	msg := newMessage()
 	linger := time.NewTimer(0)
 	<-linger.C
-	lingering, began := false, time.Time{}
+	lingering, began, lingers := false, time.Time{}, time.Duration(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -120,7 +120,11 @@ func (s *shard) run(ctx context.Context) error {
 				s.send(msg)
 			case !lingering:
 				lingering, began = true, time.Now()
-				linger.Reset(s.group.linger())
+				lingers = s.group.linger()
+				linger.Reset(lingers)
+			case lingers > s.group.linger(): // the feed has got a subscriber
+				lingers = s.group.linger()
+				linger.Reset(lingers - time.Since(began))
 			}
 		case <-linger.C:
 			if s.collects(time.Since(began)) {

@@ -97,12 +97,13 @@ func TestStartStop(t *testing.T) {
 }
 
 // TestUnfollowedFeed: what nobody subscribes to is not published, and records are collected for
-// longer than while somebody does.
+// longer than while somebody does. The first record with a subscriber ends that, also for records
+// that are collected already.
 func TestUnfollowedFeed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	all := hubs(2)
-	f.cfg.Linger, f.cfg.FeedLinger = 2*time.Hour, time.Hour
+	f.cfg.Linger, f.cfg.FeedLinger = 2*time.Hour, 10*time.Millisecond
 	f.cfg.HasSubscribers = func(account streams.Account, subject string) bool {
 		shard := streams.ShardOf(all[1], len(f.conns.Shards))
 		return account == streams.ShardAccount(shard) &&
@@ -125,14 +126,15 @@ func TestUnfollowedFeed(t *testing.T) {
 	if got := f.group.linger(); got != 2*time.Hour {
 		t.Errorf("linger of a feed without subscribers: got %v, want 2h", got)
 	}
-	f.write(all...)
-	f.flush()
+	f.write(all[0])
+	f.write(all[1])
 	if msg, err := feeds[all[1]].NextMsg(time.Minute); err != nil {
 		t.Fatalf("feed with a subscriber: got %v, error %v", msg, err)
 	}
-	if got := f.group.linger(); got != time.Hour {
-		t.Errorf("linger of a feed with subscribers: got %v, want 1h", got)
+	if got := f.group.linger(); got != f.cfg.FeedLinger {
+		t.Errorf("linger of a feed with subscribers: got %v, want %v", got, f.cfg.FeedLinger)
 	}
+	f.flush()
 	if err := f.nc(all[0]).Flush(); err != nil {
 		t.Fatal(err)
 	}

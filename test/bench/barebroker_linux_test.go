@@ -28,6 +28,10 @@ const roleBroker = "broker"
 type bareBrokerConfig struct {
 	Dir    string // of the streams
 	Shards int
+	// Cluster has the addresses of the servers of a cluster for each other, and Member is the index of
+	// this one; no addresses for a single server.
+	Cluster []string
+	Member  int
 	// Unsynced leaves the interval of syncs at the broker's default, two minutes.
 	Unsynced bool
 	// Authority signs the certificates of the broker and of hubs, PEM; Certificate and Key are the
@@ -132,6 +136,16 @@ func (c bareBrokerConfig) options() (*server.Options, error) {
 	opts.Host, opts.Port = "127.0.0.1", -1
 	opts.JetStream, opts.StoreDir = true, c.Dir
 	opts.SyncAlways = !c.Unsynced
+	if len(c.Cluster) > 0 {
+		opts.ServerName = fmt.Sprint("bare", c.Member)
+		opts.Cluster.Name = "bare"
+		own, err := net.ResolveTCPAddr("tcp", c.Cluster[c.Member])
+		if err != nil {
+			return nil, err
+		}
+		opts.Cluster.Host, opts.Cluster.Port = own.IP.String(), own.Port
+		opts.Routes = server.RoutesFromStr("nats://" + strings.Join(c.Cluster, ",nats://"))
+	}
 	opts.NoLog, opts.NoSigs = true, true
 	opts.MaxPending = 256 << 20
 	return opts, nil

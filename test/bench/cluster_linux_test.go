@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/natscluster"
@@ -178,6 +179,12 @@ func measureCluster(b *bench) {
 	cpu := row{Measure: "cluster, idle server", Unit: "% of a core"}
 	memory := row{Measure: "cluster, memory of an idle server", Unit: "MB"}
 	rate := row{Measure: "cluster, single events", Unit: "events/s"}
+	beside := row{
+		Measure: "cluster, single events beside bare servers", Unit: "events/s", Aim: atLeast(0.5),
+		Note: "the limit is three NATS servers with MQTT, TLS and QoS 1, and one stream with three " +
+			"copies that are synced every two minutes only",
+	}
+	bare := b.bareCluster(n.hubs)
 	harness.Elapse(n.settle)
 	stop := c.profile(b, "cluster idle", 4*n.during, true)
 	used, resident := c.idle(b, 4*n.during)
@@ -191,6 +198,7 @@ func measureCluster(b *bench) {
 		l := from.oneInFlight(b, hubs, n.during)
 		done()
 		rate.Values = append(rate.Values, l.rate)
+		beside.Limits = append(beside.Limits, bare.oneInFlight(b, bare.hubs, n.during).rate)
 		p50 = append(p50, median(l.latencies)/1e6)
 		p99 = append(p99, percentile(l.latencies, 0.99)/1e6)
 	}
@@ -199,7 +207,38 @@ func measureCluster(b *bench) {
 		"%d hubs with one event in flight each, two replicas, everything on one machine; until "+
 			"the ack p50 %s ms, p99 %s ms", n.hubs, figure(median(p50)), figure(median(p99)),
 	)
-	b.report.add(rate, cpu, memory.against(100, atMost(1)))
+	beside.Values = rate.Values
+	b.report.add(rate, beside, cpu, memory.against(100, atMost(1)))
+}
+
+// bareCluster starts three bare brokers as anybody could set them up, and connects hubs to them.
+func (b *bench) bareCluster(count int) senders {
+	b.Helper()
+	ca := newAuthority(b)
+	config := bareBrokerConfig{Shards: 1, Unsynced: true}
+	for range 3 {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		config.Cluster = append(config.Cluster, listener.Addr().String())
+		listener.Close()
+	}
+	var servers []*bare
+	for config.Member = range config.Cluster {
+		config.Dir = b.TempDir()
+		servers = append(servers, ca.startBroker(config))
+	}
+	servers[0].do("/one-stream", oneStreamCommand{Copies: 3}, nil)
+	of := func(string) string { return string(streams.ShardAccount(0)) }
+	all := senders{process: servers[0].process, hubs: ca.hubs(servers[0], of, count)}
+	for i, h := range all.hubs {
+		h.broker, h.confirmed = servers[i%3].ready.MQTT, true
+		if err := h.connect(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return all
 }
 
 // measureLargeCluster measures three servers with the logs of many hubs, of which few are

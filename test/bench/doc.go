@@ -80,7 +80,8 @@
 //   - rebuild: `hubcloud projections rebuild` of a directory of 200,000 events, beside the read
 //     models in use. Limit: a COPY of the same rows from memory, in the same database.
 //   - cluster: three nats-servers with three copies and two replicas of the service, all on this
-//     machine: single events of 2,000 hubs, and what a server uses while they are idle.
+//     machine: single events of 2,000 hubs, and what a server uses while they are idle. Limit of the
+//     events: three bare brokers as in paced events, with three copies.
 //   - logs (`make bench-logs`): the service with 100,000 hub logs.
 //   - large cluster (`make bench-cluster`): three servers with 20,000 hub logs, their start, and
 //     the loss of one.

@@ -150,6 +150,9 @@ func (h *hub) ack() (through uint64, err error) {
 		if err != nil {
 			return 0, fmt.Errorf("hub %s: waiting for an ack: %w", h.ID, err)
 		}
+		if kind == mqttPuback {
+			return h.next - 1, nil
+		}
 		if kind != mqttPublished {
 			continue
 		}

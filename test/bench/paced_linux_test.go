@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // measurePaced measures events of many hubs that send slowly, from the hub to two readers of its
@@ -114,21 +115,28 @@ func (b *bench) oneStreamSenders(count int) senders {
 	for _, h := range hubs {
 		h.confirmed = true
 	}
-	broker.do("/one-stream", nothing{}, nil)
+	broker.do("/one-stream", oneStreamCommand{Copies: 1}, nil)
 	return senders{
 		process: broker.process, hubs: hubs, connect: (*hub).connect, subscribe: broker.ready.NATS,
 	}
 }
 
-// oneStream creates the stream with the events of all hubs.
-func (b *bareBroker) oneStream(nothing) (nothing, error) {
+// oneStreamCommand creates a stream with the events of all hubs.
+type oneStreamCommand struct{ Copies int }
+
+func (b *bareBroker) oneStream(c oneStreamCommand) (nothing, error) {
 	js, err := jetstream.New(b.conns.Shards[0])
 	if err != nil {
 		return nothing{}, err
 	}
-	_, err = js.CreateStream(context.Background(), jetstream.StreamConfig{
+	config := jetstream.StreamConfig{
 		Name: "EVENTS", Subjects: []string{streams.EventsSubject(streams.AnyHub)},
-		MaxAge: 24 * time.Hour,
+		MaxAge: 24 * time.Hour, Replicas: c.Copies,
+	}
+	// The servers of a cluster elect a leader first.
+	streamstest.Poll(time.Minute, func() bool {
+		_, err = js.CreateStream(context.Background(), config)
+		return err == nil
 	})
 	return nothing{}, err
 }
