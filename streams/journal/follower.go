@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/streams"
@@ -40,6 +41,8 @@ type Follower struct {
 	lostTries int
 	// offered reports that the follower of its group in this process passes its commits on.
 	offered bool
+	// positionGauge and endGauge show position and known; nil for an offered follower.
+	positionGauge, endGauge prometheus.Gauge
 	// passed is the last commit that the owner has read before.
 	passed uint64
 
@@ -215,6 +218,10 @@ func (f *Follower) wait(ctx context.Context, w *waiter) error {
 // called once. The error is ctx's, ErrUnreadable, ErrBeyondEnd, or nats.ErrConnectionClosed.
 func (f *Follower) Run(ctx context.Context) error {
 	defer close(f.stopped)
+	if m := f.journal.metrics; !f.offered {
+		f.positionGauge = m.position.WithLabelValues(label(f.group))
+		f.endGauge = m.end.WithLabelValues(label(f.group))
+	}
 	f.setRunning(true)
 	defer f.setRunning(false)
 	switch {
@@ -361,12 +368,10 @@ func (f *Follower) advance(position uint64) {
 
 // setGauges must be called with f.mu held.
 func (f *Follower) setGauges() {
-	if f.offered {
-		return
+	if f.positionGauge != nil {
+		f.positionGauge.Set(float64(f.position))
+		f.endGauge.Set(float64(f.known))
 	}
-	m := f.journal.metrics
-	m.position.WithLabelValues(label(f.group)).Set(float64(f.position))
-	m.end.WithLabelValues(label(f.group)).Set(float64(f.known))
 }
 
 // read reads commits from the journal, and delivers them, until those up to a sequence are

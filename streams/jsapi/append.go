@@ -1,6 +1,7 @@
 package jsapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -85,6 +86,9 @@ func Append(ctx context.Context, nc *nats.Conn, msgs ...*nats.Msg) (last uint64,
 
 // readAck reads the broker's answer to an append.
 func readAck(text []byte) (last uint64, err error) {
+	if last, ok := plainAck(text); ok {
+		return last, nil
+	}
 	var ack struct {
 		response
 		Sequence uint64 `json:"seq"`
@@ -99,6 +103,21 @@ func readAck(text []byte) (last uint64, err error) {
 		return 0, fmt.Errorf("%w: an answer without a sequence", ErrOutcomeUnknown)
 	}
 	return ack.Sequence, nil
+}
+
+// plainAck reads an answer to a message that was stored, as the broker writes almost all of them:
+// {"stream":"JOURNAL_0","seq":17}.
+func plainAck(text []byte) (last uint64, ok bool) {
+	if !bytes.HasPrefix(text, []byte(`{"stream":"`)) {
+		return 0, false // such as an error
+	}
+	_, number, _ := bytes.Cut(text, []byte(`","seq":`))
+	number, ok = bytes.CutSuffix(number, []byte(`}`))
+	if !ok {
+		return 0, false
+	}
+	last, err := strconv.ParseUint(string(number), 10, 64)
+	return last, err == nil && last > 0
 }
 
 // sendBatch numbers the messages of a batch and sends all but the last. The broker stores nothing

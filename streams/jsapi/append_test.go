@@ -100,6 +100,8 @@ func TestAppendWithoutAnswer(t *testing.T) {
 		t, nc, "full", `{"error":{"code":503,"err_code":10077,"description":"maximum messages"}}`,
 	)
 	respond(t, nc, "leaderless", noLeaderAnswer)
+	respond(t, nc, "cutoff", `{"stream":"S","seq":17`)
+	respond(t, nc, "unnumbered", `{"stream":"S","seq":0}`)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := jsapi.Append(ctx, nc, newMessage("mute", -1, "")); !errors.Is(
@@ -109,6 +111,7 @@ func TestAppendWithoutAnswer(t *testing.T) {
 	}
 	for subject, want := range map[string]error{
 		"babble": jsapi.ErrOutcomeUnknown, "empty": jsapi.ErrOutcomeUnknown,
+		"cutoff": jsapi.ErrOutcomeUnknown, "unnumbered": jsapi.ErrOutcomeUnknown,
 		"leaderless": jsapi.ErrNoLeader,
 	} {
 		_, err := jsapi.Append(t.Context(), nc, newMessage(subject, -1, ""))
