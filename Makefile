@@ -24,7 +24,7 @@ LINT_GC   := 400
 # ATONCE is how many packages `make test` builds and tests at a time. `make test-rest` takes three: its
 # suites run many tests side by side themselves, some within times that the product promises.
 ATONCE    ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
-# SEEDS is how many seeds the simulator runs, SEED the first, and SIM further flags, such as -acks=15s.
+# SEEDS is how many seeds the simulator runs, SEED the first, and SIM further flags, such as -acks=10s.
 SEEDS     ?= 10
 SEED      ?= 1
 SIM       ?=

@@ -158,6 +158,27 @@ func (b *Brokers) Kill(host string) {
 	b.stop(host)
 }
 
+// Leaderless returns a stream that a server knows no leader of, "" if there is none.
+func (b *Brokers) Leaderless() (string, error) {
+	for _, host := range brokerHosts {
+		info, err := b.running[host].Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+		if err != nil {
+			return "", err
+		}
+		if info.Meta == nil || info.Meta.Leader == "" {
+			return "the meta group at " + host, nil
+		}
+		for _, account := range info.AccountDetails {
+			for _, stream := range account.Streams {
+				if stream.Cluster != nil && stream.Cluster.Leader == "" {
+					return fmt.Sprintf("%s of %s at %s", stream.Name, account.Name, host), nil
+				}
+			}
+		}
+	}
+	return "", nil
+}
+
 func (b *Brokers) stop(host string) {
 	s := b.running[host]
 	delete(b.running, host)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand"
@@ -13,8 +14,9 @@ import (
 const (
 	// Each fault lasts for a time between these.
 	leastFault, mostFault = 2 * time.Second, 40 * time.Second
-	// groupLimit is how long after a heal every group of shards must be served again.
-	groupLimit = 30 * time.Second
+	// electionLimit is how long after a heal the servers may take to elect a leader of each stream:
+	// the service cannot hasten that. groupLimit is how long after a heal every group of shards must be served again.
+	electionLimit, groupLimit = 40 * time.Second, 30 * time.Second
 )
 
 // fault is something that goes wrong until heal is called. The network heals by itself.
@@ -28,7 +30,7 @@ type fault struct {
 var faults = []func(*World, *rand.Rand) fault{
 	isolateBroker, isolateBroker, cutOneWay, cutOneWay, cutReplica, crashBroker, leaveBehind,
 	crashBrokers, crashReplica, crashReplica, endReplica, fillDisk, slowNetwork, resetAll,
-	disconnectHubs, partition, partition, stopProcess, stopProcess, slowDisk,
+	disconnectHubs, partition, partition, stopProcess, stopProcess, slowDisk, setClock,
 }
 
 // hosts returns the hosts of all servers and replicas.
@@ -192,6 +194,16 @@ func slowNetwork(w *World, random *rand.Rand) fault {
 	return fault{fmt.Sprintf("%s slower by %v", from, by), nothing}
 }
 
+// setClock sets the clock of a replica ahead or back, by up to three hours.
+func setClock(w *World, random *rand.Rand) fault {
+	r := w.Replicas[random.Intn(len(w.Replicas))]
+	by := time.Duration(random.Int63n(int64(6*time.Hour))) - 3*time.Hour
+	r.ahead.Store(int64(by))
+	return fault{
+		fmt.Sprintf("clock of replica %s ahead by %v", r.host, by), func() { r.ahead.Store(0) },
+	}
+}
+
 // resetAll resets every connection of a host.
 func resetAll(w *World, random *rand.Rand) fault {
 	host := pick(random, hosts())
@@ -256,32 +268,45 @@ func combines(next int, busy map[int]bool) bool {
 // checkHealed checks what is promised after a heal, now.
 func (w *World) checkHealed(ctx context.Context) {
 	healed := time.Now()
+	last := ""
+	for elected := false; !elected; _ = sleep(ctx, time.Second/4) {
+		leaderless, err := w.Brokers.Leaderless()
+		last = cmp.Or(leaderless, last)
+		if elected = leaderless == "" && err == nil; !elected && time.Since(healed) > electionLimit {
+			w.Failf("no leader %v after a heal: %s %v", electionLimit, leaderless, err)
+			return
+		}
+	}
+	w.SlowestElection = max(w.SlowestElection, time.Since(healed))
+	elected := time.Now()
+	w.Trace.Add("FAULT", "each stream has a leader; the last was "+last)
 	_ = sleep(ctx, w.Limits.Status)
 	w.checkStatus()
-	_ = sleep(ctx, max(groupLimit, w.Limits.Acks)-w.Limits.Status)
+	_ = sleep(ctx, max(groupLimit, w.Limits.Acks)-time.Since(elected))
 	for _, h := range w.Hubs {
-		w.checkAcks(h, healed)
+		w.checkAcks(h, healed, elected)
 		if w.servers(h.ID) == 0 {
-			w.Failf("%s is served by no replica %v after a heal", h.ID, groupLimit)
+			w.Failf("%s is served by no replica %v after a heal", h.ID, time.Since(healed))
 		}
 	}
 }
 
-// checkAcks checks that everything that a hub had emitted before a heal was acknowledged in time.
-func (w *World) checkAcks(h *Hub, healed time.Time) {
+// checkAcks checks that everything that a hub had emitted before a heal was acknowledged in time after
+// the elections.
+func (w *World) checkAcks(h *Hub, healed, elected time.Time) {
 	for i, v := range h.Values() {
 		if !v.emitted.Before(healed) {
 			return
 		}
-		after := v.acked.Sub(healed)
+		after := v.acked.Sub(elected)
 		if v.acked.IsZero() {
-			after = time.Since(healed)
+			after = time.Since(elected)
 		}
 		w.SlowestAck = max(w.SlowestAck, after)
 		if after > w.Limits.Acks {
 			w.Failf(
-				"%s: %d, of %v before a heal, is acknowledged %v after it or later: %+v", h.ID, i+1,
-				healed.Sub(v.emitted), after, h.lib.Status(),
+				"%s: %d, of %v before a heal, is acknowledged %v after the elections or later: %+v",
+				h.ID, i+1, healed.Sub(v.emitted), after, h.lib.Status(),
 			)
 			return
 		}

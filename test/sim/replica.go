@@ -41,6 +41,7 @@ type Replica struct {
 	host    string
 	world   *World
 	parts   atomic.Pointer[parts] // nil while the replica is not ready
+	ahead   atomic.Int64          // how far its clock is ahead, in nanoseconds
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
@@ -59,6 +60,9 @@ type parts struct {
 	enrolment    *identity.Enrolment
 	commands     *commands.Commands
 }
+
+// now is the time by the clock of the replica's host.
+func (r *Replica) now() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 
 // Start starts the replica, also after Kill.
 func (r *Replica) Start() {
@@ -122,11 +126,12 @@ func (r *Replica) serve(ctx context.Context) error {
 	}
 	journals, err := journal.New(journal.Config{
 		Conn: conns.Cloud, Shards: shards, Groups: groups, Retention: retention, Replicas: copies,
-		Logger: logger,
+		Logger: logger, Now: r.now,
 	})
 	if err != nil {
 		return err
 	}
+	journals.Subscribe(w.noteCommits)
 	if err := journals.Open(ctx); err != nil {
 		return err
 	}
@@ -170,7 +175,7 @@ func (r *Replica) serve(ctx context.Context) error {
 	}
 	p.logs, err = feed.New(conns, feed.Config{
 		Journal: journals, Retention: retention, Reads: reads, Epoch: epoch,
-		Refresh: index.Refresh, Lost: reach.Lost, Logger: logger,
+		Refresh: index.Refresh, Lost: reach.Lost, Logger: logger, Now: r.now,
 	})
 	if err != nil {
 		return err
@@ -178,6 +183,7 @@ func (r *Replica) serve(ctx context.Context) error {
 	defer p.logs.Close()
 	p.directory = directory.NewService(log, directory.ServiceConfig{
 		Environment: domain.EnvironmentLive, AwaitReplicas: barrier.Wait, Presence: view, Logs: p.logs,
+		Now: r.now,
 	})
 	written, err := views.New(views.Config{
 		Conns: conns, Journal: journals, Retention: retention, ServerStarted: reach.ServerStarted,
@@ -189,7 +195,7 @@ func (r *Replica) serve(ctx context.Context) error {
 				ctx, domain.Origin{Actor: domain.Actor{Kind: domain.ActorService}}, hub, kept,
 			)
 		},
-		Logger: logger,
+		Logger: logger, Now: r.now,
 	})
 	if err != nil {
 		return err
@@ -199,7 +205,7 @@ func (r *Replica) serve(ctx context.Context) error {
 	p.bridge, err = hubbridge.New(
 		conns, buckets, journals, written, p.logs, p.directory, index, view, hubbridge.Config{
 			ReplicaID: r.id(), Retention: retention, RoutesChanged: reach.RoutesChanged,
-			Isolated: reach.Isolated, Logger: logger,
+			Isolated: reach.Isolated, Logger: logger, Now: r.now,
 		},
 	)
 	if err != nil {
@@ -218,7 +224,7 @@ func (r *Replica) serve(ctx context.Context) error {
 		return err
 	}
 	defer caller.Close()
-	keys, err := once.New(conns, once.Config{ReplicaID: r.id(), Logger: logger})
+	keys, err := once.New(conns, once.Config{ReplicaID: r.id(), Logger: logger, Now: r.now})
 	if err != nil {
 		return err
 	}
@@ -226,14 +232,14 @@ func (r *Replica) serve(ctx context.Context) error {
 	calls := rpc.NewCallPool(nil, rpc.CallLimits)
 	p.commands, err = commands.New(
 		p.logs, rpc.NewDevices(caller, calls, orgOf),
-		commands.Config{Keys: keys, Calls: calls, Logger: logger},
+		commands.Config{Keys: keys, Calls: calls, Logger: logger, Now: r.now},
 	)
 	if err != nil {
 		return err
 	}
 	defer p.closeCommands()
 	p.enrolment, err = identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: w.Brokers.Authority, Directory: p.directory, Logger: logger,
+		Authority: w.Brokers.Authority, Directory: p.directory, Logger: logger, Now: r.now,
 		Broker: func() string { return fmt.Sprintf("mqtts://%s:%d", brokerHosts[0], mqttPort) },
 	})
 	if err != nil {
@@ -241,7 +247,7 @@ func (r *Replica) serve(ctx context.Context) error {
 	}
 	callout, err := identity.NewCallout(identity.CalloutConfig{
 		Conns: conns, Credentials: w.Brokers.Credentials, Directory: p.directory,
-		Confirm: freshness.Confirm, Logger: logger,
+		Confirm: freshness.Confirm, Logger: logger, Now: r.now,
 	})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/journal"
 )
 
 const (
@@ -32,24 +33,35 @@ type World struct {
 	Hubs     []*Hub
 	OrgID    string
 	Limits   Limits
-	// SlowestAck is the longest time after a heal that it took to acknowledge something from before.
-	SlowestAck time.Duration
+	// SlowestElection is the longest time after a heal until each stream had a leader, and SlowestAck
+	// the longest from then on until everything from before the heal was acknowledged.
+	SlowestElection, SlowestAck time.Duration
 
 	seeds    *rand.Rand
 	mu       sync.Mutex
 	failures []string
+	terms    map[commit]uint64
 	running  sync.WaitGroup
 	stopHubs context.CancelFunc
 }
 
-// Limits is how long after a heal every hub's status is right, and everything from before is
-// acknowledged.
+// commit is the place of a commit of a journal.
+type commit struct {
+	group int
+	seq   uint64
+}
+
+// Limits is how long after each stream has had a leader again every hub's status is right, and
+// everything from before the heal is acknowledged.
 type Limits struct{ Status, Acks time.Duration }
 
 // NewWorld starts an installation with hubs that are connected. Call Stop at the end, also after an
 // error.
 func NewWorld(t testing.TB, seed int64, trace *Trace, hubs int) (*World, error) {
-	w := &World{Trace: trace, Network: NewNetwork(seed), seeds: rand.New(rand.NewSource(seed))}
+	w := &World{
+		Trace: trace, Network: NewNetwork(seed), seeds: rand.New(rand.NewSource(seed)),
+		terms: map[commit]uint64{},
+	}
 	w.Brokers = NewBrokers(t, w.Network, trace, shards)
 	for _, host := range brokerHosts {
 		w.Brokers.Start(host)
@@ -143,6 +155,22 @@ func (w *World) Failures() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failures
+}
+
+// noteCommits checks that a journal has one writer at a time: each term begins with a commit of its
+// own, which ends all terms before it, and all replicas see the same.
+func (w *World) noteCommits(group int, commits []journal.Commit) {
+	for _, c := range commits {
+		w.mu.Lock()
+		before, follows := w.terms[commit{group, c.Seq - 1}]
+		known, seen := w.terms[commit{group, c.Seq}]
+		w.terms[commit{group, c.Seq}] = c.Term
+		w.mu.Unlock()
+		if seen && known != c.Term || follows && c.Term != before && c.Term != c.Seq ||
+			c.Term > c.Seq || follows && c.Term < before {
+			w.Failf("journal %d: commit %d is of term %d, after %d", group, c.Seq, c.Term, before)
+		}
+	}
 }
 
 // ready returns a replica that is ready: the first or, if that is not, the next; nil for none.
