@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/protocol"
 )
 
 // Codes sets the codes of locks. Errors are domain.Errors: not_found for a hub or a code that the
@@ -37,6 +38,7 @@ type Codes interface {
 	Known(
 		ctx context.Context, org string, hub domain.HubID, device int64,
 	) ([]domain.Credential, error)
+	Slots(ctx context.Context, hub domain.HubID, device int64) (protocol.CredentialSlots, error)
 }
 
 // codesView is the page of door codes: who may enter where, and until when.
@@ -48,14 +50,18 @@ type codesView struct {
 	// Doors are the locks that reported last, Chosen those that were chosen for a code.
 	Doors []codeDoor
 	Codes []codeRow
+	// Asked reports whether the locks were asked for the codes that were set at them, and Silent is
+	// how many did not answer.
+	Asked  bool
+	Silent int
 	// Code is a code that this request has set, for people to copy, and Results what became of it at
 	// each lock.
 	Code    string
 	Results []codeResult
-	// Label, From and Until are what was typed for a new code, and Problem is what is wrong with it.
-	Label, From, Until, Problem string
-	// Changed is the rejected form of changing a code: its field, and what is wrong.
-	Changed struct{ Code, Problem string }
+	// New is the form of a new code, and Changed the rejected form of changing the code with the field
+	// ChangedCode.
+	New, Changed codeForm
+	ChangedCode  string
 }
 
 // codeDoor is a lock.
@@ -73,18 +79,14 @@ func (d codeDoor) Field() string { return deviceField(d.Hub, d.DeviceID) }
 type codeRow struct {
 	domain.Credential
 	Door codeDoor
+	// Own reports whether the code was set at the lock: nothing but its slot is known.
+	Own bool
+	// Form is the form that changes the code.
+	Form codeForm
 }
 
 // Field returns the code as a value of the form.
 func (r codeRow) Field() string { return r.Door.Field() + "/" + formatInt(r.Slot) }
-
-// Clock returns a bound of the code's time as a value of its form, in the zone of now.
-func (r codeRow) Clock(at *time.Time, now time.Time) string {
-	if at == nil {
-		return ""
-	}
-	return at.In(now.Location()).Format(clockLayout)
-}
 
 // Over reports whether the code opens no more.
 func (r codeRow) Over(now time.Time) bool { return r.ValidUntil != nil && !r.ValidUntil.After(now) }
@@ -111,9 +113,29 @@ func (req *request) showCodes(status int, view codesView) error {
 	if view.Codes, err = req.codesOf(view.Doors); err != nil {
 		return err
 	}
+	if view.Asked = req.queryValue("ask") != ""; view.Asked {
+		req.askLocks(&view)
+	}
+	slices.SortFunc(view.Codes, func(a, b codeRow) int {
+		return cmp.Or(
+			compareNatural(a.Label, b.Label), compareNatural(a.Door.SiteName, b.Door.SiteName),
+			compareNatural(a.Door.Name, b.Door.Name), cmp.Compare(a.Field(), b.Field()),
+		)
+	})
+	for i, code := range view.Codes {
+		view.Codes[i].Form = codeFormOf(code.CredentialTerms, req.zone())
+		if code.Field() == view.ChangedCode {
+			view.Codes[i].Form = view.Changed
+		}
+		view.Codes[i].Form.ID = "-" + formatInt(int64(i))
+	}
+	if view.New.Zone == "" {
+		view.New = codeFormOf(domain.CredentialTerms{}, req.zone())
+	}
 	if view.Layout = req.layout("Door codes", "people"); view.Code != "" {
 		view.Scripts = []string{"copy.js"}
 	}
+	view.Scripts = append(view.Scripts, "codes.js")
 	req.render(status, "codes.html", view)
 	return nil
 }
@@ -168,7 +190,7 @@ func (req *request) codeDoors(site string) (sites []domain.Site, doors []codeDoo
 	return sites, doors, nil
 }
 
-// codesOf returns the codes of locks, by label.
+// codesOf returns the codes of locks.
 func (req *request) codesOf(doors []codeDoor) (rows []codeRow, err error) {
 	byField, hubs := map[string]codeDoor{}, map[domain.HubID]bool{}
 	for _, d := range doors {
@@ -184,60 +206,61 @@ func (req *request) codesOf(doors []codeDoor) (rows []codeRow, err error) {
 			defer mu.Unlock()
 			for _, c := range known {
 				if door, ok := byField[deviceField(hub, c.DeviceID)]; ok {
-					rows = append(rows, codeRow{c, door})
+					rows = append(rows, codeRow{Credential: c, Door: door})
 				}
 			}
 			return err
 		})
 	}
-	err = group.Wait()
-	slices.SortFunc(rows, func(a, b codeRow) int {
-		return cmp.Or(
-			compareNatural(a.Label, b.Label), compareNatural(a.Door.SiteName, b.Door.SiteName),
-			compareNatural(a.Door.Name, b.Door.Name), cmp.Compare(a.Field(), b.Field()),
-		)
-	})
-	return rows, err
+	return rows, group.Wait()
 }
 
-// codeTerms returns the change of a code that the form asks for.
-func (req *request) codeTerms() (func(domain.CredentialTerms) domain.CredentialTerms, error) {
-	label, err := domain.CleanName("label", req.formValue("label"))
-	if err != nil {
-		return nil, err
+// lockPatience is how long a page waits for locks.
+const lockPatience = 4 * time.Second
+
+// askLocks adds the codes that were set at the locks themselves.
+func (req *request) askLocks(view *codesView) {
+	known := map[string]bool{}
+	for _, code := range view.Codes {
+		known[code.Field()] = true
 	}
-	bounds := map[string]*time.Time{}
-	for _, name := range []string{"valid_from", "valid_until"} {
-		typed := req.formValue(name)
-		at, ok := parseClock(typed, req.zone())
-		switch {
-		case ok:
-			at = at.UTC()
-			bounds[name] = &at
-		case typed != "":
-			return nil, domain.Errorf(domain.CodeInvalidRequest, "%s: must be a time", name)
-		}
+	ctx, cancel := context.WithTimeout(req.ctx, lockPatience)
+	defer cancel()
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(concurrentHubs)
+	for _, door := range view.Doors {
+		group.Go(func() error {
+			at, err := req.Codes.Slots(ctx, door.Hub, door.DeviceID)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				view.Silent++
+			}
+			for _, slot := range at.Slots {
+				row := codeRow{Door: door, Own: true}
+				row.DeviceID, row.Slot = door.DeviceID, slot
+				if !known[row.Field()] {
+					view.Codes = append(view.Codes, row)
+				}
+			}
+			return nil
+		})
 	}
-	return func(t domain.CredentialTerms) domain.CredentialTerms {
-		t.Label, t.ValidFrom, t.ValidUntil = label, bounds["valid_from"], bounds["valid_until"]
-		return t
-	}, nil
+	_ = group.Wait() // failures are counted
 }
 
 // createCode sets one code at all chosen locks, and shows it. It does not redirect: the code would
 // have to be stored for the next page.
 func (req *request) createCode() error {
-	view := codesView{
-		Label: req.formValue("label"), From: req.formValue("valid_from"),
-		Until: req.formValue("valid_until"),
-	}
+	view := codesView{New: req.typedCode()}
 	err := req.submitOnce(func() error { return req.setCode(&view) })
 	if errors.Is(err, errAlreadySubmitted) {
 		req.redirectInOrg("codes", "code-shown")
 		return nil
 	}
 	if problem, ok := rejectionText(err); ok {
-		view.Problem = codeProblem(err, problem)
+		view.New.Problem = codeProblem(err, problem)
 		return req.showCodes(rejectionStatus(err), view)
 	}
 	if err != nil {
@@ -250,7 +273,7 @@ func (req *request) createCode() error {
 func codeProblem(err error, problem string) string {
 	field, ok := map[string]string{
 		"label": "Person", "code": "Code", "valid_from": "From", "valid_until": "Until",
-		"doors": "Doors",
+		"doors": "Doors", "schedule": "Times of the week", "time_zone": "Time zone",
 	}[rejectedField(err)]
 	if !ok {
 		return problem
@@ -259,7 +282,7 @@ func codeProblem(err error, problem string) string {
 }
 
 func (req *request) setCode(view *codesView) error {
-	change, err := req.codeTerms()
+	change, err := view.New.terms(req.zone())
 	if err != nil {
 		return err
 	}
@@ -329,7 +352,8 @@ func (req *request) changeCode() error {
 	if err != nil {
 		return err
 	}
-	change, err := req.codeTerms()
+	form := req.typedCode()
+	change, err := form.terms(req.zone())
 	if err == nil {
 		err = req.Codes.SetAll(req.ctx, req.origin(), []domain.SetCredential{{
 			OrgID: req.org, HubID: hub, DeviceID: at.DeviceID, Slot: at.Slot, Version: rand.Text(),
@@ -338,9 +362,10 @@ func (req *request) changeCode() error {
 	}
 	return req.finishForm(
 		err, "codes"+req.listQuery(), "code-changed", func(status int, problem string) error {
-			var view codesView
-			view.Changed.Code, view.Changed.Problem = req.formValue("credential"), codeProblem(err, problem)
-			return req.showCodes(status, view)
+			form.Problem = codeProblem(err, problem)
+			return req.showCodes(
+				status, codesView{Changed: form, ChangedCode: req.formValue("credential")},
+			)
 		},
 	)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/protocol"
 )
 
 // doorCodes are the codes of locks by the rules of the domain, without hubs and secrets.
@@ -53,6 +54,16 @@ func (c *doorCodes) Known(
 	return c.hub.CredentialsOf(0), nil
 }
 
+// Slots returns the known codes and one that was set at lock 2; lock 1 does not answer.
+func (*doorCodes) Slots(
+	_ context.Context, _ domain.HubID, device int64,
+) (protocol.CredentialSlots, error) {
+	if device == 1 {
+		return protocol.CredentialSlots{}, domain.Errorf(domain.CodeHubOffline, "the hub is offline")
+	}
+	return protocol.CredentialSlots{Slots: []int64{1, 9}}, nil
+}
+
 // A code is added over several doors and shown once, changed and revoked; a page shows its state.
 // Events name its person.
 func TestDoorCodes(t *testing.T) {
@@ -72,6 +83,13 @@ func TestDoorCodes(t *testing.T) {
 		"Doors: It must be 1 to 500": {"label": {"Anna"}},
 		"Code: It must be 4":         {"label": {"Anna"}, "code": {"12"}, "door": {front}},
 		"Until: It must be a time":   {"label": {"Anna"}, "valid_until": {"x"}, "door": {front}},
+		"Times of the week: Each time needs": {
+			"label": {"Anna"}, "door": {front}, "days-0": {"mon"}, "opens-0": {"09:00"}, "closes-0": {"08:00"},
+		},
+		"Time zone: It must be": {
+			"label": {"Anna"}, "door": {front}, "days-0": {"mon"}, "opens-0": {"09:00"},
+			"closes-0": {"10:00"}, "time_zone": {"Mars/Olympus"},
+		},
 		"Until: It must be after “From”": {
 			"label": {"Anna"}, "valid_from": {"2099-01-02T00:00"}, "valid_until": {"2099-01-01T00:00"},
 			"door": {front},
@@ -108,6 +126,11 @@ func TestDoorCodes(t *testing.T) {
 	if strings.Count(page, "Anna (code 1)") != 1 {
 		t.Errorf("got %s, want Anna for the event after the code alone", page)
 	}
+	page = read(t, b.ask("GET", "/codes?ask=yes", nil))
+	checkOrgPage(t, "/codes?ask=yes", page)
+	if strings.Count(page, "<i>Set at the lock</i>") != 1 || !strings.Contains(page, "1 lock did not answer") {
+		t.Errorf("got %s, want slot 9 of the lock that answers", page)
+	}
 	change := url.Values{"credential": {front + "/1"}, "label": {"Ben"}}
 	if got := b.ask("POST", "/codes/change", change); got.StatusCode != http.StatusSeeOther {
 		t.Errorf("change: got %d, want 303", got.StatusCode)
@@ -116,9 +139,24 @@ func TestDoorCodes(t *testing.T) {
 		b.codes.set[2] != "" {
 		t.Errorf("got %+v with codes %q, want Ben's code for ever, unchanged", known, b.codes.set)
 	}
-	change.Set("label", "")
-	if got := b.ask("POST", "/codes/change", change); got.StatusCode != http.StatusBadRequest {
-		t.Errorf("change without a label: got %d, want 400", got.StatusCode)
+	for name, value := range map[string]string{
+		"opens-0": "08:00", "closes-0": "00:00", "time_zone": "Europe/Berlin", "opens-1": "", "closes-1": "",
+	} {
+		change.Set(name, value)
+	}
+	change["days-0"] = []string{"mon", "tue", "wed", "sun"}
+	b.ask("POST", "/codes/change", change)
+	page = read(t, b.ask("GET", "/codes", nil))
+	if week := b.codes.hub.CredentialsOf(1)[0].Schedule; len(week) != 1 || week[0].Until != "24:00" ||
+		!strings.Contains(page, `Mon–Wed, Sun 08:00–24:00 <span class="quiet">Europe/Berlin`) {
+		t.Errorf("got %+v and %s, want one time of the week", week, page)
+	}
+	change.Set("label", " ")
+	change.Set("valid_until", "2099-01-02T18:00")
+	got := b.ask("POST", "/codes/change", change)
+	if page = read(t, got); got.StatusCode != http.StatusBadRequest || !strings.Contains(page, "Person: It must") ||
+		!strings.Contains(page, `name="valid_until" value="2099-01-02T18:00"`) {
+		t.Errorf("change without a label: got %d %s, want 400 and what was typed", got.StatusCode, page)
 	}
 	b.ask("POST", "/codes/revoke", url.Values{"credential": {front + "/1"}})
 	page = read(t, b.ask("GET", "/codes", nil))

@@ -11,6 +11,7 @@ var counts = map[string]struct{ one, many string }{
 	"event":        {"1 event", "{number} events"},
 	"hour":         {"1 hour", "{number} hours"},
 	"hub":          {"1 hub", "{number} hubs"},
+	"lock":         {"1 lock", "{number} locks"},
 	"mail":         {"1 mail", "{number} mails"},
 	"minute":       {"1 minute", "{number} minutes"},
 	"more":         {"1 more", "{number} more"},

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"net/http"
+	"time"
 
 	"hubcloud/domain"
 )
@@ -11,6 +12,7 @@ type designView struct {
 	Layout
 	Colors, Sizes []string
 	Devices       []hubDevice
+	Code          codeForm
 }
 
 // designHome redirects to the page of the person's first organization.
@@ -36,7 +38,11 @@ func (req *request) design() error {
 			"bad-soft",
 		},
 		Sizes: []string{"tiny", "small", "text", "section", "title", "figure"},
+		Code: codeFormOf(domain.CredentialTerms{Label: "Anna", Schedule: []domain.WeeklyTime{
+			{Days: []string{"mon", "tue"}, From: "08:00", Until: "17:00"},
+		}}, time.UTC),
 	}
+	view.Code.ID = "-design"
 	for _, s := range []struct {
 		name, key, value string
 		available        bool

@@ -32,7 +32,8 @@ type draft struct {
 func (req *request) keepDraft() {
 	kept := draft{Action: req.http.URL.Path, Fields: url.Values{}}
 	for name, values := range req.http.PostForm {
-		if _, ok := fieldLabels[name]; ok {
+		kind, _, _ := strings.Cut(name, "-") // times of the week are numbered
+		if _, ok := fieldLabels[kind]; ok {
 			kept.Fields[name] = values
 		}
 	}
@@ -146,6 +147,9 @@ var fieldLabels = map[string]string{
 	"blue":        "Blue",
 	"valid_from":  "From",
 	"valid_until": "Until",
+	"time_zone":   "",
+	"opens":       "",
+	"closes":      "",
 	"url":         "Address",
 	"types":       "Types",
 	"to":          "To",

@@ -38,6 +38,9 @@ func TestForms(t *testing.T) {
 	b.await(".notice", "Site created")
 	b.await("#no-scan", "type the serial") // this browser reads no QR codes
 	b.fill("#serial", "HUB-7K2M-Q4XD-93TA")
+	b.fill("#site-name", "Barn")
+	b.press(`[aria-labelledby="add-site"] button`)
+	b.await(".notice", "Site created") // what was typed in the other form is kept
 	eval[int](b, `document.querySelector("#site").selectedIndex = 1`)
 	b.press(`[aria-labelledby="add-hub"] button`)
 	b.await("#hub-problem", "no hub has that serial")

@@ -69,6 +69,10 @@ func TestOutage(t *testing.T) {
 		p.shoot("failed")
 		t.Error("pairing is not open a minute after the outage")
 	}
+	p.goTo("/portal/" + p.tenant.Org + "/sites") // a page that is not live says it too
+	p.service.Stop()
+	p.await("#outage", "Connection lost. Values as of ")
+	p.backAfter(0)
 	p.clearConsole() // failed connections are written there
 }
 

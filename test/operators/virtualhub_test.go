@@ -19,6 +19,31 @@ var (
 	onceField = regexp.MustCompile(`name="once" value="([^"]*)"`)
 )
 
+// send sends a form of a page of an organization, with a site.
+func (p *person) send(t *testing.T, org, page, action, site string) {
+	t.Helper()
+	_, text := p.get(p.portal + "/" + org + page)
+	token, once := formToken.FindStringSubmatch(text), onceField.FindStringSubmatch(text)
+	if token == nil {
+		t.Fatalf("%s: got no form: %s", page, text)
+	}
+	form := url.Values{"form_token": token[1:], "site": {site}}
+	if once != nil {
+		form["once"] = once[1:]
+	}
+	if status := p.post(p.portal+"/"+org+action, form); status != http.StatusSeeOther {
+		t.Fatalf("%s: got %d, want 303", action, status)
+	}
+}
+
+func awaitVirtualHub(t *testing.T, api *harness.Client, hub string) {
+	t.Helper()
+	streamstest.Eventually(t, "the virtual hub is online and has devices", func() bool {
+		answer, err := api.Do(http.MethodGet, "/hubs/"+hub+"/devices", nil)
+		return err == nil && answer.Status == http.StatusOK && strings.Contains(string(answer.Body), `"lock"`)
+	})
+}
+
 // TestVirtualHub begins a new organization with one click: it gets a site and a hub that the service
 // runs, which answers like any hub, is there again after a restart, and is released like any hub.
 func TestVirtualHub(t *testing.T) {
@@ -30,28 +55,8 @@ func TestVirtualHub(t *testing.T) {
 	api := harness.NewClient(t, s.Base(), key)
 	vera := signIn(t, s, owner)
 	hub := string(domain.VirtualHubID(org))
-	send := func(page, action, site string) {
-		t.Helper()
-		_, text := vera.get(vera.portal + "/" + org + page)
-		token, once := formToken.FindStringSubmatch(text), onceField.FindStringSubmatch(text)
-		if token == nil {
-			t.Fatalf("%s: got no form: %s", page, text)
-		}
-		form := url.Values{"form_token": token[1:], "site": {site}}
-		if once != nil {
-			form["once"] = once[1:]
-		}
-		if status := vera.post(vera.portal+"/"+org+action, form); status != http.StatusSeeOther {
-			t.Fatalf("%s: got %d, want 303", action, status)
-		}
-	}
-	online := func() {
-		t.Helper()
-		streamstest.Eventually(t, "the virtual hub is online and has devices", func() bool {
-			answer, err := api.Do(http.MethodGet, "/hubs/"+hub+"/devices", nil)
-			return err == nil && answer.Status == http.StatusOK && strings.Contains(string(answer.Body), `"lock"`)
-		})
-	}
+	send := func(page, action, site string) { vera.send(t, org, page, action, site) }
+	online := func() { t.Helper(); awaitVirtualHub(t, api, hub) }
 	hubs := func() int {
 		var page struct{ Data []struct{ ID string } }
 		api.Must(http.MethodGet, "/hubs", nil, http.StatusOK).JSON(t, &page)
@@ -88,4 +93,33 @@ func TestVirtualHub(t *testing.T) {
 	})
 	send("", "/virtual-hub", sites.Data[0].ID)
 	online()
+}
+
+// A virtual hub whose replica is killed is run by another one, where it begins as after a factory
+// reset.
+func TestVirtualHubIsTakenOver(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(t)
+	second := s.Replica()
+	const owner = "nina@example.org"
+	s.CLI("org", "create", "--name", "First", "--owner-email", owner)
+	nina := signIn(t, s, owner)
+	for { // the replicas divide the hubs
+		org := s.CLI("org", "create", "--name", "New", "--owner-email", owner)[0]["org_id"].(string)
+		_, key := s.Key(org, "hubs:read", "events:read")
+		api := harness.NewClient(t, s.Base(), key)
+		hub := string(domain.VirtualHubID(org))
+		nina.send(t, org, "", "/virtual-hub", "")
+		awaitVirtualHub(t, api, hub)
+		if _, err := os.Stat(filepath.Join(second.Dir, "virtualhubs", hub)); err != nil {
+			continue
+		}
+		second.Kill()
+		streamstest.Eventually(t, "the other replica runs the hub", func() bool {
+			answer, err := api.Do(http.MethodGet, "/hubs/"+hub+"/events?limit=500", nil)
+			return err == nil && strings.Contains(string(answer.Body), "hub.log_reset")
+		})
+		awaitVirtualHub(t, api, hub)
+		return
+	}
 }

@@ -1,10 +1,13 @@
 // Alarms of the organization on every page: their number is shown in the navigation and in the title,
 // a new one as a notice, and danger to people as a banner until somebody has seen it, with a sound
-// and a notification where the person allows them.
+// and a notification where the person allows them. Pages that are not live say here that the service
+// does not answer.
 
+import { beginOutage, endOutage } from "./outage.js";
 import { depthOf } from "./parts.js";
 
 const PERIOD = 10_000; // between two looks
+const SOON = 2_000; // before the second look at a service that does not answer
 
 const data = document.getElementById("form-texts");
 const texts = JSON.parse(data.textContent);
@@ -13,6 +16,9 @@ const badges = document.querySelectorAll(".badge");
 const plainTitle = document.title;
 const ownList = () => document.querySelector("#attention[data-address]"); // the help has a heading of that name
 const listed = ownList()?.dataset.address.includes("?") === false; // by attention.js, on the dashboard
+const live = document.getElementById("live-data") !== null;
+let answeredAt = Date.now();
+let failed = false; // whether the last look had no answer
 let known = null; // the alarms of the last look; null before the first
 
 const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
@@ -21,9 +27,11 @@ async function look() {
   if (document.hidden && stored("hubcloud-sound") !== "on" && stored("hubcloud-notify") !== "on") {
     return; // a hidden page that has nothing to signal costs nothing
   }
-  const part = await fetch(`${dashboard.dataset.alarms}?up=${depthOf(dashboard.dataset.alarms)}`, { headers: { Accept: "text/html" } })
-    .then((response) => (response.ok && !response.redirected ? response.text() : null))
-    .catch(() => null);
+  const response = await fetch(`${dashboard.dataset.alarms}?up=${depthOf(dashboard.dataset.alarms)}`, { headers: { Accept: "text/html" } }).catch(() => null);
+  if (!live) {
+    connected(response?.status < 500);
+  }
+  const part = response?.ok && !response.redirected && (await response.text().catch(() => null));
   const list = part && new DOMParser().parseFromString(part, "text/html").getElementById("attention");
   if (!list) {
     return;
@@ -51,6 +59,19 @@ async function look() {
   } else if (alarms === 0) {
     document.getElementById("new-alarm")?.remove();
   }
+}
+
+// connected shows since when the page is old while the service does not answer.
+function connected(answered) {
+  if (answered) {
+    answeredAt = Date.now();
+    endOutage();
+  } else if (failed) {
+    beginOutage(answeredAt, look);
+  } else {
+    setTimeout(look, SOON);
+  }
+  failed = !answered;
 }
 
 // described returns the title of a row and its place.

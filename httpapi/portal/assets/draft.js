@@ -1,7 +1,9 @@
-// Forms that were filled in when the session ended: what was typed is put back into them.
+// Forms that were filled in when the session ended, or when another form of their page was sent: what was
+// typed is put back into them.
 
 const KEPT = "hubcloud-draft"; // the name in the browser's storage
 const MAX_AGE = 3600_000;
+const OTHERS_AGE = 600_000;
 
 const fieldsOf = (form) => [...form.elements].filter((field) => field.name && field.type !== "hidden" && !["button", "submit"].includes(field.type));
 
@@ -48,45 +50,78 @@ function sameOf(fields) {
   return same;
 }
 
-// saveForms keeps the forms of the page that have input which was not sent.
-export function saveForms() {
+// chosenFirst returns the index of the option that a select had at first.
+const chosenFirst = ({ options }) => Math.max(0, [...options].findIndex((option) => option.defaultSelected));
+
+// changed reports whether a person has changed a field.
+function changed(field) {
+  if (field.type === "checkbox") {
+    return field.checked !== field.defaultChecked;
+  }
+  return field.localName === "select" ? field.selectedIndex !== chosenFirst(field) : field.value !== field.defaultValue;
+}
+
+// typedForms returns the forms of the page, but for one, that have input which was not sent. A door
+// code is not kept.
+function typedForms(sent) {
   const drafts = [];
   for (const form of document.forms) {
-    const changed = (field) => (field.type === "checkbox" ? field.checked !== field.defaultChecked : field.localName === "select" ? [...field.options].some((option) => option.selected !== option.defaultSelected) : field.value !== field.defaultValue);
-    if (form.method !== "post" || !fieldsOf(form).some(changed)) {
+    if (form === sent || form.method !== "post" || !fieldsOf(form).some(changed)) {
       continue;
     }
     const fields = {};
     for (const [name, value] of new FormData(form)) {
       (fields[name] ??= []).push(value);
     }
-    for (const name of ["form_token", "once", "idempotency_key"]) {
+    for (const name of ["form_token", "once", "idempotency_key", "code"]) {
       delete fields[name];
     }
     drafts.push({ action: new URL(form.action).pathname, fields, same: sameOf(fields) });
   }
+  return drafts;
+}
+
+// saveForms keeps the forms of the page until the person has signed in again.
+export function saveForms() {
+  const drafts = typedForms();
   if (drafts.length > 0) {
     localStorage.setItem(KEPT, JSON.stringify({ at: Date.now(), who: who(), drafts }));
   }
 }
 
+// saveOthers keeps the forms of the page for its next load in this tab, when one of them is sent.
+export function saveOthers(sent) {
+  const drafts = typedForms(sent);
+  if (drafts.length > 0) {
+    sessionStorage.setItem(KEPT, JSON.stringify({ at: Date.now(), who: who(), drafts }));
+  }
+}
+
+// fillKept fills in the forms that are kept there, and returns the first field; null for none.
+function fillKept(storage, age) {
+  const kept = JSON.parse(storage.getItem(KEPT) ?? "null");
+  if (!kept) {
+    return null;
+  }
+  const valid = kept.who === who() && Date.now() - kept.at < age;
+  const first = valid ? kept.drafts.map(fill).find((field) => field) : null;
+  if (first || !valid) {
+    storage.removeItem(KEPT); // else the forms are on another page
+  }
+  return first ?? null;
+}
+
+// restoreOthers fills in the forms that saveOthers kept.
+export const restoreOthers = () => fillKept(sessionStorage, OTHERS_AGE);
+
 const who = () => document.querySelector(".who bdi")?.textContent;
 
 // restoreForms fills in the forms that saveForms kept, and says so with that text.
 export function restoreForms(text) {
-  const kept = JSON.parse(localStorage.getItem(KEPT) ?? "null");
-  if (!kept) {
-    return;
-  }
-  if (kept.who !== who() || Date.now() - kept.at > MAX_AGE) {
-    localStorage.removeItem(KEPT);
-    return;
-  }
-  const first = kept.drafts.map(fill).find((field) => field);
+  const first = fillKept(localStorage, MAX_AGE);
   if (!first) {
-    return; // the forms are on another page
+    return;
   }
-  localStorage.removeItem(KEPT);
   const notice = document.createElement("p");
   notice.className = "notice wait";
   notice.setAttribute("role", "status");

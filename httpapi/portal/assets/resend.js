@@ -1,5 +1,8 @@
 // Forms are not lost while the service is out of reach: before a form is sent, the page asks whether
-// the service answers. If it does not, the form stays as it is and can be sent again.
+// the service answers. If it does not, the form stays as it is and can be sent again. What was typed
+// in the page's other forms is there again on its next load.
+
+import { restoreOthers, saveOthers } from "./draft.js";
 
 const data = document.getElementById("form-texts");
 const texts = data ? JSON.parse(data.textContent) : {};
@@ -38,6 +41,9 @@ function notSent(form, submitter) {
 
 document.addEventListener("submit", async (event) => {
   const { target: form, submitter } = event;
+  if (!event.defaultPrevented && (form.method === "get" || form.dataset.checked)) {
+    saveOthers(form); // a form on the same page may be half typed
+  }
   if (form.method !== "post" || event.defaultPrevented || form.dataset.checked || form.classList.contains("command")) {
     return; // commands.js sends commands
   }
@@ -57,3 +63,5 @@ document.addEventListener("submit", async (event) => {
   form.requestSubmit(submitter?.isConnected ? submitter : undefined);
   setTimeout(() => delete form.dataset.checked, 1000); // a page that is shown again, by the Back button
 });
+
+restoreOthers();
