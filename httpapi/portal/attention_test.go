@@ -86,7 +86,7 @@ func TestSeeCondition(t *testing.T) {
 	}
 	page := read(t, b.ask("GET", "", nil))
 	if !strings.Contains(page, "Seen by <bdi>"+b.Owner.Email) ||
-		!strings.Contains(page, "Nothing needs attention.") || strings.Contains(page, "<title>(") {
+		!strings.Contains(page, "Nothing new needs attention.") || strings.Contains(page, "<title>(") {
 		t.Errorf("got %s, want the condition among those seen by the owner", page)
 	}
 	form.Set("undo", "1")
