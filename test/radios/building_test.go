@@ -152,7 +152,10 @@ func building(t *testing.T, sources, packed string) {
 	}
 	await("the lock is interviewed", "channel.observed", `"key":"lock"`)
 
-	fmt.Fprintf(g.stdin, "code %d 1 123456 Anna\n", *lock.DeviceID)
+	until(
+		t, tenant, http.StatusCreated, fmt.Sprintf("%s/devices/%d/credentials", path, *lock.DeviceID),
+		map[string]any{"label": "Anna", "code": "123456", "slot": 1},
+	)
 	await("the code has its label", "credential.created", `"label":"Anna"`)
 	await("the code is active", "credential.applied", `"state":"active"`)
 	fmt.Fprintln(g.stdin, "unlock 1")

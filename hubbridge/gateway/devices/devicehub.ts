@@ -35,6 +35,11 @@ export class DeviceHub {
       "pairing.close": () => self.closeAsked("pairing"),
       "removal.open": () => self.openWindow("removal"),
       "removal.close": () => self.closeAsked("removal"),
+      ..."codes" in radio && {
+        "credentials.list": (params) => self.radio.codes!.list(self.lock(params)),
+        "credentials.set": (params) => self.radio.codes!.set(self.lock(params), params),
+        "credentials.remove": (params) => self.radio.codes!.remove(self.lock(params), params["slot"] as number),
+      },
     });
     for (const [, device] of self.hub.entries("device/") as [string, Device][]) self.devicesById.set(device.id, device);
     for (const device of self.devices) for (const channel of device.channels) self.giveUp(device, channel);
@@ -139,6 +144,15 @@ export class DeviceHub {
   private device({ device_id }: Params): Device {
     const device = this.devicesById.get(device_id as number);
     if (!device) throw new HubError("not_found", `no device ${String(device_id)}`);
+    return device;
+  }
+
+  /** Returns a device that the radio reaches, to change its codes. */
+  private lock(params: Params): Device {
+    const device = this.device(params);
+    this.requireRadio();
+    if (device.secure === false) throw new HubError("command_refused", `${device.name} did not join securely enough`); // R-join-2
+    if (!device.available) throw new HubError("hub_unavailable", `${device.name} cannot be reached`);
     return device;
   }
 

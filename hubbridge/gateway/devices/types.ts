@@ -1,3 +1,5 @@
+import type { Params } from "@hubcloud/hub";
+
 /** A value of a channel: whatever JSON can hold. */
 export type Value = null | boolean | number | string | Value[] | { [member: string]: Value };
 
@@ -74,4 +76,10 @@ export interface Radio {
   closePairing(reason: "asked" | "timeout" | "joined"): Promise<void>;
   openRemoval?(): Promise<void>;
   closeRemoval?(reason: "asked" | "timeout" | "joined"): Promise<void>;
+  /** The codes of locks: the methods credentials.list, set and remove. A radio that cannot set them has no such member. */
+  readonly codes?: undefined | {
+    list(device: Device): object;
+    set(device: Device, params: Params): Promise<object>;
+    remove(device: Device, slot: number): Promise<object>;
+  };
 }

@@ -8,11 +8,13 @@ import {
 } from "zwave-js";
 import { DeviceHub, channelOf } from "../../devices/devicehub.js";
 import type { ChannelSpec, Command, Device, Radio } from "../../devices/types.js";
+import { Codes } from "./codes.js";
 import { describes, guarded, mappings, refused, sameValue, sceneOf, type Mapping } from "./channels.js";
 
 const CC = CommandClasses;
 const ACCESS_CONTROL = 6, CODES_DELETED = 12, CODE_DELETED = 13, CODE_ADDED = 14; // Notification
 const INTERVIEW = 30_000; // ms that a command waits for an interview
+const TICK = 15_000; // ms
 const LATE = 1.5; // wake-up intervals after which a device that sleeps counts as away
 
 /** What waits for the interview of a node. */
@@ -46,6 +48,7 @@ function wakeUpInterval(node: ZWaveNode): number {
 
 /** Gateway is the radio of a hub: what Z-Wave JS knows becomes devices, and commands go to nodes. */
 export class Gateway implements Radio {
+  codes: Codes | undefined = undefined; // until the driver is ready
   private hub!: DeviceHub;
   private driver: Driver | undefined;
   private readonly maps = new Map<number, Mapping[]>(); // what is known of nodes
@@ -103,6 +106,7 @@ export class Gateway implements Radio {
 
   private attach(driver: Driver): void {
     this.driver = driver;
+    this.codes = new Codes(this.hub, driver, (device) => this.nodeOf(device));
     driver.on("error", (error) => this.log(`driver: ${error.message}`));
     const { controller } = driver;
     for (const device of this.hub.devices) { // left while the gateway was away
@@ -117,7 +121,10 @@ export class Gateway implements Radio {
     });
     controller.on("node removed", (node) => this.later(this.removed(node)));
     controller.on("inclusion failed", () => { if (this.pairing) this.later(this.joinFailed("radio", true)); });
-    this.timer = setInterval(() => this.missed(), 60_000);
+    this.timer = setInterval(() => {
+      this.missed();
+      this.later(this.codes!.tick());
+    }, TICK);
   }
 
   /** Lets work run on; a failure is told to people. */
@@ -277,8 +284,9 @@ export class Gateway implements Radio {
     const device = this.deviceOf(node);
     if (!device) return;
     if (id.commandClass === CC["User Code"] && id.property === "userIdStatus") {
-      await this.code(device, Number(id.propertyKey), value === UserIDStatus.Enabled, undefined);
+      await this.codes!.reported(device, Number(id.propertyKey), Number(value ?? 0) !== UserIDStatus.Available && value !== UserIDStatus.StatusNotAvailable);
     }
+    if (id.commandClass === CC["User Code"] && id.property === "userCode" && value !== undefined) node.valueDB.removeValue(id); // it stays in the lock only
     const map = this.maps.get(node.id)?.find(({ from }) => sameValue(from, id));
     if (!map && device.channels.length > 0) this.waiting.get(node.id)?.reports.push([id, value]);
     const reported = map?.report(value);
@@ -305,37 +313,8 @@ export class Gateway implements Radio {
       type: args.label, event: args.eventLabel, active: args.event !== 0, user,
     });
     if (args.type !== ACCESS_CONTROL) return;
-    if (args.event === CODES_DELETED) for (const slot of Object.keys(this.codes(device))) await this.code(device, Number(slot), false, undefined);
-    if (user !== null && [CODE_DELETED, CODE_ADDED].includes(args.event)) {
-      await this.code(device, user, args.event === CODE_ADDED, undefined);
-    }
-  }
-
-  // User codes: events only. The codes themselves never leave the gateway.
-
-  private codes(device: Device): Record<string, string> {
-    return (this.hub.get(`codes/${device.id}`) ?? {}) as Record<string, string>;
-  }
-
-  private async code(device: Device, slot: number, active: boolean, label: string | undefined): Promise<void> {
-    const { [slot]: known, ...others } = this.codes(device);
-    if (active === (known !== undefined) && (!active || label === undefined || label === known)) return;
-    const name = label ?? known ?? `Code ${slot}`;
-    const event = (type: string, data: object) => ({ type, device_id: device.id, data });
-    await this.hub.change({ [`codes/${device.id}`]: active ? { ...others, [slot]: name } : others }, active
-      ? [event("credential.created", { slot, label: name }), event("credential.applied", { slot, state: "active" })]
-      : [event("credential.revoked", { slot })]);
-  }
-
-  /** Sets a code of a lock; without a code the slot becomes free. */
-  async setCode(deviceId: number, slot: number, code: string | undefined, label: string): Promise<void> {
-    const device = this.hub.devices.find((each) => each.id === deviceId), node = device && this.nodeOf(device);
-    if (!device || !node) throw new Error(`no device ${deviceId}`);
-    if (!node.supportsCC(CC["User Code"])) throw new Error(`${device.name} has no codes`);
-    const api = node.commandClasses["User Code"];
-    if (code === undefined) await api.clear(slot);
-    else await api.set(slot, UserIDStatus.Enabled, code);
-    await this.code(device, slot, code !== undefined, label);
+    if (args.event === CODES_DELETED) await this.codes!.reportedNone(device);
+    if (user !== null && [CODE_DELETED, CODE_ADDED].includes(args.event)) await this.codes!.reported(device, user, args.event === CODE_ADDED);
   }
 
   // What the cloud asks for

@@ -15,11 +15,9 @@ Connects a Z-Wave network to a Device Hub Cloud.
   --port PORT       the stick, such as /dev/serial/by-id/…, or tcp://HOST:PORT
   --mock            a network in software in place of a stick
 
-Lines on standard input:
+Lines on standard input, with --mock:
 
-  code DEVICE SLOT CODE LABEL   set a code of a lock
-  code DEVICE SLOT              remove it
-and with --mock:
+  set SLOT | clear SLOT         somebody sets a code at the lock, or removes it
   unlock SLOT                   somebody types the code of a slot at the lock
   smoke on | smoke off          the smoke sensor
   keypad                        somebody locks at the keypad, which wakes up
@@ -54,8 +52,7 @@ async function main(): Promise<void> {
   const lines = createInterface({ input: process.stdin });
   let before = gateway.resumed(); // a button that is pressed needs its removal window
   lines.on("line", (line) => {
-    const done = before.then(() => type(gateway, network, line)).then(log, (error: Error) => log(error.message));
-    if (mock) before = done; // with a stick the code of a lock that sleeps holds up no other
+    before = before.then(() => type(network, line)).then(log, (error: Error) => log(error.message));
   });
   const stop = (): void => {
     lines.close();
@@ -67,10 +64,10 @@ async function main(): Promise<void> {
 }
 
 /** Does what a line of standard input says. */
-async function type(gateway: Gateway, network: MockNetwork | undefined, line: string): Promise<string> {
+async function type(network: MockNetwork | undefined, line: string): Promise<string> {
   const [word, ...rest] = line.trim().split(/\s+/);
-  if (word === "code" && rest.length >= 2) {
-    await gateway.setCode(Number(rest[0]), Number(rest[1]), rest[2], rest.slice(3).join(" ") || `Code ${rest[1]}`);
+  if (network && (word === "set" || word === "clear")) {
+    await network.setOwnCode(Number(rest[0]), word === "set");
   } else if (word === "unlock" && network) {
     await network.unlockByCode(Number(rest[0]));
   } else if (word === "smoke" && network) {

@@ -84,8 +84,8 @@ const lock: Options = {
       ...IDENTITY, info(CC["Security 2"], 1),
       ccCaps({ ccId: CC["Door Lock"], isSupported: true, version: 4, secure: true, supportedOperationTypes: [1], supportedDoorLockModes: [0, 255] }),
       ccCaps({
-        ccId: CC["User Code"], isSupported: true, version: 1, secure: true, numUsers: 10, supportedKeypadModes: [KeypadMode.Normal],
-        supportedUserIDStatuses: [UserIDStatus.Available, UserIDStatus.Enabled],
+        ccId: CC["User Code"], isSupported: true, version: 2, secure: true, numUsers: 10, supportedKeypadModes: [KeypadMode.Normal],
+        supportedUserIDStatuses: [UserIDStatus.Available, UserIDStatus.Enabled, UserIDStatus.Disabled],
       }),
       notification({ 6: [1, 2, 3, 4, 5, 6, 11, 13, 14] }, true),
       info(CC.Battery, 1, { secure: true }),
@@ -242,6 +242,11 @@ export class MockNetwork {
     const node = this.node(LOCK);
     node.state.set("DoorLock_currentMode", 0);
     await this.notify(node, 6, 6, Uint8Array.from([0x63, 0x03, slot]));
+  }
+
+  /** Somebody sets a code at the lock, or removes it. */
+  setOwnCode(slot: number, set: boolean): Promise<void> {
+    return this.notify(this.node(LOCK), 6, set ? 14 : 13, Uint8Array.from([0x63, 0x03, slot]));
   }
 
   smoke(detected: boolean): Promise<void> {

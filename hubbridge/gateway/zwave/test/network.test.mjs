@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -134,6 +134,36 @@ test("a gateway that is killed loses and doubles nothing", async (t) => {
     lock = await third.event("device.added device.join_failed", undefined, seq);
   }
   await third.device("lock");
+
+  await t.test("codes of the lock are set, keep their times and are removed; the lock alone has them", async () => {
+    const { id } = await third.device("lock"), CODE = "48151623", { seq } = (await third.ask("events")).at(-1);
+    const call = (method, params) => third.request(`credentials.${method}`, { device_id: id, ...params });
+    const set = (params) => call("set", { slot: 3, label: "Anna", ...params });
+    const lockHas = (slot = 3) => third.ask("lockHas", slot);
+    const ENABLED = 1, DISABLED = 2, done = { result: {} };
+    while ((await call("list")).result?.capacity !== 10) await sleep(50); // it is being interviewed
+    assert.equal((await set({})).error.type, "invalid_request", "no code");
+    assert.deepEqual([await set({ code: CODE }), await set({ code: CODE })], [done, done]);
+    assert.deepEqual(await call("list"), { result: { slots: [3], capacity: 10 } });
+    assert.deepEqual(await lockHas(), [ENABLED, CODE]);
+    assert.deepEqual(await set({ valid_until: "2050-01-01T00:00:00Z", time_zone: "Europe/Berlin", schedule: [{ days: ["mon"], from: "09:00", until: "10:00" }] }), done);
+    for (const [at, status] of [["2049-06-21T07:30:00Z", ENABLED], ["2049-06-21T08:00:00Z", DISABLED], ["2049-06-28T07:00:00Z", ENABLED], ["2050-06-20T07:30:00Z", DISABLED]]) {
+      await third.ask("tick", at);
+      assert.deepEqual(await lockHas(), [status, CODE], at);
+    }
+    assert.equal((await set({ slot: 11, code: "4711" })).error.type, "lock_full");
+    assert.equal((await set({ slot: 1, code: "12ab" })).error.type, "invalid_request");
+    await third.network("setOwnCode", 5, true);
+    const own = await third.event("credential.created", ({ data }) => data.slot === 5, seq);
+    assert.equal(own.data.label, "Code 5");
+    assert.equal((await set({ slot: 5, code: "4711" })).error.type, "slot_taken");
+    assert.deepEqual([await call("remove", { slot: 3 }), await call("remove", { slot: 3 })], [done, done]);
+    assert.equal((await lockHas())[0], 0, "available");
+    const told = (await third.ask("events")).filter((each) => each.seq > seq && each.type.startsWith("credential.") && each.data.slot === 3);
+    assert.deepEqual(told.map(({ type }) => type.slice(11)), ["created", "applied", "applied", "applied", "revoked"]);
+    const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((each) => each.isFile()).map((each) => readFileSync(join(each.parentPath, each.name)));
+    assert.ok(files.length > 3 && !files.some((text) => text.includes(CODE)), "no file has the code");
+  });
 
   await t.test("a code of a QR is kept for SmartStart until the window is closed by hand", async () => {
     assert.equal((await third.request("pairing.open", { setup_code: qr })).result.status, "open");

@@ -8,7 +8,8 @@ import paho.mqtt.client as mqtt
 SETUP_CODE = re.compile(r"\d{5}|\d{5}([- ]?\d{5}){7}|90\d{50,200}|MT:[0-9A-Z.-]{10,200}")
 BATCH, WINDOW, CAPACITY = 500, 2000, 10_000  # events; 500 of this hub's small events have less than 256 KiB (R-events-1, 2)
 ACK_WAIT, HOUR, LATENCY = 5, 3600, 0.2  # seconds
-HELLO = {"protocol": 1, "clock_trusted": True, "firmware": {"version": "1.0.0"}, "network": {
+ROOM = 30  # codes of the lock
+HELLO = {"protocol": 1, "clock_trusted": True, "credentials": 1, "firmware": {"version": "1.0.0"}, "network": {
     "type": "ethernet", "interface": "eth0", "metered": False, **dict.fromkeys(
         ("ip_address", "ipv6_address", "mac_address", "ssid", "signal_dbm", "carrier", "radio"))}}
 LISTED = ("key", "endpoint", "kind", "unit", "available", "readable", "writable", "capabilities")
@@ -41,7 +42,8 @@ class Hub:
             "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE IF NOT EXISTS log(id TEXT, newest INTEGER, identity TEXT);"
             "CREATE TABLE IF NOT EXISTS events(seq INTEGER PRIMARY KEY, body TEXT);"
             "CREATE TABLE IF NOT EXISTS devices(id INTEGER PRIMARY KEY, body TEXT);"
-            "CREATE TABLE IF NOT EXISTS commands(id TEXT PRIMARY KEY, at REAL, answer TEXT);")
+            "CREATE TABLE IF NOT EXISTS commands(id TEXT PRIMARY KEY, at REAL, answer TEXT);"
+            "CREATE TABLE IF NOT EXISTS codes(device INTEGER, slot INTEGER, label TEXT, PRIMARY KEY (device, slot));")
         with self.db:
             if not self.rows("SELECT id FROM log"):  # a new hub: R-log-2
                 self.db.execute("INSERT INTO log VALUES (?, 0, 'null')", (secrets.token_hex(9),))
@@ -233,6 +235,40 @@ class Hub:
         if isinstance(answer, dict):
             return answer
         raise Rejected(*answer)
+
+    def keypad(self, params):
+        """Returns the number of the lock that the request is about, the slot, and whether it has a code."""
+        device, slot = self.device(params), params.get("slot", 1)
+        if device["channels"][0]["key"] != "lock":
+            raise Rejected("not_found", f"{device['name']} takes no codes")
+        if type(slot) is not int or slot < 1:
+            raise Rejected("invalid_request", "slot must be a number from 1")
+        return device["id"], slot, bool(self.rows("SELECT slot FROM codes WHERE device = ? AND slot = ?", device["id"], slot))
+    def do_credentials_list(self, params):  # R-credential-2
+        slots = self.rows("SELECT slot FROM codes WHERE device = ? ORDER BY slot", self.keypad(params)[0])
+        return {"slots": [slot for slot, in slots], "capacity": ROOM}
+    def do_credentials_set(self, params):
+        """Sets a code. A radio would do it here; the hub keeps and logs none (R-credential-3, 4, 5)."""
+        (device, slot, known), code, label = self.keypad(params), params.get("code"), params.get("label", "")
+        if slot > ROOM:
+            raise Rejected("lock_full", f"the lock has room for {ROOM} codes")
+        if params.get("valid_from") or params.get("valid_until") or params.get("schedule"):
+            raise Rejected("command_refused", "this lock cannot keep times")
+        if code is None and not known or code is not None and not re.fullmatch("[0-9]{4,10}", str(code)):
+            raise Rejected("invalid_request", "code must be 4 to 10 digits")
+        with self.db:
+            self.db.execute("REPLACE INTO codes VALUES (?, ?, ?)", (device, slot, label))
+            if not known:
+                self.emit("credential.created", device, {"slot": slot, "label": label})
+            self.emit("credential.applied", device, {"slot": slot, "state": "active"})
+        return {}
+    def do_credentials_remove(self, params):  # R-credential-6
+        device, slot, known = self.keypad(params)
+        with self.db:
+            if known:
+                self.db.execute("DELETE FROM codes WHERE device = ? AND slot = ?", (device, slot))
+                self.emit("credential.revoked", device, {"slot": slot})
+        return {}
 
     def command(self, params):
         """Starts a command. Returns the result, or the type and message of the error."""

@@ -15,12 +15,17 @@ interface Remembered { at: number; answer: Answer }
  * What a hub answers, by the method of the request. Devices and channels may be given whole: what
  * the protocol leaves out of a list or an answer is left out, and `last_event` is added. The handler of
  * channels.command is synchronous: what it changes is stored together with its answer, and it runs
- * once for a command_id.
+ * once for a command_id. A hub whose locks take codes has credentials.list, set and remove; its hello says so.
  */
 export type Handlers = Record<string, (params: Params) => object | Promise<object>>;
 
 /** Returns the time as the protocol writes it. */
 export const timestamp = (at = new Date()): string => at.toISOString().replace("Z", "000Z");
+
+function checkSlot({ slot, code = "0000" }: Params): void {
+  if (!Number.isSafeInteger(slot) || (slot as number) < 1) throw new HubError("invalid_request", "slot must be a number from 1");
+  if (typeof code !== "string" || !/^\d{4,10}$/.test(code)) throw new HubError("invalid_request", "code must be 4 to 10 digits");
+}
 
 function pick(channel: object, members: string[]): object {
   return Object.fromEntries(Object.entries(channel).filter(([member]) => members.includes(member)));
@@ -60,6 +65,10 @@ export class Hub extends Link {
     return this.store.entries(`value/${prefix}`);
   }
 
+  protected override get setsCodes(): boolean { // R-credential-1
+    return Object.hasOwn(this.handlers, "credentials.set");
+  }
+
   protected override async answer(method: string, params: Params): Promise<Answer> {
     try {
       if (method === "channels.command") return this.command(params);
@@ -67,6 +76,7 @@ export class Hub extends Link {
       if (method === "pairing.open" && !(typeof code === "string" && SETUP_CODE.test(code.trim()))) {
         throw new HubError("invalid_request", "setup_code cannot be read"); // R-pairing-2
       }
+      if (method === "credentials.set" || method === "credentials.remove") checkSlot(params);
       const result = await this.handle(method, params);
       if ("device" in result) return { result: { ...result, last_event } };
       if (!("devices" in result)) return { result };

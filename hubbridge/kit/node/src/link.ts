@@ -28,6 +28,9 @@ export abstract class Link {
   /** Answers a request: an object with `result` or `error`. */
   protected abstract answer(method: string, params: Record<string, unknown>): Promise<object>;
 
+  /** Reports whether the hub sets codes of locks. */
+  protected abstract get setsCodes(): boolean;
+
   get connected(): boolean {
     return this.session?.introduced ?? false;
   }
@@ -158,7 +161,7 @@ export abstract class Link {
       const { log, oldest, durable } = store, { firmware: version, network = systemNetwork } = this.options;
       return this.publish("hello", JSON.stringify({
         protocol: 1, log, oldest, newest: Math.max(durable, oldest - 1), clock_trusted: this.clockTrusted,
-        firmware: { version }, network: network(),
+        firmware: { version }, network: network(), ...this.setsCodes && { credentials: 1 },
       }));
     }
     if (session.sent > session.acked && now >= session.resendAt) { // R-events-5

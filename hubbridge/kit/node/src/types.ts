@@ -11,7 +11,8 @@ export interface HubEvent {
 /** An error that the cloud understands; any other error is answered as `hub_error`. */
 export class HubError extends Error {
   constructor(
-    readonly type: "not_found" | "invalid_request" | "command_refused" | "hub_unavailable" | "hub_error" | "unknown_method",
+    readonly type: "not_found" | "invalid_request" | "command_refused" | "slot_taken" | "lock_full" | "hub_unavailable" | "hub_error" |
+      "unknown_method",
     message: string,
   ) {
     super(message);

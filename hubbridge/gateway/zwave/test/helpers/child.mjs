@@ -21,6 +21,8 @@ const calls = {
     return store.newest;
   },
   list: () => gateway.driver.controller.getProvisioningEntries().map(({ dsk, nodeId }) => nodeId === undefined && dsk),
+  tick: (at) => gateway.codes.tick(new Date(at)),
+  lockHas: (slot) => ["userIdStatus", "userCode"].map((what) => network.node(20).state.get(`UserCode_${what}_${slot}`)),
   missed: (ms) => gateway.missed(Date.now() + ms),
   network: ([what, ...params]) => network[what](...params).catch((error) => error.message),
   ask: (request) => gateway.hub.hub.answer(...request),
