@@ -21,6 +21,7 @@ type lock struct {
 	mu       sync.Mutex
 	presence domain.Presence
 	fault    error
+	away     int64 // a device that its hub does not reach
 	own      []int64
 	codes    map[int64]string
 	sets     int
@@ -50,6 +51,9 @@ func (l *lock) SetCredential(
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sets++
+	if p.DeviceID == l.away {
+		return domain.Errorf(domain.CodeHubUnavailable, "the lock cannot be reached")
+	}
 	if l.fault == nil && p.Code != "" {
 		l.codes[p.Slot] = p.Code
 	}
@@ -119,8 +123,13 @@ func (c *codesTest) start(directory commands.CodeDirectory) {
 
 func (c *codesTest) set(version, code string) domain.Credential {
 	c.t.Helper()
+	return c.setAt(1, version, code)
+}
+
+func (c *codesTest) setAt(device int64, version, code string) domain.Credential {
+	c.t.Helper()
 	set, err := c.Set(c.t.Context(), installationtest.Operator, domain.SetCredential{
-		OrgID: c.OrgID, HubID: c.hub, DeviceID: 1, New: true, Version: version,
+		OrgID: c.OrgID, HubID: c.hub, DeviceID: device, New: true, Version: version,
 		Change: func(domain.CredentialTerms) domain.CredentialTerms {
 			return domain.CredentialTerms{Label: "Cleaner"}
 		},
@@ -197,6 +206,26 @@ func TestCodeWaitsForItsLock(t *testing.T) {
 			t.Errorf("the lock has %v, want no code", c.lock.codes)
 		}
 	})
+}
+
+// A lock that its hub does not reach keeps no other lock of the hub waiting.
+func TestCodePassesALockThatIsAway(t *testing.T) {
+	t.Parallel()
+	c := newCodesTest(t)
+	c.lock.away = 1
+	c.start(c.Directory)
+	c.set("v1", "482913")
+	streamstest.Eventually(t, "the lock that is away was tried", func() bool {
+		c.lock.mu.Lock()
+		defer c.lock.mu.Unlock()
+		return c.lock.sets > 0
+	})
+	c.setAt(2, "v2", "713355")
+	streamstest.Eventually(t, "the other lock has its code", func() bool {
+		all, err := c.Known(t.Context(), c.OrgID, c.hub, 2)
+		return err == nil && len(all) == 1 && all[0].State == domain.CredentialActive
+	})
+	c.await(domain.CredentialPending, "")
 }
 
 func TestCodeFails(t *testing.T) {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
@@ -77,7 +78,8 @@ func (c *Codes) Serve(ctx context.Context, part int, held func() bool) error {
 	}
 }
 
-// due returns the versions that are due, by hub, the oldest first, and marks the hubs as busy.
+// due returns the versions that are due, by hub, and marks the hubs as busy. The oldest are first, but
+// after those that have failed less often: a lock that is away delays no other lock of its hub.
 func (c *Codes) due(part int) (map[domain.HubID][]string, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +98,10 @@ func (c *Codes) due(part int) (map[domain.HubID][]string, <-chan struct{}) {
 	}
 	for hub, versions := range byHub {
 		slices.SortFunc(versions, func(a, b string) int {
-			return c.waiting[a].At.Compare(c.waiting[b].At)
+			first, second := c.waiting[a], c.waiting[b]
+			return cmp.Or(
+				cmp.Compare(first.failures, second.failures), first.At.Compare(second.At),
+			)
 		})
 		if c.hubs[hub] == nil {
 			c.hubs[hub] = &codeHub{}
@@ -168,6 +173,7 @@ func (c *Codes) deliver(
 	switch domain.Code(reason) {
 	case domain.CodeHubOffline, domain.CodeHubTimeout, domain.CodeHubUnavailable,
 		domain.CodeRateLimited, domain.CodeInternal, domain.CodeServiceUnavailable:
+		c.retry(w)
 		return false
 	case domain.CodeHubError:
 		if c.retry(w) < hubErrors {
