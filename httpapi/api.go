@@ -29,7 +29,9 @@ type api struct {
 	keyRates     *shares.Rate[string]
 	addressRates *shares.Rate[netip.Prefix]
 	probeRates   *shares.Rate[netip.Prefix]
-	timeRates    *shares.Rate[string]
+	// handshakeRates are the TLS handshakes of addresses.
+	handshakeRates *shares.Rate[netip.Prefix]
+	timeRates      *shares.Rate[string]
 	// rejectedRates are the requests beyond the former two, by key or address.
 	rejectedRates *shares.Rate[string]
 	streams       *shares.Pool
@@ -72,9 +74,13 @@ func New(cfg Config) (API, error) {
 		probeRates: shares.NewRate[netip.Prefix](cfg.Shares, shares.RateConfig{
 			Name: "probes_of_addresses", PerSecond: probesPerSecond, Burst: probeBurst,
 		}, cfg.Now()),
+		handshakeRates: shares.NewRate[netip.Prefix](cfg.Shares, shares.RateConfig{
+			Name: "handshakes_of_addresses", PerSecond: handshakesPerRequest * cfg.Rate,
+			Burst: handshakeBurst * cfg.Burst,
+		}, cfg.Now()),
 		timeRates: shares.NewRate[string](cfg.Shares, shares.RateConfig{
 			Name: "stream_microseconds", PerSecond: float64(cfg.StreamTime.Microseconds()),
-			Burst: int(cfg.StreamTime.Microseconds()),
+			Burst: streamDebt * int(cfg.StreamTime.Microseconds()),
 		}, cfg.Now()),
 		wrongMethod: map[string]*route{},
 		streams: shares.NewPool(cfg.Shares, shares.PoolConfig{

@@ -189,7 +189,8 @@ func (s *stream) sendSnapshot() (ended string, cause error) {
 		if s.out.Send(frames) != nil {
 			return endedByClient, nil
 		}
-		s.pace(time.Since(began))
+		s.took += time.Since(began)
+		s.pace()
 		if more, err = s.states.read(); err != nil {
 			return s.readerEnded(err)
 		}

@@ -19,6 +19,12 @@ const (
 	// freeStreamTime is what a write takes when nothing else runs, and counts at most while no other
 	// organization uses the API.
 	freeStreamTime = 25 * time.Microsecond
+	// streamsAhead is the time of writes that an organization's streams begin at once while other
+	// organizations use the API: what others do then waits behind these.
+	streamsAhead = 5 * time.Millisecond
+	// streamDebt is how many seconds of Config.StreamTime the writes of an organization are behind at
+	// most: thousands of streams, each of which has much to send.
+	streamDebt = 4
 )
 
 // streamEvents streams a hub's events.
@@ -81,7 +87,7 @@ func (a *api) streamFeed(req *request, events feed, q query, states *snapshot) e
 
 	s := stream{
 		req: req, reader: reader, seen: seen, positions: positions != nil && *positions,
-		hub: events.Reader("").Hub, states: states,
+		hub: events.Reader("").Hub, states: states, took: freeStreamTime,
 		out: sse.New(req, req.http, sse.Config{
 			Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive,
 		}),
@@ -143,8 +149,8 @@ type stream struct {
 	caughtUp func() bool
 	// sent is the number of events sent.
 	sent int
-	// late is how long the stream waited for a processor after its last pause.
-	late time.Duration
+	// took is how long the last write took, and the stream waited for a processor before it.
+	took time.Duration
 }
 
 // run sends events until the stream ends, and returns why it ended. The error is for the log: the
@@ -181,6 +187,7 @@ func (s *stream) run() (ended string, cause error) {
 		}
 		select {
 		case <-s.reader.Ready():
+			s.pace()
 		case <-gone:
 			return endedByClient, nil
 		case <-a.Draining:
@@ -244,30 +251,33 @@ func (s *stream) sendEvents() (ended string, cause error) {
 		return endedByClient, nil
 	}
 	s.seen.by(s.req.ctx, s.reader)
-	s.pace(time.Since(began))
+	s.took += time.Since(began)
 	return "", nil
 }
 
-// pace waits after a write, which took some time, until the organization's streams may write again. While
-// other organizations use the API, the time counts that the stream waited for a processor: so streams that
-// want to write at the same time are few, and the fewer the more others have to do.
-func (s *stream) pace(took time.Duration) {
-	org := s.req.key.Reach.OrgID
-	took, s.late = min(took+s.late, maxStreamTime), 0
-	if !s.req.api.users.others(org, time.Now()) {
-		took = min(took, freeStreamTime)
+// pace waits before a write until the organization's streams may write again. The write counts as long as
+// the one before took. While other organizations use the API, that is twice the time, with the time for
+// which the stream waited for a processor: so the streams that want to write at the same time are one on
+// average, and the fewer write in a second the more others have to do.
+func (s *stream) pace() {
+	a, org := s.req.api, s.req.key.Reach.OrgID
+	took, ahead := min(2*s.took, maxStreamTime), min(streamsAhead, a.StreamTime)
+	if !a.users.others(org, time.Now()) {
+		took, ahead = min(s.took, freeStreamTime), a.StreamTime
 	}
+	s.took = 0
 	micros := max(1, int(took.Microseconds()))
-	wait := s.req.api.timeRates.Spend(org, micros, s.req.api.Now())
+	wait := a.timeRates.SpendAhead(org, micros, int(ahead.Microseconds()), a.Now())
 	if wait <= 0 {
 		return
 	}
 	due := time.Now().Add(wait)
 	select {
 	case <-time.After(wait): // what arrives meanwhile is one write
-		s.late = time.Since(due)
+		s.took = time.Since(due)
 	case <-s.req.ctx.Done():
-	case <-s.req.api.Draining:
+	case <-s.req.key.Revoked:
+	case <-a.Draining:
 	}
 }
 

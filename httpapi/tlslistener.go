@@ -9,8 +9,14 @@ import (
 	"time"
 )
 
-// handshakeTimeout bounds the TLS handshake of a new connection.
-const handshakeTimeout = 10 * time.Second
+const (
+	// handshakeTimeout bounds the TLS handshake of a new connection.
+	handshakeTimeout = 10 * time.Second
+	// handshakesPerRequest and handshakeBurst are how many handshakes an address may make for each
+	// request that Config.Rate and Config.Burst allow it: a building whose streams all reconnect has a
+	// burst of 1,000, and a client that only connects takes a tenth of a processor.
+	handshakesPerRequest, handshakeBurst = 4, 10
+)
 
 // The protocols that a client may choose in the TLS handshake.
 const (
@@ -105,6 +111,10 @@ func (l *tlsListener) deliver(conn net.Conn, err error) bool {
 func (l *tlsListener) handshake(c *conn) {
 	ctx, cancel := context.WithTimeout(l.ctx, handshakeTimeout)
 	defer cancel()
+	if !l.waitForHandshake(ctx, c) {
+		_ = c.Close()
+		return
+	}
 	secured := tls.Server(ciphertext{c.raw, c}, l.config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		l.connections.metrics.handshakeErrors.Inc()
@@ -125,6 +135,24 @@ func (l *tlsListener) handshake(c *conn) {
 	}
 	if !l.deliver(delivered, nil) {
 		_ = delivered.Close()
+	}
+}
+
+// waitForHandshake waits until the address of a connection, which is no trusted proxy's, may make another
+// handshake. It returns false if ctx ends first.
+func (l *tlsListener) waitForHandshake(ctx context.Context, c *conn) bool {
+	if !c.block.IsValid() {
+		return true
+	}
+	wait := l.api.handshakeRates.Spend(c.block, 1, l.api.Now())
+	if wait <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(wait):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -227,3 +227,39 @@ func TestRedirect(t *testing.T) {
 		server.Close()
 	}
 }
+
+// Regression: an address could make handshakes as fast as its own processor allowed, which cost the
+// service as much. Now further ones wait, and those of other addresses do not.
+func TestHandshakesOfAnAddressWait(t *testing.T) {
+	t.Parallel()
+	s := startTLS(t, false, func(c *Config) {
+		c.Rate, c.Burst, c.Now = 0.1, 1, func() time.Time { return day }
+	})
+	connect := func(from byte) time.Duration {
+		begun := time.Now()
+		dialer := &tls.Dialer{
+			NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, from)}},
+			Config:    clientTLS(),
+		}
+		conn, err := dialer.DialContext(t.Context(), "tcp", s.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		return time.Since(begun)
+	}
+	for range handshakeBurst {
+		connect(3)
+	}
+	waited := make(chan time.Duration, 1)
+	go func() { waited <- connect(3) }()
+	connect(4)
+	select {
+	case <-waited:
+		t.Error("another address waited too, or nobody did")
+	default:
+	}
+	if took := <-waited; took < 2500*time.Millisecond {
+		t.Errorf("after %d handshakes one more took %v, want 2.5 s", handshakeBurst, took)
+	}
+}

@@ -127,12 +127,18 @@ const noticed = 100 * time.Millisecond
 // before it goes on: until they are regained. So spenders of one bucket wait for each other in the
 // order in which they came.
 func (l *Rate[K]) Spend(id K, n int, at time.Time) (wait time.Duration) {
+	return l.SpendAhead(id, n, l.burst, at)
+}
+
+// SpendAhead is Spend of a bucket that has only ahead tokens when it is full: those are spent without
+// a wait.
+func (l *Rate[K]) SpendAhead(id K, n, ahead int, at time.Time) (wait time.Duration) {
 	if l.burst == 0 {
 		return 0
 	}
 	l.Charge(id, n, at)
 	l.mu.Lock()
-	wait = l.fullAt(id, l.latest) - l.latest - l.fill
+	wait = l.fullAt(id, l.latest) - l.latest - l.interval*time.Duration(min(ahead, l.burst))
 	l.mu.Unlock()
 	if wait > noticed {
 		l.account.heldBack(Spender{ID: fmt.Sprint(id)})

@@ -127,7 +127,7 @@ func New(cfg Config) (*Feed, error) {
 				},
 			},
 		),
-		merges: newKeptMerges(), counters: map[string]*counter{},
+		merges: newKeptMerges(cfg.Shares), counters: map[string]*counter{},
 	}
 	cfg.Logs.Observe(f)
 	return f, nil

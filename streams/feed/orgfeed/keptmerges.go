@@ -3,35 +3,43 @@ package orgfeed
 import (
 	"sync"
 	"time"
+
+	"hubcloud/streams/shares"
 )
 
 const (
-	// maxKeptMerges is how many readers wait for the next page, and maxKeptLogs how many logs they
-	// may have together.
-	maxKeptMerges = 256
+	// maxKeptLogs is how many logs the readers that wait for the next page may have together, and
+	// keptMergeLogs for how many more each counts.
 	maxKeptLogs   = 100_000
+	keptMergeLogs = 400
 	// keptMergeAge is how long a reader waits for the next page.
 	keptMergeAge = 20 * time.Second
 )
 
 // keptMerges are readers in the middle of a merge, which wait for the request for the next page.
 type keptMerges struct {
+	logs *shares.Pool
+
 	mu   sync.Mutex
 	kept map[keptMergeKey]keptMerge
-	logs int
 }
 
 // keptMergeKey identifies the request for a page.
 type keptMergeKey struct{ org, filter, after string }
 
 type keptMerge struct {
-	reader *Reader
-	logs   int
-	since  time.Time
+	reader  *Reader
+	release func()
+	since   time.Time
 }
 
-func newKeptMerges() keptMerges {
-	return keptMerges{kept: map[keptMergeKey]keptMerge{}}
+func newKeptMerges(registry *shares.Registry) keptMerges {
+	return keptMerges{kept: map[keptMergeKey]keptMerge{}, logs: shares.NewPool(
+		registry, shares.PoolConfig{
+			Name: "logs_between_pages", What: "pages of events are kept",
+			Limits: shares.Limits{Total: maxKeptLogs},
+		},
+	)}
 }
 
 // take removes the reader for a page and returns it; nil if there is none.
@@ -47,26 +55,34 @@ func (k *keptMerges) takeLocked(key keptMergeKey) *Reader {
 		return nil
 	}
 	delete(k.kept, key)
-	k.logs -= kept.logs
+	kept.release()
 	return kept.reader
 }
 
-// put keeps a reader, and closes others if there are too many.
+// put keeps a reader. Beyond the share of its organization it closes others of the organization, or
+// else the reader.
 func (k *keptMerges) put(key keptMergeKey, r *Reader) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if former := k.takeLocked(key); former != nil {
 		former.Close()
 	}
-	logs := len(r.merge.logs)
+	spender, logs := shares.Spender{Org: key.org}, int64(len(r.merge.logs)+keptMergeLogs)
+	release, err := k.logs.Take(spender, logs)
 	for other := range k.kept {
-		if len(k.kept) < maxKeptMerges && k.logs+logs <= maxKeptLogs {
+		if err == nil {
 			break
 		}
-		k.takeLocked(other).Close()
+		if other.org == key.org {
+			k.takeLocked(other).Close()
+			release, err = k.logs.Take(spender, logs)
+		}
 	}
-	k.kept[key] = keptMerge{r, logs, time.Now()}
-	k.logs += logs
+	if err != nil {
+		r.Close()
+		return
+	}
+	k.kept[key] = keptMerge{r, release, time.Now()}
 }
 
 // drop closes the readers that have waited since before.
