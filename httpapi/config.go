@@ -92,7 +92,7 @@ type Config struct {
 	// DefaultStreamsPerKey.
 	StreamsPerKey int `check:"positive"`
 	// StreamTime is how long the event streams of an organization together may take to write, in a
-	// second on this replica. While other organizations use the API it is half of that, and the time
+	// second on this replica. While others use the API or the portal it is half of that, and the time
 	// counts for which they wait for a processor. Beyond it they wait for each other, and a write has
 	// several events.
 	// Defaults to three quarters of all processors' time.

@@ -256,7 +256,7 @@ func (s *stream) sendEvents() (ended string, cause error) {
 }
 
 // pace waits before a write until the organization's streams may write again. The write counts as long as
-// the one before took. While other organizations use the API, that is twice the time, with the time for
+// the one before took. While others use the API or the portal, that is twice the time, with the time for
 // which the stream waited for a processor: so the streams that want to write at the same time are one on
 // average, and the fewer write in a second the more others have to do.
 func (s *stream) pace() {

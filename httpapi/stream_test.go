@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
 	"hubcloud/httpapi/sse"
 	"hubcloud/streams/shares"
 	"hubcloud/streams/streamstest"
@@ -442,17 +443,19 @@ func TestStreamOverHTTP2(t *testing.T) {
 func TestStreamsWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		others bool
+		others string // what another organization asks for
 		atOnce int
 		last   time.Duration
 	}{
-		"alone":  {atOnce: 4, last: 500 * time.Millisecond},
-		"others": {others: true, atOnce: 2, last: 2 * time.Second},
+		"alone":             {atOnce: 4, last: 500 * time.Millisecond},
+		"beside others":     {others: "/v1/hubs", atOnce: 2, last: 2 * time.Second},
+		"beside the portal": {others: "/portal/sign-in", atOnce: 2, last: 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry := new(shares.Registry)
 			inBubble(t, func(c *Config) {
 				c.StreamTime, c.Shares = 4*freeStreamTime, registry
+				c.Portal = portal.New(portal.Config{Invitations: welcoming{}})
 			}, func(s *service, _ *pipeListener) {
 				const streams = 6
 				took := make(chan time.Duration, streams)
@@ -460,9 +463,9 @@ func TestStreamsWaitForEachOther(t *testing.T) {
 				for range streams {
 					open = append(open, s.streamAt(streamPath))
 				}
-				if c.others {
+				if c.others != "" {
 					other, _ := s.addKey(orgTwo, 2, domain.AllScopes()...)
-					s.do("GET", "/v1/hubs", "", "Authorization", other)
+					s.do("GET", c.others, "", "Authorization", other)
 				}
 				synctest.Wait()
 				begun := time.Now()
