@@ -6,10 +6,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	htmltemplate "html/template"
 	"slices"
 	"strings"
-	texttemplate "text/template"
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
@@ -17,13 +15,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/domain/alarmmail"
 	"hubcloud/domain/attention"
-)
-
-var (
-	alarmText  = texttemplate.Must(texttemplate.ParseFS(templates, "templates/alarm.txt"))
-	alarmHTML  = htmltemplate.Must(htmltemplate.ParseFS(templates, "templates/alarm.html"))
-	digestText = texttemplate.Must(texttemplate.ParseFS(templates, "templates/digest.txt"))
-	digestHTML = htmltemplate.Must(htmltemplate.ParseFS(templates, "templates/digest.html"))
 )
 
 const (
@@ -47,9 +38,8 @@ type queuedAlarm struct {
 	More     int                `json:"more,omitempty"`
 	Standing int                `json:"standing,omitempty"`
 
-	// to is the recipient's address and token the token of the link to unsubscribe, when the mail
-	// goes out.
-	to, token string
+	// token is the token of the link to unsubscribe, when the mail goes out.
+	token string
 }
 
 // SendAlarm queues a mail about conditions to a member of the organization and returns once it is
@@ -93,17 +83,13 @@ func (m *Mailer) SendTest(ctx context.Context, org domain.OrgState, memberID str
 	})
 }
 
-// prepare looks up what a mail about conditions needs when it goes out. It returns ErrObsolete for
-// a member who has left or gets no mails any more.
-func (a *queuedAlarm) prepare(ctx context.Context, cfg Config) (err error) {
-	if a.to, err = cfg.AlarmRecipient(ctx, a.OrgID, a.MemberID); err != nil {
-		return err
-	}
-	if a.to == "" {
-		return ErrObsolete
+// recipient is "" for a member who has left or gets no mails any more.
+func (a *queuedAlarm) recipient(ctx context.Context, cfg Config) (to string, err error) {
+	if to, err = cfg.AlarmRecipient(ctx, a.OrgID, a.MemberID); err != nil || to == "" {
+		return to, err
 	}
 	a.token, err = cfg.UnsubscribeToken(ctx, a.OrgID, a.MemberID)
-	return err
+	return to, err
 }
 
 // alarmRow is a line of a mail.
@@ -124,7 +110,7 @@ type alarmView struct {
 	Link, Open, Choose, Unsubscribe string
 }
 
-func (a queuedAlarm) render(publicURL string) (content, error) {
+func (a *queuedAlarm) render(publicURL string) (content, error) {
 	view := alarmView{
 		Org: domain.PlainLine(a.OrgName), More: a.More,
 		Link:        publicURL + "/portal/" + a.OrgID,
@@ -158,11 +144,11 @@ func (a queuedAlarm) render(publicURL string) (content, error) {
 		subject += fmt.Sprintf(" (%d at this site now)", a.Standing)
 		view.Rows = append(view.Rows, alarmRow{"At this site now", fmt.Sprint(a.Standing)})
 	}
-	return render(a.to, subject, alarmText, alarmHTML, view)
+	return render(subject, "alarm", view)
 }
 
 // renderList renders a mail with several notices. Its subject names the worst of them.
-func (a queuedAlarm) renderList(view alarmView) (content, error) {
+func (a *queuedAlarm) renderList(view alarmView) (content, error) {
 	notices := slices.Clone(a.Notices)
 	slices.SortStableFunc(notices, worse)
 	worst, alike, what := notices[0], a.More, title(notices[0])
@@ -187,7 +173,7 @@ func (a queuedAlarm) renderList(view alarmView) (content, error) {
 			"You got many mails about %s in the last hour. This mail lists what else happened.", view.Org,
 		)
 		subject := fmt.Sprintf("%s, and %d more", place(worst, maxSubjectPart), len(notices)+a.More-1)
-		return render(a.to, subject, digestText, digestHTML, view)
+		return render(subject, "digest", view)
 	}
 	counted := count(alike, "device")
 	if worst.Kind.OfHub() {
@@ -198,7 +184,7 @@ func (a queuedAlarm) renderList(view alarmView) (content, error) {
 	}
 	subject := fmt.Sprintf("%s: %s, %s", what, counted, clip(domain.PlainLine(worst.Site), maxSubjectPart))
 	view.Intro = subject
-	return render(a.to, subject, digestText, digestHTML, view)
+	return render(subject, "digest", view)
 }
 
 // worse orders notices: what stands first, then the worst first.
@@ -250,13 +236,13 @@ func formatAlarmTime(t time.Time) string {
 	return t.UTC().Format("2 January 2006, 15:04:05 UTC")
 }
 
-func (a queuedAlarm) unsubscribeLink(publicURL string) string {
+func (a *queuedAlarm) unsubscribeLink(publicURL string) string {
 	return publicURL + "/portal/unsubscribe/" + a.token
 }
 
 // setHeaders sets the headers by which mail programs offer to unsubscribe with one click (RFC 8058)
 // and show the mails of a condition together.
-func (a queuedAlarm) setHeaders(msg *gomail.Msg, publicURL, domain string) {
+func (a *queuedAlarm) setHeaders(msg *gomail.Msg, publicURL, domain string) {
 	msg.SetGenHeader("List-Unsubscribe", "<"+a.unsubscribeLink(publicURL)+">")
 	msg.SetGenHeader("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
 	if len(a.Notices)+a.More == 1 {

@@ -3,7 +3,6 @@ package mail
 import (
 	"bytes"
 	"embed"
-	"errors"
 	"fmt"
 	htmltemplate "html/template"
 	"strings"
@@ -22,44 +21,35 @@ var templates embed.FS
 // maxLine is the most bytes that a line of a mail may have (RFC 5322, section 2.1.1).
 const maxLine = 998
 
+var (
+	textTemplates = texttemplate.Must(texttemplate.ParseFS(templates, "templates/*.txt"))
+	htmlTemplates = htmltemplate.Must(htmltemplate.ParseFS(templates, "templates/*.html"))
+)
+
 // content is what differs between mails.
 type content struct {
-	to, subject string
-	text, html  bytes.Buffer
+	subject    string
+	text, html bytes.Buffer
 }
 
-func render(
-	to, subject string, text *texttemplate.Template, html *htmltemplate.Template, view any,
-) (c content, err error) {
-	c.to, c.subject = to, subject
-	if err := text.Execute(&c.text, view); err != nil {
+// render returns the mail of a template.
+func render(subject, template string, view any) (c content, err error) {
+	c.subject = subject
+	if err := textTemplates.ExecuteTemplate(&c.text, template+".txt", view); err != nil {
 		return c, err
 	}
-	return c, html.Execute(&c.html, view)
+	return c, htmlTemplates.ExecuteTemplate(&c.html, template+".html", view)
 }
 
 // compose returns the mail, the same at every call.
-func (m *Mailer) compose(q queued) (*gomail.Msg, error) {
-	var c content
-	err := errors.New("the queued mail is of no known kind")
-	switch {
-	case q.Invitation != nil:
-		c, err = renderInvitation(*q.Invitation)
-	case q.SignIn != nil:
-		c, err = renderSignIn(*q.SignIn)
-	case q.Alarm != nil && len(q.Alarm.Notices) > 0:
-		c, err = q.Alarm.render(m.cfg.PublicURL)
-	case q.Webhook != nil:
-		c, err = q.Webhook.render(m.cfg.PublicURL)
-	case q.Key != nil:
-		c, err = q.Key.render(m.cfg.PublicURL)
-	}
+func (m *Mailer) compose(q queued, recipient string) (*gomail.Msg, error) {
+	c, err := q.kind().render(m.cfg.PublicURL)
 	if err != nil {
 		return nil, err
 	}
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(&m.cfg.From)
-	to, err := domain.WireAddress(c.to)
+	to, err := domain.WireAddress(recipient)
 	if err != nil {
 		return nil, err
 	}

@@ -1,15 +1,10 @@
 package mail
 
 import (
-	htmltemplate "html/template"
-	texttemplate "text/template"
+	"context"
+	"path"
 
 	"hubcloud/domain"
-)
-
-var (
-	invitationText = texttemplate.Must(texttemplate.ParseFS(templates, "templates/invitation.txt"))
-	invitationHTML = htmltemplate.Must(htmltemplate.ParseFS(templates, "templates/invitation.html"))
 )
 
 // invitationView is the data of the templates.
@@ -22,12 +17,17 @@ type invitationView struct {
 	Expires string
 }
 
-func renderInvitation(inv queuedInvitation) (content, error) {
+func (inv *queuedInvitation) recipient(ctx context.Context, cfg Config) (_ string, err error) {
+	inv.To, err = cfg.InvitationRecipient(ctx, path.Base(inv.Link), inv.To)
+	return inv.To, err
+}
+
+func (inv *queuedInvitation) render(string) (content, error) {
 	view := invitationView{
 		Org: domain.PlainLine(inv.OrgName), Role: accessWords(inv.Access), To: domain.PlainLine(inv.To), Link: inv.Link,
 		Expires: formatExpiry(inv.ExpiresAt), By: domain.PlainLine(inv.InvitedBy),
 	}
-	return render(inv.To, "Invitation to "+view.Org, invitationText, invitationHTML, view)
+	return render("Invitation to "+view.Org, "invitation", view)
 }
 
 func accessWords(access domain.Access) string {

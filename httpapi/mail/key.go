@@ -4,16 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	htmltemplate "html/template"
-	texttemplate "text/template"
 	"time"
 
 	"hubcloud/domain"
-)
-
-var (
-	keyText = texttemplate.Must(texttemplate.ParseFS(templates, "templates/key.txt"))
-	keyHTML = htmltemplate.Must(htmltemplate.ParseFS(templates, "templates/key.html"))
 )
 
 // queuedKey is a mail about an API key that expires soon.
@@ -24,9 +17,6 @@ type queuedKey struct {
 	KeyID     string    `json:"key_id"`
 	Label     string    `json:"label"`
 	ExpiresAt time.Time `json:"expires_at"`
-
-	// to is the recipient's address when the mail goes out.
-	to string
 }
 
 // SendKeyExpires queues mails to the owners and admins of the organization, which say when an API
@@ -46,12 +36,16 @@ func (m *Mailer) SendKeyExpires(
 	})
 }
 
-func (k queuedKey) render(publicURL string) (content, error) {
+func (k *queuedKey) recipient(ctx context.Context, cfg Config) (string, error) {
+	return cfg.ManagerRecipient(ctx, k.OrgID, k.MemberID)
+}
+
+func (k *queuedKey) render(publicURL string) (content, error) {
 	view := struct{ Org, Name, ID, Expires, Link string }{
 		Org: domain.PlainLine(k.OrgName), Name: domain.PlainLine(cmp.Or(k.Label, k.KeyID)), ID: k.KeyID,
 		Expires: formatAlarmTime(k.ExpiresAt),
 		Link:    publicURL + "/portal/" + k.OrgID + "/keys/" + k.KeyID,
 	}
 	subject := "API key expires soon: " + clip(view.Name, maxSubjectPart)
-	return render(k.to, subject, keyText, keyHTML, view)
+	return render(subject, "key", view)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
@@ -197,13 +196,18 @@ func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
 	if err := json.Unmarshal(content, &q); err != nil {
 		return fmt.Errorf("mail: %w: decode the queued mail: %w", ErrRejected, err)
 	}
-	switch err := m.setRecipient(ctx, &q); {
-	case errors.Is(err, ErrObsolete):
-		return fmt.Errorf("mail: %w", err)
-	case err != nil:
+	kind := q.kind()
+	if kind == nil {
+		return fmt.Errorf("mail: %w: the queued mail is of no known kind", ErrRejected)
+	}
+	recipient, err := kind.recipient(ctx, m.cfg)
+	if err != nil {
 		return fmt.Errorf("mail: look up the recipient: %w", err)
 	}
-	msg, err := m.compose(q)
+	if recipient == "" {
+		return fmt.Errorf("mail: %w", ErrObsolete)
+	}
+	msg, err := m.compose(q, recipient)
 	if err != nil {
 		return fmt.Errorf("mail: %w: %w", ErrRejected, err)
 	}
@@ -213,31 +217,27 @@ func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
 	return nil
 }
 
-// setRecipient replaces the typed address by the one that the mail goes to. It returns ErrObsolete
-// when there is none.
-func (m *Mailer) setRecipient(ctx context.Context, q *queued) (err error) {
-	recipient := ""
+// kind is a kind of mails, as the queue stores it.
+type kind interface {
+	// recipient returns the address that the mail goes to, "" if nobody gets it any more.
+	recipient(ctx context.Context, cfg Config) (string, error)
+	// render returns the mail. recipient must have been called.
+	render(publicURL string) (content, error)
+}
+
+// kind returns what is set, nil if nothing is.
+func (q *queued) kind() kind {
 	switch {
 	case q.Invitation != nil:
-		token := path.Base(q.Invitation.Link)
-		recipient, err = m.cfg.InvitationRecipient(ctx, token, q.Invitation.To)
-		q.Invitation.To = recipient
+		return q.Invitation
 	case q.SignIn != nil:
-		recipient, err = m.cfg.SignInRecipient(ctx, q.SignIn.To)
-		q.SignIn.To = recipient
+		return q.SignIn
 	case q.Alarm != nil && len(q.Alarm.Notices) > 0:
-		return q.Alarm.prepare(ctx, m.cfg)
+		return q.Alarm
 	case q.Webhook != nil:
-		recipient, err = m.cfg.ManagerRecipient(ctx, q.Webhook.OrgID, q.Webhook.MemberID)
-		q.Webhook.to = recipient
+		return q.Webhook
 	case q.Key != nil:
-		recipient, err = m.cfg.ManagerRecipient(ctx, q.Key.OrgID, q.Key.MemberID)
-		q.Key.to = recipient
-	default:
-		return nil // compose rejects it
+		return q.Key
 	}
-	if err == nil && recipient == "" {
-		return ErrObsolete
-	}
-	return err
+	return nil
 }

@@ -1,18 +1,17 @@
 package mail
 
 import (
-	htmltemplate "html/template"
-	texttemplate "text/template"
+	"context"
 
 	"hubcloud/domain"
 )
 
-var (
-	signInText = texttemplate.Must(texttemplate.ParseFS(templates, "templates/sign-in.txt"))
-	signInHTML = htmltemplate.Must(htmltemplate.ParseFS(templates, "templates/sign-in.html"))
-)
+func (s *queuedSignIn) recipient(ctx context.Context, cfg Config) (_ string, err error) {
+	s.To, err = cfg.SignInRecipient(ctx, s.To)
+	return s.To, err
+}
 
-func renderSignIn(s queuedSignIn) (content, error) {
+func (s *queuedSignIn) render(string) (content, error) {
 	org := domain.PlainLine(s.OrgName)
 	view := struct{ To, Org, Link, Expires string }{
 		domain.PlainLine(s.To), org, s.Link, formatExpiry(s.ExpiresAt),
@@ -21,5 +20,5 @@ func renderSignIn(s queuedSignIn) (content, error) {
 	if org != "" {
 		subject = "You own " + org
 	}
-	return render(s.To, subject, signInText, signInHTML, view)
+	return render(subject, "sign-in", view)
 }

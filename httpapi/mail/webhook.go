@@ -4,17 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	htmltemplate "html/template"
 	"net/url"
-	texttemplate "text/template"
 	"time"
 
 	"hubcloud/domain"
-)
-
-var (
-	webhookText = texttemplate.Must(texttemplate.ParseFS(templates, "templates/webhook.txt"))
-	webhookHTML = htmltemplate.Must(htmltemplate.ParseFS(templates, "templates/webhook.html"))
 )
 
 // queuedWebhook is a mail about a webhook that the service has disabled.
@@ -25,9 +18,6 @@ type queuedWebhook struct {
 	Webhook  string                     `json:"webhook"`
 	Cause    domain.WebhookDisableCause `json:"cause"`
 	Since    time.Time                  `json:"since"`
-
-	// to is the recipient's address when the mail goes out.
-	to string
 }
 
 // SendWebhookDisabled queues mails to the owners and admins of the organization, which say that the
@@ -78,7 +68,11 @@ func webhookName(w domain.Webhook) string {
 	return cmp.Or(w.Name, u.Host)
 }
 
-func (w queuedWebhook) render(publicURL string) (content, error) {
+func (w *queuedWebhook) recipient(ctx context.Context, cfg Config) (string, error) {
+	return cfg.ManagerRecipient(ctx, w.OrgID, w.MemberID)
+}
+
+func (w *queuedWebhook) render(publicURL string) (content, error) {
 	view := struct{ Org, Name, Why, Link string }{
 		Org: domain.PlainLine(w.OrgName), Name: domain.PlainLine(w.Webhook),
 		Why:  "No request has succeeded since " + formatAlarmTime(w.Since) + ".",
@@ -88,5 +82,5 @@ func (w queuedWebhook) render(publicURL string) (content, error) {
 		view.Why = "Its receiver answered 410 Gone, which says that it wants no more events."
 	}
 	subject := "Webhook disabled: " + clip(view.Name, maxSubjectPart)
-	return render(w.to, subject, webhookText, webhookHTML, view)
+	return render(subject, "webhook", view)
 }

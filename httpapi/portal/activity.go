@@ -42,7 +42,7 @@ func (req *request) activity() error {
 	if err != nil {
 		return err
 	}
-	devices, err := req.namesOfDevices(page.Data)
+	devices, err := req.devicesOf(page.Data)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (req *request) activity() error {
 			a.ActorName = member.DisplayName()
 		}
 		device, _ := strconv.ParseInt(a.SubjectID, 10, 64) // 0 for other subjects, which have no hub
-		view.Rows = append(view.Rows, activityRowOf(a, devices[a.Hub][device]))
+		view.Rows = append(view.Rows, activityRowOf(a, devices[a.Hub][device].Name))
 	}
 	if page.HasMore {
 		view.Older = page.Data[len(page.Data)-1].Sequence
@@ -72,11 +72,6 @@ const maxActivityExport = 10_000
 // exportActivity answers with the newest activity as CSV, newest first. A failure after the first
 // part breaks the connection off, so that the browser reports it.
 func (req *request) exportActivity() error {
-	release, err := req.exports.Take(req.spender(), 1)
-	if err != nil {
-		return err
-	}
-	defer release()
 	out, begun, before := NewCSV(req.w), false, uint64(0)
 	for rows, more := 0, true; more && rows < maxActivityExport; {
 		page, err := req.ReadModels.Activity(req.ctx, req.org, exportFlush, before)
@@ -122,10 +117,10 @@ func ActivityFields(a domain.Activity) []string {
 	}
 }
 
-// namesOfDevices returns the names of the devices that activities are about, by hub.
-func (req *request) namesOfDevices(
+// devicesOf returns the devices that activities are about, by hub.
+func (req *request) devicesOf(
 	activities []domain.Activity,
-) (map[domain.HubID]map[int64]string, error) {
+) (map[domain.HubID]map[int64]deviceInfo, error) {
 	var hubs []domain.HubID
 	for _, a := range activities {
 		// The names of the hubs that left the organization are not asked for.
@@ -134,7 +129,7 @@ func (req *request) namesOfDevices(
 			hubs = append(hubs, a.Hub)
 		}
 	}
-	return req.namesOf(req.ctx, req.org, hubs, namesTimeout)
+	return req.deviceInfosOf(hubs)
 }
 
 // activityRowOf returns the row of an activity. device is the name of the device that it is about,

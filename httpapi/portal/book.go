@@ -121,20 +121,13 @@ func (s *eventSearch) learn(hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
-	last, err := req.lastDevices(req.ctx, req.org, hub)
+	units, err := req.deviceInfos(req.ctx, req.org, hub)
 	if err != nil {
 		return err
 	}
-	labels, err := req.ReadModels.DeviceLabels(req.ctx, req.org, hub)
-	if err != nil {
-		return err
-	}
-	names, units := map[int64]string{}, map[int64]deviceInfo{}
-	for _, d := range last {
-		names[d.ID], units[d.ID] = d.Name, infoOf(d)
-		if label := labels[d.ID].Name; label != nil {
-			names[d.ID] = *label
-		}
+	names := map[int64]string{}
+	for id, info := range units {
+		names[id] = info.Name
 	}
 	state := hubState{ID: hub, SiteID: owned.SiteID}
 	if owned.Name != nil {
@@ -252,11 +245,6 @@ func (req *request) bookPlace() (place domain.BookPlace) {
 
 // exportBook answers with the entries that the address selects as CSV, newest first.
 func (req *request) exportBook() error {
-	release, err := req.exports.Take(req.spender(), 1)
-	if err != nil {
-		return err
-	}
-	defer release()
 	_, filter := req.bookFilter()
 	file, place := req.eventFile("book"), domain.BookPlace{}
 	for exported := 0; exported < maxExport; {

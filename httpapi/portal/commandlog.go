@@ -22,10 +22,8 @@ const (
 	maxCommandHubs = 1000
 	// concurrentLogReads is how many hubs' commands are read at once.
 	concurrentLogReads = 8
-	// outcomesTimeout bounds the search for the outcomes of commands, and namesTimeout how long
-	// hubs are asked for the names of their devices.
+	// outcomesTimeout bounds the search for the outcomes of commands.
 	outcomesTimeout = 3 * time.Second
-	namesTimeout    = time.Second
 )
 
 // commandLogView is the page of the organization's recent commands.
@@ -79,7 +77,7 @@ func (req *request) commandLog() error {
 			asked = append(asked, command.HubID)
 		}
 	}
-	devices, err := req.namesOf(req.ctx, req.org, asked, namesTimeout)
+	devices, err := req.deviceInfosOf(asked)
 	if err != nil {
 		return err
 	}
@@ -93,7 +91,7 @@ func (req *request) commandLog() error {
 			Who:           actorText(command.Actor, actors[command.Actor]),
 			HubName:       names[command.HubID],
 			Device: cmp.Or(
-				devices[command.HubID][command.DeviceID],
+				devices[command.HubID][command.DeviceID].Name,
 				deviceNumber(command.DeviceID),
 			),
 		}

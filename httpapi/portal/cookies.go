@@ -1,6 +1,8 @@
 package portal
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"net"
 	"net/http"
 	"net/url"
@@ -44,12 +46,38 @@ func (c cookies) make(name, value string, lifetime time.Duration) *http.Cookie {
 
 // expire returns a cookie that removes the cookie with that name from the browser.
 func (c cookies) expire(name string) *http.Cookie {
-	return &http.Cookie{
-		Name:     name,
-		Path:     "/",
-		MaxAge:   -1,
-		HttpOnly: true,
-		Secure:   c.secure,
-		SameSite: http.SameSiteLaxMode,
+	return c.make(name, "", -time.Second)
+}
+
+// maxCookie is the longest value of a cookie that browsers keep.
+const maxCookie = 3600
+
+// keep stores a value in the browser, as JSON. It reports false for a value that is too long.
+func (req *request) keep(name string, value any, lifetime time.Duration) bool {
+	encoded, err := json.Marshal(value)
+	text := base64.RawURLEncoding.EncodeToString(encoded)
+	if err != nil || len(text) > maxCookie {
+		return false
 	}
+	http.SetCookie(req.w, req.cookies.make(name, text, lifetime))
+	return true
+}
+
+// pop returns the value of a cookie, "" if there is none, and removes the cookie.
+func (req *request) pop(name string) string {
+	cookie, err := req.http.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	http.SetCookie(req.w, req.cookies.expire(name))
+	return cookie.Value
+}
+
+// decodeKept decodes what keep has stored. It reports false, and the zero value, for anything else.
+func decodeKept[T any](text string) (value T, ok bool) {
+	encoded, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(encoded, &value) != nil {
+		return *new(T), false
+	}
+	return value, true
 }

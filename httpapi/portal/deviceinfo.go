@@ -3,13 +3,15 @@ package portal
 import (
 	"context"
 	"encoding/json"
-	"time"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
 )
 
-// lastTimeout bounds the read of names and units that were reported before.
-const lastTimeout = time.Second
+// maxNames is how many devices of a hub have names in texts.
+const maxNames = 1000
 
 // deviceInfo is what texts about a device's events need.
 type deviceInfo struct {
@@ -26,50 +28,50 @@ var units = map[string]string{
 	"battery": "%", "heating_setpoint": "°C", "cooling_setpoint": "°C",
 }
 
-// deviceInfos returns up to 1,000 devices of a hub, by device id. If the hub does not answer it
-// returns what the hub reported before, and the names that members set.
+// deviceInfos returns up to 1,000 devices of a hub, by device id: what the hub reported last, with the
+// names that members set. The hub is not asked.
 func (p *Portal) deviceInfos(
 	ctx context.Context, org string, hub domain.HubID,
 ) (map[int64]deviceInfo, error) {
-	names, err := p.labelNames(ctx, org, hub)
+	labels, err := p.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
 		return nil, err
 	}
-	infos := make(map[int64]deviceInfo, len(names))
-	for id, name := range names {
-		infos[id] = deviceInfo{Name: name}
-	}
-	listed, err := p.Devices.List(ctx, hub)
+	last, err := p.lastDevices(ctx, org, hub)
 	if err != nil {
-		// The names that members set, and what was reported before, do not need the hub.
-		statesCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTimeout)
-		defer cancel()
-		last, _ := p.lastDevices(statesCtx, org, hub) // a page without some names is better than none
-		for _, d := range last[:min(len(last), maxNames)] {
-			infos[d.ID] = infoOf(d)
-		}
-		return infos, nil
+		return nil, err
 	}
-	for _, d := range listed {
-		info, set := infos[d.ID]
-		if !set && len(infos) >= maxNames {
-			continue
+	infos := map[int64]deviceInfo{}
+	for _, d := range last[:min(len(last), maxNames)] {
+		infos[d.ID] = infoOf(d)
+	}
+	for id, label := range labels {
+		if info, known := infos[id]; label.Name != nil && (known || len(infos) < maxNames) {
+			info.Name = *label.Name
+			infos[id] = info
 		}
-		if !set && domain.Shows(d.Name) {
-			info.Name = truncate(d.Name, longestValue)
-		}
-		for _, c := range d.Channels {
-			if c.Unit == nil || *c.Unit == "" {
-				continue
-			}
-			if info.Units == nil {
-				info.Units = map[string]string{}
-			}
-			info.Units[channelName(c.Key, c.Endpoint)] = truncate(*c.Unit, longestUnit)
-		}
-		infos[d.ID] = info
 	}
 	return infos, nil
+}
+
+// deviceInfosOf returns the devices of hubs, by hub and device id, as deviceInfos does.
+func (req *request) deviceInfosOf(
+	hubs []domain.HubID,
+) (map[domain.HubID]map[int64]deviceInfo, error) {
+	var mu sync.Mutex
+	all := map[domain.HubID]map[int64]deviceInfo{}
+	group, ctx := errgroup.WithContext(req.ctx)
+	group.SetLimit(concurrentLogReads)
+	for _, hub := range hubs {
+		group.Go(func() error {
+			infos, err := req.deviceInfos(ctx, req.org, hub)
+			mu.Lock()
+			defer mu.Unlock()
+			all[hub] = infos
+			return err
+		})
+	}
+	return all, group.Wait()
 }
 
 // infoOf returns what texts need of a device.

@@ -21,8 +21,6 @@ const (
 	// devicesTimeout bounds the requests of a page together: a page without some values is better
 	// than a slow page.
 	devicesTimeout = 15 * time.Second
-	// maxNames is the most names that deviceNames and labelNames return.
-	maxNames = 1000
 )
 
 // devicesRequest selects the devices of a hub that a page shows.
@@ -166,39 +164,6 @@ func selectDevices(all []hubDevice, request devicesRequest) (deviceList, []hubDe
 	devices = devices[list.Page*devicesPage : min(len(devices), (list.Page+1)*devicesPage)]
 	list.Rooms = groupByRoom(devices)
 	return list, devices
-}
-
-// deviceNames returns the names of up to 1,000 devices of a hub, by device id. If the hub does not
-// answer it returns the names that members set.
-func (p *Portal) deviceNames(
-	ctx context.Context, org string, hub domain.HubID,
-) (map[int64]string, error) {
-	infos, err := p.deviceInfos(ctx, org, hub)
-	if err != nil {
-		return nil, err
-	}
-	names := make(map[int64]string, len(infos))
-	for id, info := range infos {
-		names[id] = info.Name
-	}
-	return names, nil
-}
-
-// labelNames returns the names that members set for up to 1,000 devices of a hub, by device id.
-func (p *Portal) labelNames(
-	ctx context.Context, org string, hub domain.HubID,
-) (map[int64]string, error) {
-	labels, err := p.ReadModels.DeviceLabels(ctx, org, hub)
-	if err != nil {
-		return nil, err
-	}
-	names := map[int64]string{}
-	for id, label := range labels {
-		if label.Name != nil && len(names) < maxNames {
-			names[id] = *label.Name
-		}
-	}
-	return names, nil
 }
 
 // getDevice asks a hub for one device.

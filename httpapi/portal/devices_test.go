@@ -137,15 +137,6 @@ func TestManyDevices(t *testing.T) {
 	if err != nil || list.Found != 1 || list.Rooms[0].Devices[0].ID != 999 || list.Page != 0 {
 		t.Errorf("search for cellar: got %+v, %v, want device 999", list, err)
 	}
-	names, err := r.live.deviceNames(t.Context(), "org", hubA)
-	if err != nil || len(names) != 1000 || names[999] != "Cellar" || names[3] != "Sensor 3" {
-		t.Errorf("got %d names, %v; want 1000", len(names), err)
-	}
-	r.errs[0] = domain.Errorf(domain.CodeHubOffline, "offline")
-	if names, err = r.live.deviceNames(t.Context(), "org", hubA); err != nil || len(names) != 1 ||
-		names[999] != "Cellar" {
-		t.Errorf("names of an offline hub: got %v, %v, want only Cellar", names, err)
-	}
 }
 
 // A slow hub delayed its whole page. Now the page lacks the devices or their values, and says so.

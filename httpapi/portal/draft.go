@@ -1,8 +1,6 @@
 package portal
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,12 +8,8 @@ import (
 	"time"
 )
 
-const (
-	// draftLifetime is how long the browser keeps a draft: longer than it takes to sign in.
-	draftLifetime = time.Hour
-	// maxDraft is the largest draft in bytes. Browsers keep cookies of at most 4096 bytes.
-	maxDraft = 3600
-)
+// draftLifetime is how long the browser keeps a draft: longer than it takes to sign in.
+const draftLifetime = time.Hour
 
 // draft is a form that was not processed because its session had ended. A cookie of the browser
 // keeps it, and the first page after signing in shows it. The draft does nothing by itself: the
@@ -37,33 +31,26 @@ func (req *request) keepDraft() {
 			kept.Fields[name] = values
 		}
 	}
-	encoded, err := json.Marshal(kept)
-	value := base64.RawURLEncoding.EncodeToString(encoded)
-	if err != nil || len(value) > maxDraft {
-		return // the notice on the sign-in page says that the form was not saved
-	}
-	http.SetCookie(req.w, req.cookies.make(req.cookies.draft(), value, draftLifetime))
+	// If it is too long, the notice on the sign-in page says that the form was not saved.
+	req.keep(req.cookies.draft(), kept, draftLifetime)
 }
 
 // popDraft returns the draft that the page shows, nil if there is none, and removes its cookie. A
 // draft of an organization is shown on the pages of that organization only.
 func (req *request) popDraft() *draft {
-	name := req.cookies.draft()
-	cookie, err := req.http.Cookie(name)
-	if err != nil || req.session.Email == "" {
+	if req.session.Email == "" {
 		return nil
 	}
-	var kept draft
-	encoded, err := base64.RawURLEncoding.DecodeString(cookie.Value)
-	if err == nil {
-		err = json.Unmarshal(encoded, &kept)
-	}
-	of, _, _ := strings.Cut(strings.TrimPrefix(kept.Action, "/portal/"), "/")
-	if err == nil && of != req.org && of != "organizations" {
-		return nil
-	}
-	http.SetCookie(req.w, req.cookies.expire(name))
+	cookie, err := req.http.Cookie(req.cookies.draft())
 	if err != nil {
+		return nil
+	}
+	kept, ok := decodeKept[draft](cookie.Value)
+	of, _, _ := strings.Cut(strings.TrimPrefix(kept.Action, "/portal/"), "/")
+	if ok && of != req.org && of != "organizations" {
+		return nil
+	}
+	if req.pop(req.cookies.draft()); !ok {
 		return nil
 	}
 	return &kept

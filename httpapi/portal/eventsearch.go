@@ -205,11 +205,7 @@ func (s *eventSearch) unitsOf(event logEvent) map[int64]deviceInfo {
 	known, ok := s.units[event.HubID]
 	if !ok {
 		req := s.by.req
-		last, _ := req.lastDevices(req.ctx, req.org, event.HubID) // readings have no unit then
-		known = map[int64]deviceInfo{}
-		for _, d := range last {
-			known[d.ID] = infoOf(d)
-		}
+		known, _ = req.deviceInfos(req.ctx, req.org, event.HubID) // readings have no unit then
 		s.units[event.HubID] = known
 	}
 	return known

@@ -160,9 +160,7 @@ func (req *request) loadTargets(view *groupActionView) error {
 		return err
 	}
 	view.Hub, view.Room = domain.HubID(req.queryValue("hub")), req.queryValue("room")
-	if query := req.http.URL.RawQuery; query != "" {
-		view.Query = "?" + query
-	}
+	view.Query = req.rawQuery()
 	names := map[domain.HubID]string{}
 	var asked []domain.HubID
 	for _, hub := range view.Hubs {

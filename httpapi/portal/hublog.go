@@ -2,16 +2,12 @@ package portal
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"time"
 )
-
-// logNamesTimeout is how long an event log waits for the names of devices that only the hub knows.
-const logNamesTimeout = 600 * time.Millisecond
 
 // timeStep is a link to another time of a log.
 type timeStep struct {
@@ -126,7 +122,7 @@ func (req *request) logQuery() (logQuery, logFilter) {
 func (req *request) hubLog() error {
 	q, filter := req.logQuery()
 	view := hubLogView{logQuery: q}
-	infos, err := req.logDevices()
+	infos, err := req.deviceInfos(req.ctx, req.org, req.hub)
 	if err != nil {
 		return err
 	}
@@ -147,14 +143,6 @@ func (req *request) hubLog() error {
 	view.fillLinks()
 	req.render(http.StatusOK, "log.html", view)
 	return nil
-}
-
-// logDevices returns the hub's devices, as far as they are known: the log of an offline hub can be
-// read.
-func (req *request) logDevices() (map[int64]deviceInfo, error) {
-	ctx, cancel := context.WithTimeout(req.ctx, logNamesTimeout)
-	defer cancel()
-	return req.deviceInfos(ctx, req.org, req.hub)
 }
 
 // fillDevices fills the list of devices to filter by. It has the chosen device, known or not.

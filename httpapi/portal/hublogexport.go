@@ -19,15 +19,22 @@ const (
 	maxExportCommands = 5_000
 )
 
+// exclusive wraps an export: each member may have one under way.
+func exclusive(export handler) handler {
+	return func(req *request) error {
+		release, err := req.exports.Take(req.spender(), 1)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return export(req)
+	}
+}
+
 // writeExport answers with the selected events of a hub's log as CSV, newest first.
 func (req *request) writeExport() error {
-	release, err := req.exports.Take(req.spender(), 1)
-	if err != nil {
-		return err
-	}
-	defer release()
 	q, filter := req.logQuery()
-	infos, err := req.logDevices()
+	infos, err := req.deviceInfos(req.ctx, req.org, req.hub)
 	if err != nil {
 		return err
 	}

@@ -269,12 +269,6 @@ func (req *request) rotateKey() error {
 	return req.showKey(http.StatusOK, keyView{newKey: rotated})
 }
 
-// redirectToKey redirects to the page that the forms of a key are on.
-func (req *request) redirectToKey() error {
-	req.redirectInOrg("keys/"+req.http.PathValue("key"), "")
-	return nil
-}
-
 // confirmKeyRevocation asks whether to revoke an API key.
 func (req *request) confirmKeyRevocation() error {
 	key, err := req.ReadModels.Key(req.ctx, req.org, req.http.PathValue("key"))

@@ -66,8 +66,11 @@ func TestLastDevices(t *testing.T) {
 	if second.Name != "Device 2" || len(second.Channels) != 2 || second.Channels[0].Text != "7 °C" {
 		t.Errorf("got %+v, want device 2 with 7 °C", second)
 	}
+	cellar := "Cellar"
+	r.labels = map[int64]domain.DeviceLabel{2: {Name: &cellar}, 3: {Name: &hall}}
 	infos, err := r.live.deviceInfos(t.Context(), "org", hubA)
-	if err != nil || infos[1].Name != "Front door" || infos[2].Units["temperature/0"] != "°C" {
-		t.Errorf("got %+v, %v, want names and units", infos, err)
+	if err != nil || infos[1].Name != "Front door" || infos[2].Units["temperature/0"] != "°C" ||
+		infos[2].Name != "Cellar" || infos[3].Name != "Hall" {
+		t.Errorf("got %+v, %v, want names and units, and the names that members set", infos, err)
 	}
 }

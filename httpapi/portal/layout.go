@@ -91,12 +91,7 @@ func (req *request) setNotice(name string) {
 // popNotice returns the pending notice, "" if there is none, with the id of what it is about, and
 // removes its cookie.
 func (req *request) popNotice() (notice, about string) {
-	cookie, err := req.http.Cookie(req.cookies.notice())
-	if err != nil {
-		return "", ""
-	}
-	http.SetCookie(req.w, req.cookies.expire(req.cookies.notice()))
-	name, about, _ := strings.Cut(cookie.Value, " ")
+	name, about, _ := strings.Cut(req.pop(req.cookies.notice()), " ")
 	return notices[name], about
 }
 

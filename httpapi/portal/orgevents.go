@@ -114,11 +114,6 @@ func (req *request) orgEvents() error {
 
 // exportEvents answers with the events of all hubs that the address selects as CSV, oldest first.
 func (req *request) exportEvents() error {
-	release, err := req.exports.Take(req.spender(), 1)
-	if err != nil {
-		return err
-	}
-	defer release()
 	search, err := req.eventSearch()
 	if err != nil {
 		return err

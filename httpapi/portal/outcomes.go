@@ -3,7 +3,6 @@ package portal
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -125,32 +124,4 @@ func (p *Portal) lastState(
 		return s
 	}
 	return state
-}
-
-// namesOf returns the names of the devices of hubs, by hub and device id. Hubs that do not answer
-// in time have only the names that members set.
-func (p *Portal) namesOf(
-	ctx context.Context, org string, hubs []domain.HubID, timeout time.Duration,
-) (map[domain.HubID]map[int64]string, error) {
-	names := make([]map[int64]string, len(hubs))
-	hubCtx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var requests errgroup.Group
-	requests.SetLimit(concurrentDevices)
-	for i, hub := range hubs {
-		requests.Go(func() (err error) {
-			if names[i], err = p.deviceNames(hubCtx, org, hub); err != nil {
-				names[i], err = p.labelNames(ctx, org, hub)
-			}
-			return err
-		})
-	}
-	if err := requests.Wait(); err != nil {
-		return nil, err
-	}
-	named := map[domain.HubID]map[int64]string{}
-	for i, hub := range hubs {
-		named[hub] = names[i]
-	}
-	return named, nil
 }

@@ -3,8 +3,6 @@ package portal
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -58,13 +56,7 @@ func (req *request) beginAtProvider() error {
 		return req.rejectPerson(err, next)
 	}
 	attempt.Next = next
-	encoded, err := json.Marshal(attempt)
-	if err != nil {
-		return err
-	}
-	http.SetCookie(req.w, req.cookies.make(
-		req.cookies.attempt(), base64.RawURLEncoding.EncodeToString(encoded), attemptLifetime,
-	))
+	req.keep(req.cookies.attempt(), attempt, attemptLifetime)
 	setPageHeaders(req.w.Header())
 	req.w.Header().Del("Content-Type")
 	req.w.Header().Set("Location", address)
@@ -104,16 +96,8 @@ func (req *request) returnFromProvider() error {
 
 // popAttempt returns the attempt that the browser kept, and removes it; the zero value if there is
 // none, which no answer of the provider belongs to.
-func (req *request) popAttempt() (attempt domain.SignInAttempt) {
-	cookie, err := req.http.Cookie(req.cookies.attempt())
-	if err != nil {
-		return attempt
-	}
-	http.SetCookie(req.w, req.cookies.expire(req.cookies.attempt()))
-	encoded, err := base64.RawURLEncoding.DecodeString(cookie.Value)
-	if err != nil || json.Unmarshal(encoded, &attempt) != nil {
-		return domain.SignInAttempt{}
-	}
+func (req *request) popAttempt() domain.SignInAttempt {
+	attempt, _ := decodeKept[domain.SignInAttempt](req.pop(req.cookies.attempt()))
 	attempt.Next = portalPath(attempt.Next)
 	return attempt
 }

@@ -137,10 +137,7 @@ func (req *request) placeDevices() error {
 		}
 	}
 	err = req.Labels.PlaceDevices(req.ctx, req.origin(), req.org, devices, req.formValue("room"))
-	page := "devices"
-	if query := req.http.URL.RawQuery; query != "" {
-		page += "?" + query
-	}
+	page := "devices" + req.rawQuery()
 	req.offerUndo(err, page, nil, slices.Collect(maps.Keys(devices))...)
 	return req.finishForm(err, page, "devices-placed", req.showDevices)
 }

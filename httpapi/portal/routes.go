@@ -3,7 +3,10 @@ package portal
 import (
 	"net/http"
 	"net/netip"
+	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,6 +20,9 @@ type Route struct {
 	AsksHub bool
 	// Handle answers a request.
 	Handle routeHandler
+	// form is the page that a form with this address is on, nil if it is on the page with the same
+	// address.
+	form *string
 }
 
 // routeHandler answers a request.
@@ -54,10 +60,23 @@ func (r Route) longLived() Route {
 	return r
 }
 
+// on names the page that the form is on, relative to the organization's. A GET of the form's address
+// leads there: after a rejected form the form's own address is in the browser's address bar, and is
+// loaded again from there.
+func (r Route) on(page string) Route {
+	r.form = &page
+	return r
+}
+
 // Routes returns every route under /portal. HEAD is allowed wherever GET is, except on long-lived
 // requests.
 func (p *Portal) Routes() []Route {
 	all := slices.Concat(p.accountRoutes(), p.organizationRoutes(), p.hubRoutes())
+	for _, route := range all {
+		if route.form != nil {
+			all = append(all, get(route.Pattern, p.member(redirectToForm(*route.form))))
+		}
+	}
 	for _, route := range all {
 		if route.Method == http.MethodGet && !route.LongLived {
 			route.Method = http.MethodHead
@@ -97,56 +116,47 @@ func (p *Portal) accountRoutes() []Route {
 func (p *Portal) organizationRoutes() []Route {
 	return []Route{
 		get("/portal/{org}/members", p.member((*request).members)),
-		post("/portal/{org}/members/{member}/role", p.manager((*request).changeRole)),
-		get("/portal/{org}/members/{member}/role", p.member(redirectToForm("members"))),
+		post("/portal/{org}/members/{member}/role", p.manager((*request).changeRole)).on("members"),
 		get("/portal/{org}/members/{member}/remove", p.member((*request).confirmMemberRemoval)),
 		post("/portal/{org}/members/{member}/remove", p.member((*request).removeMember)),
-		post("/portal/{org}/invitations", p.manager((*request).invite)),
-		get("/portal/{org}/invitations", p.member(redirectToForm("members"))),
+		post("/portal/{org}/invitations", p.manager((*request).invite)).on("members"),
 		post(
 			"/portal/{org}/invitations/{invitation}/revoke", p.manager((*request).revokeInvitation),
-		),
-		get(
-			"/portal/{org}/invitations/{invitation}/revoke", p.member(redirectToForm("members")),
-		),
+		).on("members"),
 
-		post("/portal/{org}/virtual-hub", p.manager((*request).addVirtualHub)),
-		get("/portal/{org}/virtual-hub", p.member(redirectToForm("sites"))),
+		post("/portal/{org}/virtual-hub", p.manager((*request).addVirtualHub)).on("sites"),
 		get("/portal/{org}/keys", p.member((*request).keys)),
 		post("/portal/{org}/keys", p.manager((*request).createKey)),
 		get("/portal/{org}/keys/{key}", p.manager((*request).keyPage)),
-		post("/portal/{org}/keys/{key}/limits", p.manager((*request).changeKey)),
-		get("/portal/{org}/keys/{key}/limits", p.manager((*request).redirectToKey)),
-		post("/portal/{org}/keys/{key}/rotate", p.manager((*request).rotateKey)),
-		get("/portal/{org}/keys/{key}/rotate", p.manager((*request).redirectToKey)),
+		post("/portal/{org}/keys/{key}/limits", p.manager((*request).changeKey)).on("keys/{key}"),
+		post("/portal/{org}/keys/{key}/rotate", p.manager((*request).rotateKey)).on("keys/{key}"),
 		get("/portal/{org}/keys/{key}/revoke", p.manager((*request).confirmKeyRevocation)),
 		post("/portal/{org}/keys/{key}/revoke", p.manager((*request).revokeKey)),
 
 		get("/portal/{org}/webhooks", p.member((*request).webhooks)),
 		post("/portal/{org}/webhooks", p.manager((*request).createWebhook)),
 		get("/portal/{org}/webhooks/{webhook}", p.member((*request).webhookPage)),
-		post("/portal/{org}/webhooks/{webhook}/{action}", p.manager((*request).actOnWebhook)),
-		get("/portal/{org}/webhooks/{webhook}/{action}", p.member((*request).redirectToWebhook)),
+		post(
+			"/portal/{org}/webhooks/{webhook}/{action}", p.manager((*request).actOnWebhook),
+		).on("webhooks/{webhook}"),
 
 		get("/portal/{org}/codes", p.member((*request).codes)),
 		post("/portal/{org}/codes", p.manager((*request).createCode)).askingHub(),
-		post("/portal/{org}/codes/change", p.manager((*request).changeCode)),
-		post("/portal/{org}/codes/revoke", p.manager((*request).revokeCode)),
-		get("/portal/{org}/codes/{form}", p.member(redirectToForm("codes"))),
+		post("/portal/{org}/codes/change", p.manager((*request).changeCode)).on("codes"),
+		post("/portal/{org}/codes/revoke", p.manager((*request).revokeCode)).on("codes"),
 
 		get("/portal/{org}/readers", p.member((*request).readers)),
 		get("/portal/{org}/help", p.member((*request).help)),
 
 		get("/portal/{org}/sites", p.member((*request).sites)),
 		post("/portal/{org}/sites", p.manager((*request).createSite)),
-		post("/portal/{org}/sites/{site}/name", p.manager((*request).renameSite)),
-		get("/portal/{org}/sites/{site}/name", p.member(redirectToForm("sites"))),
-		post("/portal/{org}/sites/hubs", p.manager((*request).addHub)),
-		get("/portal/{org}/sites/hubs", p.member(redirectToForm("sites"))),
+		post("/portal/{org}/sites/{site}/name", p.manager((*request).renameSite)).on("sites"),
+		post("/portal/{org}/sites/hubs", p.manager((*request).addHub)).on("sites"),
 
 		get("/portal/{org}/sites/{site}", p.member((*request).sitePage)),
-		post("/portal/{org}/sites/{site}/rename", p.manager((*request).renameOnSitePage)),
-		get("/portal/{org}/sites/{site}/rename", p.member((*request).redirectToSite)),
+		post(
+			"/portal/{org}/sites/{site}/rename", p.manager((*request).renameOnSitePage),
+		).on("sites/{site}"),
 		get(
 			"/portal/{org}/sites/{site}/actions/{action}", p.operator((*request).confirmGroupAction),
 		).askingHub(),
@@ -155,47 +165,56 @@ func (p *Portal) organizationRoutes() []Route {
 		).askingHub(),
 
 		get("/portal/{org}/devices", p.member((*request).findDevices)),
-		get("/portal/{org}/devices.csv", p.member((*request).exportDevices)).longLived(),
-		post("/portal/{org}/devices/room", p.manager((*request).placeDevices)),
-		post("/portal/{org}/devices/action", p.operator((*request).actOnDevices)).askingHub(),
-		get("/portal/{org}/devices/{form}", p.member(redirectToForm("devices"))),
+		get("/portal/{org}/devices.csv", p.member(exclusive((*request).exportDevices))).longLived(),
+		post("/portal/{org}/devices/room", p.manager((*request).placeDevices)).on("devices"),
+		post("/portal/{org}/devices/action", p.operator((*request).actOnDevices)).askingHub().on("devices"),
 		get("/portal/{org}/rooms", p.member((*request).rooms)),
 		post("/portal/{org}/rooms", p.manager((*request).renameRoom)),
 		get("/portal/{org}/design", p.member((*request).design)),
 		get("/portal/{org}/search", p.member((*request).searchAll)),
 
-		post("/portal/{org}/undo", p.member((*request).undo)),
-		get("/portal/{org}/undo", p.member(redirectToForm(""))),
+		post("/portal/{org}/undo", p.member((*request).undo)).on(""),
 
 		get("/portal/{org}/settings", p.member((*request).settings)),
-		post("/portal/{org}/settings/name", p.manager((*request).renameOrganization)),
-		post("/portal/{org}/settings/own-name", p.member((*request).nameMember)),
-		get("/portal/{org}/settings/own-name", p.member(redirectToForm("settings"))),
-		get("/portal/{org}/settings/name", p.member(redirectToForm("settings"))),
+		post("/portal/{org}/settings/name", p.manager((*request).renameOrganization)).on("settings"),
+		post("/portal/{org}/settings/own-name", p.member((*request).nameMember)).on("settings"),
 
 		get("/portal/{org}/notifications", p.member((*request).notifications)),
 		post("/portal/{org}/notifications", p.member((*request).chooseNotifications)),
-		post("/portal/{org}/notifications/test", p.member((*request).sendTestMail)),
-		get("/portal/{org}/notifications/test", p.member(redirectToForm("notifications"))),
+		post("/portal/{org}/notifications/test", p.member((*request).sendTestMail)).on("notifications"),
 
 		get("/portal/{org}/events", p.member((*request).orgEvents)),
-		get("/portal/{org}/events.csv", p.member((*request).exportEvents)).longLived(),
+		get("/portal/{org}/events.csv", p.member(exclusive((*request).exportEvents))).longLived(),
 		get("/portal/{org}/book", p.member((*request).book)),
 		post("/portal/{org}/book", p.manager((*request).setBook)),
-		get("/portal/{org}/book.csv", p.member((*request).exportBook)).longLived(),
+		get("/portal/{org}/book.csv", p.member(exclusive((*request).exportBook))).longLived(),
 		get("/portal/{org}/activity", p.member((*request).activity)),
-		get("/portal/{org}/activity.csv", p.manager((*request).exportActivity)).longLived(),
+		get("/portal/{org}/activity.csv", p.manager(exclusive((*request).exportActivity))).longLived(),
 		get("/portal/{org}/activity/commands", p.member((*request).commandLog)),
 	}
 }
 
-// redirectToForm redirects to the page that a form is on. After a rejected form the form's own
-// address is in the browser's address bar, and is loaded again from there.
+// pathParameter is a parameter of a pattern.
+var pathParameter = regexp.MustCompile(`\{[a-z]+\}`)
+
+// redirectToForm redirects to the page that a form is on, whose parameters are those of the form's own
+// address, and keeps the query.
 func redirectToForm(page string) handler {
 	return func(req *request) error {
-		req.redirectInOrg(page+req.listQuery(), "")
+		here := pathParameter.ReplaceAllStringFunc(page, func(name string) string {
+			return url.PathEscape(req.http.PathValue(strings.Trim(name, "{}")))
+		})
+		req.redirectInOrg(here+req.rawQuery(), "")
 		return nil
 	}
+}
+
+// rawQuery returns the query of the request's address as it is, with its question mark; "" for none.
+func (req *request) rawQuery() string {
+	if req.http.URL.RawQuery == "" {
+		return ""
+	}
+	return "?" + req.http.URL.RawQuery
 }
 
 func (p *Portal) asset(w http.ResponseWriter, r *http.Request, _ RequestInfo) {

@@ -10,42 +10,33 @@ import (
 func (p *Portal) hubRoutes() []Route {
 	const hub = "/portal/{org}/hubs/{hub}"
 	const device = hub + "/devices/{device}"
+	const hubPage, devicePage = "hubs/{hub}", "hubs/{hub}/devices/{device}"
 	return []Route{
 		get("/portal/{org}", p.member((*request).dashboard)),
 		post("/portal/{org}/stream", p.member((*request).openStream)).longLived(),
 
 		get("/portal/{org}/attention", p.member((*request).attentionPart)),
-		post("/portal/{org}/attention/seen", p.operator((*request).seeCondition)),
-		get("/portal/{org}/attention/seen", p.member(redirectToForm(""))),
+		post("/portal/{org}/attention/seen", p.operator((*request).seeCondition)).on(""),
 
 		get(hub, p.hub((*request).hubPage)).askingHub(),
-		get(hub+"/events", p.hub((*request).hubLog)).askingHub(),
-		get(hub+"/events.csv", p.hub((*request).writeExport)).longLived(),
-		post(hub+"/place", p.hubManager((*request).updateHub)),
+		get(hub+"/events", p.hub((*request).hubLog)),
+		get(hub+"/events.csv", p.hub(exclusive((*request).writeExport))).longLived(),
+		post(hub+"/place", p.hubManager((*request).updateHub)).on(hubPage),
 		get(hub+"/reset-link", p.hubManager((*request).confirmReset)),
 		post(hub+"/reset-link", p.hubManager((*request).resetLink)),
 		get(hub+"/remove", p.hubManager((*request).confirmHubRemoval)),
 		post(hub+"/remove", p.hubManager((*request).removeHub)),
-		post(hub+"/pairing", p.hubManager((*request).openPairing)).askingHub(),
-		post(hub+"/pairing/close", p.hubManager((*request).closePairing)).askingHub(),
-		post(hub+"/removal", p.hubManager((*request).openRemoval)).askingHub(),
-		post(hub+"/removal/close", p.hubManager((*request).closeRemoval)).askingHub(),
-		get(hub+"/place", p.hub((*request).redirectToHub)),
-		get(hub+"/pairing", p.hub((*request).redirectToHub)),
-		get(hub+"/pairing/close", p.hub((*request).redirectToHub)),
-		get(hub+"/removal", p.hub((*request).redirectToHub)),
-		get(hub+"/removal/close", p.hub((*request).redirectToHub)),
-
-		get(hub+"/names", p.hub((*request).writeNames)).askingHub(),
+		post(hub+"/pairing", p.hubManager((*request).openPairing)).askingHub().on(hubPage),
+		post(hub+"/pairing/close", p.hubManager((*request).closePairing)).askingHub().on(hubPage),
+		post(hub+"/removal", p.hubManager((*request).openRemoval)).askingHub().on(hubPage),
+		post(hub+"/removal/close", p.hubManager((*request).closeRemoval)).askingHub().on(hubPage),
+		get(hub+"/names", p.hub((*request).writeNames)),
 		get(hub+"/devices", p.hub((*request).devices)).askingHub(),
 		get(device, p.device((*request).devicePage)).askingHub(),
 		get(device+"/card", p.device((*request).deviceCard)).askingHub(),
-		post(device+"/commands", p.operator(p.withDevice((*request).command))).askingHub(),
-		post(device+"/label", p.manager(p.withDevice((*request).labelDevice))).askingHub(),
-		post(device+"/forget", p.manager(p.withDevice((*request).forgetDevice))).askingHub(),
-		get(device+"/commands", p.hub((*request).redirectToHub)),
-		get(device+"/label", p.device((*request).redirectToDevice)),
-		get(device+"/forget", p.device((*request).redirectToDevice)),
+		post(device+"/commands", p.operator(p.withDevice((*request).command))).askingHub().on(hubPage),
+		post(device+"/label", p.manager(p.withDevice((*request).labelDevice))).askingHub().on(devicePage),
+		post(device+"/forget", p.manager(p.withDevice((*request).forgetDevice))).askingHub().on(devicePage),
 	}
 }
 
@@ -77,22 +68,6 @@ func (p *Portal) withDevice(handle handler) handler {
 		}
 		return handle(req)
 	})
-}
-
-// redirectToHub redirects to the page that a form about a hub is on, as redirectToForm does, and
-// keeps the query. redirectToDevice is the same for a device.
-func (req *request) redirectToHub() error { return req.redirectKeepingQuery(hubAddress(req.hub)) }
-
-func (req *request) redirectToDevice() error {
-	return req.redirectKeepingQuery(deviceAddress(req.hub, req.device))
-}
-
-func (req *request) redirectKeepingQuery(page string) error {
-	if query := req.http.URL.RawQuery; query != "" {
-		page += "?" + query
-	}
-	req.redirectInOrg(page, "")
-	return nil
 }
 
 // hubAddress returns the address of a hub's page, relative to the organization's.

@@ -88,12 +88,6 @@ func (req *request) renameOnSitePage() error {
 	})
 }
 
-// redirectToSite is redirectToForm for the forms of a site's page.
-func (req *request) redirectToSite() error {
-	req.redirectInOrg("sites/"+req.http.PathValue("site"), "")
-	return nil
-}
-
 // groupAction is an action on many devices at once: one value for all channels with a key.
 type groupAction struct {
 	// Name stands in the address of the action's page.

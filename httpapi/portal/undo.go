@@ -1,10 +1,7 @@
 package portal
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"time"
 
 	"hubcloud/domain"
@@ -25,35 +22,25 @@ type undoable struct {
 // offerUndo makes the next page offer to undo what this request has changed, unless it failed. A
 // change of so many hubs that a cookie cannot name them cannot be undone.
 func (req *request) offerUndo(err error, page string, sites []string, hubs ...domain.HubID) {
-	encoded, encodeErr := json.Marshal(undoable{req.info.RequestID, req.org, page, sites, hubs})
-	value := base64.RawURLEncoding.EncodeToString(encoded)
-	if err == nil && encodeErr == nil && len(value) <= maxDraft && !req.fromScript() {
-		http.SetCookie(req.w, req.cookies.make(req.cookies.undo(), value, time.Minute))
+	if err == nil && !req.fromScript() {
+		change := undoable{req.info.RequestID, req.org, page, sites, hubs}
+		req.keep(req.cookies.undo(), change, time.Minute)
 	}
 }
 
 // popUndo returns the change that the page offers to undo, as a value of its form; "" for none. It
 // removes the cookie.
 func (req *request) popUndo() string {
-	cookie, err := req.http.Cookie(req.cookies.undo())
-	if err != nil {
+	value := req.pop(req.cookies.undo())
+	if change, ok := decodeKept[undoable](value); !ok || change.Org != req.org {
 		return ""
 	}
-	http.SetCookie(req.w, req.cookies.expire(req.cookies.undo()))
-	if change, ok := decodeUndoable(cookie.Value); !ok || change.Org != req.org {
-		return ""
-	}
-	return cookie.Value
-}
-
-func decodeUndoable(value string) (change undoable, ok bool) {
-	encoded, err := base64.RawURLEncoding.DecodeString(value)
-	return change, err == nil && json.Unmarshal(encoded, &change) == nil
+	return value
 }
 
 // undo undoes a change of the member. What somebody has changed again meanwhile stays.
 func (req *request) undo() error {
-	change, ok := decodeUndoable(req.formValue("change"))
+	change, ok := decodeKept[undoable](req.formValue("change"))
 	if !ok || change.Org != req.org {
 		return errForgedForm
 	}

@@ -174,12 +174,6 @@ func (req *request) actOnWebhook() error {
 	return errPageNotFound
 }
 
-// redirectToWebhook redirects to the page that the forms of a webhook are on.
-func (req *request) redirectToWebhook() error {
-	req.redirectInOrg("webhooks/"+req.http.PathValue("webhook"), "")
-	return nil
-}
-
 // WebhookDirectory has the webhooks of organizations. Errors are domain.Errors.
 type WebhookDirectory interface {
 	// Webhooks returns the webhooks of an organization, the oldest first.

@@ -3,13 +3,11 @@ package webhook
 import (
 	"context"
 	"errors"
-	"hash/fnv"
 	"net/http"
-	"reflect"
-	"sync"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/shares"
 )
 
@@ -22,10 +20,8 @@ type Deliverer struct {
 	pool  *shares.Pool
 	tests *shares.Rate[string]
 
-	mu sync.Mutex
-	// webhooks are those of each organization, and changed is closed when they change.
-	webhooks map[string]domain.WebhooksState
-	changed  chan struct{}
+	// enabled are the webhooks that are delivered, by their ids.
+	enabled *streams.Tasks[domain.Webhook]
 }
 
 // NewDeliverer returns a Deliverer, and registers its metrics.
@@ -43,7 +39,7 @@ func NewDeliverer(cfg DelivererConfig) (*Deliverer, error) {
 		tests: shares.NewRate[string](
 			cfg.Shares, shares.Hourly("webhook_tests", testsPerHour), cfg.Now(),
 		),
-		webhooks: map[string]domain.WebhooksState{}, changed: make(chan struct{}),
+		enabled: streams.NewTasks[domain.Webhook](),
 	}, nil
 }
 
@@ -133,82 +129,24 @@ func (d *Deliverer) post(
 // Follow learns of webhooks and their changes until ctx ends.
 func (d *Deliverer) Follow(ctx context.Context) error {
 	return d.cfg.Follow(ctx, func(org string, all domain.WebhooksState) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.webhooks[org] = all
-		close(d.changed)
-		d.changed = make(chan struct{})
-	})
-}
-
-// enabledOf returns the enabled webhooks of a part, by their ids, and a channel that is closed when
-// webhooks change.
-func (d *Deliverer) enabledOf(part int) (map[string]domain.Webhook, <-chan struct{}) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	enabled := map[string]domain.Webhook{}
-	for _, all := range d.webhooks {
+		enabled := map[string]domain.Webhook{}
 		for _, w := range all {
-			if w.Enabled() && partOf(w.ID, d.cfg.Parts) == part {
+			if w.Enabled() {
 				enabled[w.ID] = w
 			}
 		}
-	}
-	return enabled, d.changed
-}
-
-func partOf(id string, parts int) int {
-	h := fnv.New32a()
-	h.Write([]byte(id))
-	return int(h.Sum32() % uint32(parts))
-}
-
-// running is a webhook that is delivered.
-type running struct {
-	webhook domain.Webhook
-	cancel  context.CancelFunc
-	done    chan struct{}
+		d.enabled.Set(org, enabled)
+	})
 }
 
 // Serve delivers for the webhooks of a part, until ctx ends. held reports whether the lease of the
 // part is still held.
 func (d *Deliverer) Serve(ctx context.Context, part int, held func() bool) error {
-	var all sync.WaitGroup
-	defer all.Wait()
-	active := map[string]*running{}
-	for {
-		enabled, changed := d.enabledOf(part)
-		for id, r := range active {
-			if w, ok := enabled[id]; !ok || !reflect.DeepEqual(w, r.webhook) {
-				r.cancel()
-			}
-			if _, ok := enabled[id]; !ok {
-				delete(active, id)
-			}
-		}
-		for id, w := range enabled {
-			former := active[id]
-			if former != nil && reflect.DeepEqual(w, former.webhook) {
-				continue
-			}
-			working, cancel := context.WithCancel(ctx)
-			r := &running{w, cancel, make(chan struct{})}
-			active[id] = r
-			all.Go(func() {
-				defer close(r.done)
-				defer cancel()
-				if former != nil {
-					<-former.done
-				}
-				d.run(working, w, held)
-			})
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-		}
-	}
+	return d.enabled.Serve(
+		ctx, part, d.cfg.Parts, func(ctx context.Context, _ string, w domain.Webhook) {
+			d.run(ctx, w, held)
+		},
+	)
 }
 
 // errLost is why a process does not go on: another one delivers.

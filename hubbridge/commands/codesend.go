@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
@@ -86,12 +86,10 @@ func (c *Codes) due(part int) (map[domain.HubID][]string, <-chan struct{}) {
 	now := c.cfg.Now()
 	byHub := map[domain.HubID][]string{}
 	for version, w := range c.waiting {
-		h := fnv.New32a()
-		h.Write([]byte(w.HubID))
 		p, _ := c.cfg.Presence(w.HubID)
 		state := c.hubs[w.HubID]
 		called := p.Online && !w.next.After(now) && (state == nil || !state.next.After(now))
-		if int(h.Sum32()%uint32(c.cfg.Parts)) == part && (state == nil || !state.busy) &&
+		if streams.PartOf(string(w.HubID), c.cfg.Parts) == part && (state == nil || !state.busy) &&
 			(called || !w.checked.After(now)) {
 			byHub[w.HubID] = append(byHub[w.HubID], version)
 		}

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"hash/fnv"
 	"log/slog"
-	"reflect"
 	"sync"
 	"time"
 
@@ -69,10 +67,10 @@ type Keeper struct {
 	// appends bounds the batches under way: the broker takes few of a stream.
 	appends sync.Mutex
 
+	// books are those that were ever chosen, by organization.
+	books *streams.Tasks[domain.Book]
+
 	mu sync.Mutex
-	// books are those that were ever chosen, and changed is closed when one changes.
-	books   map[string]domain.Book
-	changed chan struct{}
 	// released is closed when a hub was released.
 	released chan struct{}
 }
@@ -85,7 +83,7 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 		cfg.Now = time.Now
 	}
 	return &Keeper{
-		cfg: cfg, books: map[string]domain.Book{}, changed: make(chan struct{}),
+		cfg: cfg, books: streams.NewTasks[domain.Book](),
 		released: make(chan struct{}),
 	}, domain.CheckFields("books", cfg)
 }
@@ -93,11 +91,7 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 // Follow learns of books and their changes until ctx ends.
 func (k *Keeper) Follow(ctx context.Context) error {
 	return k.cfg.Follow(ctx, func(org string, b domain.Book) {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.books[org] = b
-		close(k.changed)
-		k.changed = make(chan struct{})
+		k.books.Set(org, map[string]domain.Book{org: b})
 	})
 }
 
@@ -115,58 +109,14 @@ func (k *Keeper) signal() <-chan struct{} {
 	return k.released
 }
 
-// booksOf returns the books of a part, and a channel that is closed when books change.
-func (k *Keeper) booksOf(part int) (map[string]domain.Book, <-chan struct{}) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	books := map[string]domain.Book{}
-	for org, b := range k.books {
-		h := fnv.New32a()
-		h.Write([]byte(org))
-		if int(h.Sum32()%uint32(k.cfg.Parts)) == part {
-			books[org] = b
-		}
-	}
-	return books, k.changed
-}
-
 // Serve writes the books of a part, until ctx ends. held reports whether the lease of the part is
 // still held.
 func (k *Keeper) Serve(ctx context.Context, part int, held func() bool) error {
-	type running struct {
-		book   domain.Book
-		cancel context.CancelFunc
-		done   chan struct{}
-	}
-	var all sync.WaitGroup
-	defer all.Wait()
-	active := map[string]running{}
-	for {
-		books, changed := k.booksOf(part)
-		for org, b := range books {
-			former, ok := active[org]
-			if ok && reflect.DeepEqual(b, former.book) {
-				continue
-			}
-			working, cancel := context.WithCancel(ctx)
-			r := running{b, cancel, make(chan struct{})}
-			active[org] = r
-			all.Go(func() {
-				defer close(r.done)
-				defer cancel()
-				if ok {
-					former.cancel()
-					<-former.done
-				}
-				k.run(working, org, b, held)
-			})
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-		}
-	}
+	return k.books.Serve(
+		ctx, part, k.cfg.Parts, func(ctx context.Context, org string, b domain.Book) {
+			k.run(ctx, org, b, held)
+		},
+	)
 }
 
 // progress is how far a book has come: everything up to Position was looked at, at the time At, when

@@ -18,8 +18,9 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// webhookParts is how many parts the webhooks are divided into among the replicas.
-const webhookParts = 16
+// taskParts is how many parts webhooks, books, virtual hubs and the hubs of door codes are divided
+// into. The replica that has the lease of a part runs all of it.
+const taskParts = 16
 
 // newWebhooks returns what delivers to webhooks.
 func (s *web) newWebhooks() (*webhook.Deliverer, error) {
@@ -36,7 +37,7 @@ func (s *web) newWebhooks() (*webhook.Deliverer, error) {
 		Progress: webhookProgress{jsapi.NewBucket(s.conns.Cloud, streams.WebhooksBucket)},
 		Disable:  s.directory.DisableWebhook, Mail: s.mailWebhook,
 		Follow: s.directoryLog.FollowWebhooks, Vault: webhook.Vault{Vault: vault}, Private: s.cfg.WebhookPrivate,
-		UserAgent: installation.UserAgent(), Parts: webhookParts, Retention: s.cfg.EventRetention,
+		UserAgent: installation.UserAgent(), Parts: taskParts, Retention: s.cfg.EventRetention,
 		Shares: s.shares, Logger: s.logger, Metrics: s.registry,
 	})
 }
@@ -53,7 +54,7 @@ func (s *web) newCodes() (*commands.Codes, error) {
 	}
 	return commands.NewCodes(commands.CodesConfig{
 		Directory: s.directory, Locks: s.devices, Presence: s.presence.Get, KV: s.buckets.Codes,
-		Conn: s.conns.Cloud, Vault: vault, Parts: webhookParts, Logger: s.logger,
+		Conn: s.conns.Cloud, Vault: vault, Parts: taskParts, Logger: s.logger,
 	})
 }
 
@@ -62,7 +63,7 @@ func (s *web) newCodes() (*commands.Codes, error) {
 func (s *web) runWebhooks(api http.Handler) error {
 	leases, err := lease.NewKeeper(lease.Config{
 		Conn: s.conns.Cloud, Bucket: s.buckets.WebhookLeases, ReplicaID: s.replicaID,
-		Groups: webhookParts, Logger: s.logger,
+		Groups: taskParts, Logger: s.logger,
 	})
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func (s *web) runWebhooks(api http.Handler) error {
 			err := s.access.Refresh(ctx)
 			return s.access.HubsOf(org), err
 		},
-		Parts: webhookParts, Retention: s.cfg.EventRetention, Logger: s.logger,
+		Parts: taskParts, Retention: s.cfg.EventRetention, Logger: s.logger,
 	})
 	if err != nil {
 		return err
