@@ -274,13 +274,13 @@ func setOnce[T any](
 		Target string
 		Body   map[string]json.RawMessage
 	}{target, r.compared}
-	answer, err := req.once(r.key, compared, func(ctx context.Context, id string) (_ any, err error) {
+	body, err = onceAs(req, r.key, compared, func(ctx context.Context, id string) (none T, err error) {
 		if id == "" {
 			id = rand.Text()
 		}
 		if code = r.code; r.make {
 			if code, err = a.Codes.Make(ctx, id); err != nil {
-				return nil, err
+				return none, err
 			}
 		}
 		return set(ctx, code, id)
@@ -288,11 +288,7 @@ func setOnce[T any](
 	if err != nil {
 		return body, "", err
 	}
-	text, err := json.Marshal(answer)
-	if err == nil {
-		err = json.Unmarshal(text, &body)
-	}
-	return body, code, err
+	return body, code, nil
 }
 
 // setCredential answers with a code that was set.

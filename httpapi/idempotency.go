@@ -39,6 +39,23 @@ func (req *request) answerOnce(
 	return req.answer(status, answer, err)
 }
 
+// onceAs is once with an answer of a type, also where the request is repeated.
+func onceAs[T any](
+	req *request, key string, body any, do func(ctx context.Context, id string) (T, error),
+) (answer T, err error) {
+	stored, err := req.once(key, body, func(ctx context.Context, id string) (any, error) {
+		return do(ctx, id)
+	})
+	if err != nil {
+		return answer, err
+	}
+	text, err := json.Marshal(stored)
+	if err == nil {
+		err = json.Unmarshal(text, &answer)
+	}
+	return answer, err
+}
+
 // once is answerOnce that returns the answer.
 func (req *request) once(
 	key string, body any, do func(ctx context.Context, id string) (any, error),

@@ -7,6 +7,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams"
 )
 
 // What the portal uses in the same way is declared there.
@@ -253,22 +254,14 @@ type OrgEvents interface {
 // EventReader follows one hub's event log, or the feed of an organization. It is used by one
 // goroutine.
 type EventReader interface {
-	// Next returns the next events in order: at most limit, and not much more than sse.BatchBytes
-	// of them, possibly fewer than there are; none if there are none yet. The caller must not keep
-	// the slice. Next returns cursor_expired if the log was reset or events expired before they
-	// were read, and domain.ErrEventsClosed once the logs are closed; both are final.
-	Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error)
-	// Ready returns a channel that is closed once Next has more events, which may be already. The
-	// channel is good for one wait.
-	Ready() <-chan struct{}
-	// Cursor returns the cursor from which another reader would continue.
-	Cursor() string
+	// Next returns not much more than sse.BatchBytes at once. cursor_expired is also for a log that
+	// was reset.
+	streams.EventReader
 	// CaughtUp returns a function that reports whether Next has returned every event that was
 	// stored before the call. The function is for the goroutine of the reader.
 	CaughtUp(ctx context.Context) (reached func() bool, err error)
 	// Lag returns how far Cursor is behind.
 	Lag(ctx context.Context) domain.FeedLag
-	Close()
 }
 
 // FeedReaders keeps the readers of events that name themselves.

@@ -170,24 +170,18 @@ func (a *api) createWebhook(req *request) error {
 	if target.Filter, err = req.key.Reach.LimitFilter(target.Filter); err != nil {
 		return err
 	}
-	answer, err := req.once(key, target, func(ctx context.Context, id string) (any, error) {
-		w, err := a.Directory.CreateWebhook(
-			ctx, req.origin(), req.key.Reach.OrgID, id, target, a.Webhooks.Seal,
-		)
-		if err != nil {
-			return nil, err
-		}
-		return newWebhookBody(w), nil
-	})
+	created, err := onceAs(
+		req, key, target, func(ctx context.Context, id string) (body webhookBody, err error) {
+			w, err := a.Directory.CreateWebhook(
+				ctx, req.origin(), req.key.Reach.OrgID, id, target, a.Webhooks.Seal,
+			)
+			if err != nil {
+				return body, err
+			}
+			return newWebhookBody(w), nil
+		},
+	)
 	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(answer)
-	if err != nil {
-		return err
-	}
-	var created webhookBody
-	if err := json.Unmarshal(text, &created); err != nil {
 		return err
 	}
 	w, err := a.webhook(req, created.ID)

@@ -29,20 +29,27 @@ var units = map[string]string{
 }
 
 // deviceInfos returns up to 1,000 devices of a hub, by device id: what the hub reported last, with the
-// names that members set. The hub is not asked.
+// names that members set.
 func (p *Portal) deviceInfos(
 	ctx context.Context, org string, hub domain.HubID,
+) (map[int64]deviceInfo, error) {
+	last, err := p.lastDevices(ctx, org, hub)
+	if err != nil {
+		return nil, err
+	}
+	return p.infosOf(ctx, org, hub, last)
+}
+
+// infosOf returns up to 1,000 of a hub's devices, by device id, with the names that members set.
+func (p *Portal) infosOf(
+	ctx context.Context, org string, hub domain.HubID, devices []hubDevice,
 ) (map[int64]deviceInfo, error) {
 	labels, err := p.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
 		return nil, err
 	}
-	last, err := p.lastDevices(ctx, org, hub)
-	if err != nil {
-		return nil, err
-	}
 	infos := map[int64]deviceInfo{}
-	for _, d := range last[:min(len(last), maxNames)] {
+	for _, d := range devices[:min(len(devices), maxNames)] {
 		infos[d.ID] = infoOf(d)
 	}
 	for id, label := range labels {

@@ -23,34 +23,38 @@ const (
 
 // deviceSearch is what to look for across sites.
 type deviceSearch struct {
-	// Name stands in the address of the page.
-	Name   string
-	filter domain.StateFilter
+	// Name stands in the address of the page, and Label is the text of the choice.
+	Name, Label string
+	filter      domain.StateFilter
 	// low restricts the channels to batteries that need attention.
 	low bool
 }
 
-// Label returns the text of the choice.
-func (s deviceSearch) Label() string { return deviceSearchTexts[s.Name] }
-
 // deviceSearches are the choices of the page.
 var deviceSearches = func() []deviceSearch {
-	is := func(name, key string, value bool) deviceSearch {
-		return deviceSearch{Name: name, filter: domain.StateFilter{Key: &key, Value: &value}}
+	is := func(name, label, key string, value bool) deviceSearch {
+		return deviceSearch{name, label, domain.StateFilter{Key: &key, Value: &value}, false}
 	}
-	all := func(name, key string) deviceSearch {
-		return deviceSearch{Name: name, filter: domain.StateFilter{Key: &key}}
+	all := func(name, label, key string) deviceSearch {
+		return deviceSearch{name, label, domain.StateFilter{Key: &key}, false}
 	}
 	out, failed, battery := false, domain.ChannelFailed, "battery"
 	return []deviceSearch{
-		is("unlocked", "lock", false), is("locked", "lock", true),
-		is("open-doors", "contact", true), is("open-barriers", "barrier", true),
-		is("on", "switch", true), is("smoke", "smoke", true), is("leaks", "leak", true),
-		{Name: "unreachable", filter: domain.StateFilter{Available: &out}},
-		{Name: "low-batteries", filter: domain.StateFilter{Key: &battery}, low: true},
-		{Name: "failed", filter: domain.StateFilter{Status: &failed}},
-		all("locks", "lock"), all("heating", "heating_setpoint"), all("temperatures", "temperature"),
-		all("humidity", "humidity"), all("batteries", "battery"), all("contacts", "contact"),
+		is("unlocked", "Unlocked doors", "lock", false),
+		is("locked", "Locked doors", "lock", true),
+		is("open-doors", "Open doors and windows", "contact", true),
+		is("open-barriers", "Open barriers", "barrier", true),
+		is("on", "Switches that are on", "switch", true),
+		is("smoke", "Smoke", "smoke", true), is("leaks", "Water leaks", "leak", true),
+		{"unreachable", "Not reachable", domain.StateFilter{Available: &out}, false},
+		{"low-batteries", "Batteries below 20 %", domain.StateFilter{Key: &battery}, true},
+		{"failed", "Commands that failed", domain.StateFilter{Status: &failed}, false},
+		all("locks", "All locks", "lock"),
+		all("heating", "All heating setpoints", "heating_setpoint"),
+		all("temperatures", "All temperatures", "temperature"),
+		all("humidity", "All humidity sensors", "humidity"),
+		all("batteries", "All batteries", "battery"),
+		all("contacts", "All door and window contacts", "contact"),
 	}
 }()
 
@@ -450,24 +454,4 @@ func parsePosition(text string) (position domain.StatePosition) {
 		return domain.StatePosition{}
 	}
 	return position
-}
-
-// deviceSearchTexts are the choices of the page that finds devices, by name.
-var deviceSearchTexts = map[string]string{
-	"unlocked":      "Unlocked doors",
-	"locked":        "Locked doors",
-	"open-doors":    "Open doors and windows",
-	"open-barriers": "Open barriers",
-	"on":            "Switches that are on",
-	"smoke":         "Smoke",
-	"leaks":         "Water leaks",
-	"unreachable":   "Not reachable",
-	"low-batteries": "Batteries below 20 %",
-	"failed":        "Commands that failed",
-	"locks":         "All locks",
-	"heating":       "All heating setpoints",
-	"temperatures":  "All temperatures",
-	"humidity":      "All humidity sensors",
-	"batteries":     "All batteries",
-	"contacts":      "All door and window contacts",
 }

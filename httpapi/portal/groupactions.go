@@ -117,7 +117,7 @@ func (req *request) showGroupAction(status int, view groupActionView) error {
 }
 
 func (req *request) renderAction(status int, view groupActionView) error {
-	title, section := view.Action.Title(), "devices"
+	title, section := view.Action.Title, "devices"
 	if view.Site.ID != "" {
 		title, section = title+" · "+view.Site.Name, "sites"
 	}
@@ -340,17 +340,6 @@ func groupResult(err error) string {
 		return "gone"
 	}
 	return "rejected"
-}
-
-// groupActionTexts are the texts of actions on many devices at once, by name: the link to the page
-// of the action, the page's heading, and its button.
-var groupActionTexts = map[string]struct{ Label, Title, Button string }{
-	"lock":  {"Lock all…", "Lock all doors", "Lock"},
-	"close": {"Close all barriers…", "Close all barriers", "Close"},
-	"off":   {"Turn off all switches…", "Turn off all switches", "Turn off"},
-	"on":    {"Turn on all switches…", "Turn on all switches", "Turn on"},
-	"heat":  {"Set heating…", "Set one temperature to heat to", "Set"},
-	"cool":  {"Set cooling…", "Set one temperature to cool to", "Set"},
 }
 
 // groupResults are the results of one command of an action on many devices, and their styles.

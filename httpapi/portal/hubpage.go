@@ -201,9 +201,20 @@ func (v devicesView) Pages() []pageLink {
 }
 
 // writeNames answers with the names of a hub's devices and the units of their channels, for
-// scripts.
+// scripts, which keep them: the hub is asked, since a new device may not be among what it reported
+// last.
 func (req *request) writeNames() error {
-	names, err := req.deviceInfos(req.ctx, req.org, req.hub)
+	devices, err := req.lastDevices(req.ctx, req.org, req.hub)
+	if listed, failed := req.Devices.List(req.ctx, req.hub); failed == nil {
+		devices, err = nil, nil
+		for _, d := range listed {
+			devices = append(devices, deviceOf(req.hub, d, domain.DeviceLabel{}))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	names, err := req.infosOf(req.ctx, req.org, req.hub, devices)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 )
 
 // Devices sends requests to hubs and waits for their answers. Errors are domain.Errors: not_found
@@ -114,16 +115,7 @@ type Events interface {
 
 // Feed follows the events of all hubs of an organization, in the order of each hub's log.
 type Feed interface {
-	// Follow returns a reader of the events after a position that the filter chooses; "" stands for
-	// the feed's end. The error is cursor_expired or invalid_request for a position that has
-	// expired or is malformed.
-	Follow(
-		ctx context.Context, org string, filter domain.EventFilter, after string,
-	) (EventReader, error)
-	// FollowSince returns a reader of the events that were stored at a time or later.
-	FollowSince(
-		ctx context.Context, org string, filter domain.EventFilter, since time.Time,
-	) (EventReader, error)
+	streams.EventFeeds
 	// Since returns the position before the events that were stored at t or later.
 	Since(t time.Time) string
 	// Part returns at most limit events after a position that the filter chooses, about so many
@@ -134,20 +126,8 @@ type Feed interface {
 	) (domain.EventPage, error)
 }
 
-// EventReader reads a feed. It is used by one goroutine. Its events have frames with the positions
-// of the feed, and feed.gap stands for events of a hub that are gone.
-type EventReader interface {
-	// Next returns up to limit new events. It returns no events if there are none, and also after
-	// many that the filter does not choose; then Ready is closed. After domain.ErrEventsClosed and
-	// cursor_expired the reader returns no more events.
-	Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error)
-	// Ready returns a channel that is closed when Next may have events. It is good for one wait.
-	Ready() <-chan struct{}
-	// Cursor returns the position after the events that Next has returned.
-	Cursor() string
-	// Close ends the reader.
-	Close()
-}
+// EventReader reads a feed. Its events have frames with the positions of the feed.
+type EventReader = streams.EventReader
 
 // Hubs has the hubs of organizations. It is called for every request about a hub and must answer
 // from memory.

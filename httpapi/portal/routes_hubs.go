@@ -30,7 +30,7 @@ func (p *Portal) hubRoutes() []Route {
 		post(hub+"/pairing/close", p.hubManager((*request).closePairing)).askingHub().on(hubPage),
 		post(hub+"/removal", p.hubManager((*request).openRemoval)).askingHub().on(hubPage),
 		post(hub+"/removal/close", p.hubManager((*request).closeRemoval)).askingHub().on(hubPage),
-		get(hub+"/names", p.hub((*request).writeNames)),
+		get(hub+"/names", p.hub((*request).writeNames)).askingHub(),
 		get(hub+"/devices", p.hub((*request).devices)).askingHub(),
 		get(device, p.device((*request).devicePage)).askingHub(),
 		get(device+"/card", p.device((*request).deviceCard)).askingHub(),

@@ -95,26 +95,20 @@ type groupAction struct {
 	Key  string
 	// Value is the JSON of the value; "" if the person types a number.
 	Value string
+	// Label is the text of the link to the action's page, Title the page's heading, and Button the
+	// text of its button.
+	Label, Title, Button string
 }
 
 // groupActions are the actions that pages offer.
 var groupActions = []groupAction{
-	{"lock", "lock", "true"},
-	{"close", "barrier", "false"},
-	{"off", "switch", "false"},
-	{"on", "switch", "true"},
-	{"heat", "heating_setpoint", ""},
-	{"cool", "cooling_setpoint", ""},
+	{"lock", "lock", "true", "Lock all…", "Lock all doors", "Lock"},
+	{"close", "barrier", "false", "Close all barriers…", "Close all barriers", "Close"},
+	{"off", "switch", "false", "Turn off all switches…", "Turn off all switches", "Turn off"},
+	{"on", "switch", "true", "Turn on all switches…", "Turn on all switches", "Turn on"},
+	{"heat", "heating_setpoint", "", "Set heating…", "Set one temperature to heat to", "Set"},
+	{"cool", "cooling_setpoint", "", "Set cooling…", "Set one temperature to cool to", "Set"},
 }
-
-// Label returns the text of the link to the page of the action on all devices of a site.
-func (a groupAction) Label() string { return groupActionTexts[a.Name].Label }
-
-// Button returns the text of the button that starts the action.
-func (a groupAction) Button() string { return groupActionTexts[a.Name].Button }
-
-// Title returns the heading of the action's page.
-func (a groupAction) Title() string { return groupActionTexts[a.Name].Title }
 
 // Typed reports whether the person types the value.
 func (a groupAction) Typed() bool { return a.Value == "" }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/shares"
 )
 
@@ -73,24 +74,11 @@ type DelivererConfig struct {
 	Metrics prometheus.Registerer
 }
 
-// Feeds reads the feeds of organizations. Errors are domain.Errors.
-type Feeds interface {
-	// Follow returns a reader of the events after a position.
-	Follow(ctx context.Context, org string, filter domain.EventFilter, after string) (Reader, error)
-	// FollowSince returns a reader of the events that were stored at a time or later, as far as they
-	// are kept.
-	FollowSince(
-		ctx context.Context, org string, filter domain.EventFilter, since time.Time,
-	) (Reader, error)
-}
-
-// Reader is what is used of an orgfeed.Reader. The cursor of an event is its position.
-type Reader interface {
-	Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error)
-	Ready() <-chan struct{}
-	Cursor() string
-	Close()
-}
+// Feeds has the feeds of organizations. The cursor of an event is its position.
+type (
+	Feeds  = streams.EventFeeds
+	Reader = streams.EventReader
+)
 
 // Progress stores how far webhooks have come.
 type Progress interface {

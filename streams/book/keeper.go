@@ -53,13 +53,8 @@ type Config struct {
 	Logger     *slog.Logger
 }
 
-// Reader is what is used of an orgfeed.Reader. The cursor of an event is its position.
-type Reader interface {
-	Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error)
-	Ready() <-chan struct{}
-	Cursor() string
-	Close()
-}
+// Reader reads the feed of an organization. The cursor of an event is its position.
+type Reader = streams.EventReader
 
 // Keeper writes the books of organizations. It is safe for concurrent use.
 type Keeper struct {

@@ -1,12 +1,12 @@
-// The names of devices and the units of their channels. The page requests them for each hub that it shows, one after the other,
-// and updates them from events.
+// The names of devices and the units of their channels. Only the hubs know them, so the page requests them from the hubs that it
+// shows, one after the other, and updates them from events.
 
 const HUBS = 1000; // the most hubs whose names are kept; the oldest are dropped
 const FAST_HUBS = 10; // the number of hubs that are requested with the short pause
 const PAUSE = 200; // between two requests
 const LONG_PAUSE = 2_000;
 const MAX_AGE = 600_000; // names are requested again after this time: they can change without an event
-const RETRY = 60_000; // and after this time if the request failed
+const RETRY = 60_000; // and after this time if the hub did not answer
 const CONNECTED = [2_000, 15_000]; // and this long after the hub has connected
 
 export class Names {
@@ -40,7 +40,7 @@ export class Names {
   learn({ type, hub_id: hub, device_id: device, data }) {
     const known = this.known.get(hub);
     if (type === "hub.connected" && (known || this.current === hub || this.waiting.has(hub))) {
-      // Request the names again: the service reads them shortly after the hub has connected, mostly.
+      // Request the names again: the hub answers shortly after it has connected, mostly.
       for (const pause of CONNECTED) {
         setTimeout(() => {
           this.waiting.add(hub);

@@ -92,27 +92,8 @@ func (c *tapRunCommand) Validate() error {
 			return fmt.Errorf("--publish: %w", err)
 		}
 	}
-	_, err := c.since(time.Now())
+	_, err := timeOf("--since", c.Since, time.Now())
 	return err
-}
-
-// since parses --since: a duration before now, or a time.
-func (c *tapRunCommand) since(now time.Time) (time.Time, error) {
-	if c.Since == "" {
-		return time.Time{}, nil
-	}
-	if ago, err := time.ParseDuration(c.Since); err == nil && ago > 0 {
-		return now.Add(-ago), nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, c.Since)
-	if err != nil {
-		return at, fmt.Errorf(
-			"--since %q: must be a duration such as 2h or 30m, or a time such as "+
-				"2026-01-02T03:04:05Z",
-			c.Since,
-		)
-	}
-	return at, nil
 }
 
 // Run prints or publishes the events. With --follow it runs until it is interrupted, or until the
@@ -139,7 +120,7 @@ func (c *tapRunCommand) Run(ctx context.Context, out Output) error {
 	for _, id := range c.Hub {
 		cfg.Hubs = append(cfg.Hubs, domain.HubID(id))
 	}
-	if cfg.Since, err = c.since(time.Now()); err != nil {
+	if cfg.Since, err = timeOf("--since", c.Since, time.Now()); err != nil {
 		return err
 	}
 	t, err := tap.New(cfg)

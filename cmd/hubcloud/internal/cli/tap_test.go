@@ -72,8 +72,7 @@ func TestTapSince(t *testing.T) {
 		"2026-01-01T00:00:00Z":        time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		"2026-01-01T02:00:00.5+02:00": time.Date(2026, 1, 1, 0, 0, 0, 5e8, time.UTC),
 	} {
-		c := tapRunCommand{Since: text}
-		if got, err := c.since(now); err != nil || !got.Equal(want) {
+		if got, err := timeOf("--since", text, now); err != nil || !got.Equal(want) {
 			t.Errorf("--since %s is %v, %v; want %v", text, got, err, want)
 		}
 	}

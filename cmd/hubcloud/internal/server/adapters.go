@@ -22,11 +22,32 @@ type apiEvents struct{ *feed.Logs }
 func (e apiEvents) Follow(
 	ctx context.Context, hub domain.HubID, after string,
 ) (httpapi.EventReader, error) {
-	reader, err := e.Logs.Follow(ctx, hub, after)
+	return asInterface[httpapi.EventReader](e.Logs.Follow(ctx, hub, after))
+}
+
+// asInterface returns a reader as an interface, nil after an error: not a nil pointer in an interface.
+func asInterface[I any](reader any, err error) (none I, _ error) {
 	if err != nil {
-		return nil, err // not a nil pointer in an interface
+		return none, err
 	}
-	return reader, nil
+	return reader.(I), nil
+}
+
+// feeds has the feeds of organizations.
+type feeds struct{ *orgfeed.Feed }
+
+// Follow returns a reader of the events after a position.
+func (f feeds) Follow(
+	ctx context.Context, org string, filter domain.EventFilter, after string,
+) (streams.EventReader, error) {
+	return asInterface[streams.EventReader](f.Feed.Follow(ctx, org, filter, after))
+}
+
+// FollowSince returns a reader of the events that were stored at a time or later.
+func (f feeds) FollowSince(
+	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
+) (streams.EventReader, error) {
+	return asInterface[streams.EventReader](f.Feed.FollowSince(ctx, org, filter, since))
 }
 
 // apiOrgEvents adapts the feeds of organizations to the API's interface.
@@ -62,11 +83,7 @@ func (e apiOrgEvents) Follow(
 	ctx context.Context, reach domain.Reach, filter domain.EventFilter, after string,
 ) (httpapi.EventReader, error) {
 	filter.Within = reach.Sites
-	reader, err := e.Feed.Follow(ctx, reach.OrgID, filter, after)
-	if err != nil {
-		return nil, err
-	}
-	return reader, nil
+	return asInterface[httpapi.EventReader](e.Feed.Follow(ctx, reach.OrgID, filter, after))
 }
 
 // apiAudit adapts the read models and the access index to the API's interface.

@@ -10,7 +10,6 @@ import (
 	"hubcloud/httpapi/oidc"
 	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/hubfaults"
-	"hubcloud/streams/feed/orgfeed"
 )
 
 // portalConfig returns the configuration of the portal, without its Mails. It needs the public URL.
@@ -28,7 +27,7 @@ func (s *web) portalConfig() portal.Config {
 		History:     s.commands,
 		Labels:      s.directory,
 		Events:      s.hubLogs,
-		Feed:        portalFeed{s.orgFeed},
+		Feed:        feeds{s.orgFeed},
 		Book:        s.store,
 		Faults:      portalFaults{hubfaults.NewReader(s.conns)},
 		Reported:    s.store,
@@ -116,29 +115,4 @@ func (f portalFaults) SilentHubs(ctx context.Context) (map[domain.HubID]time.Tim
 		}
 	}
 	return silent, err
-}
-
-// portalFeed adapts the feeds of organizations to the portal's interface.
-type portalFeed struct{ *orgfeed.Feed }
-
-// Follow returns a reader of the events after a position.
-func (f portalFeed) Follow(
-	ctx context.Context, org string, filter domain.EventFilter, after string,
-) (portal.EventReader, error) {
-	return portalReader(f.Feed.Follow(ctx, org, filter, after))
-}
-
-// FollowSince returns a reader of the events that were stored at a time or later.
-func (f portalFeed) FollowSince(
-	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
-) (portal.EventReader, error) {
-	return portalReader(f.Feed.FollowSince(ctx, org, filter, since))
-}
-
-// portalReader returns a reader as an interface, which is nil after an error.
-func portalReader(reader *orgfeed.Reader, err error) (portal.EventReader, error) {
-	if err != nil {
-		return nil, err
-	}
-	return reader, nil
 }

@@ -97,7 +97,8 @@ func (s *web) serveVirtualHubs(ctx context.Context, api http.Handler, part int) 
 		changed := s.virtualHubs.changes()
 		owned := map[domain.HubID]bool{}
 		for _, id := range s.access.Hubs() {
-			if !id.Virtual() || streams.PartOf(string(id), taskParts) != part || id != domain.VirtualHubID(s.orgOf(id)) {
+			if !id.Virtual() || streams.PartOf(string(id), taskParts) != part ||
+				id != domain.VirtualHubID(s.orgOf(id)) {
 				continue
 			}
 			if owned[id] = true; stops[id] == nil && s.virtualHubs.start() {

@@ -14,7 +14,6 @@ import (
 	"hubcloud/hubbridge/lease"
 	"hubcloud/streams"
 	"hubcloud/streams/book"
-	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/jsapi"
 )
 
@@ -33,7 +32,7 @@ func (s *web) newWebhooks() (*webhook.Deliverer, error) {
 		return nil, err
 	}
 	return webhook.NewDeliverer(webhook.DelivererConfig{
-		Feeds:    webhookFeeds{s.orgFeed},
+		Feeds:    feeds{s.orgFeed},
 		Progress: webhookProgress{jsapi.NewBucket(s.conns.Cloud, streams.WebhooksBucket)},
 		Disable:  s.directory.DisableWebhook, Mail: s.mailWebhook,
 		Follow: s.directoryLog.FollowWebhooks, Vault: webhook.Vault{Vault: vault}, Private: s.cfg.WebhookPrivate,
@@ -104,11 +103,11 @@ func (s *web) runWebhooks(api http.Handler) error {
 func (s *web) readForBook(
 	ctx context.Context, org, after string, since time.Time,
 ) (book.Reader, error) {
-	feeds := webhookFeeds{s.orgFeed}
+	all := feeds{s.orgFeed}
 	if after != "" {
-		return feeds.Follow(ctx, org, domain.EventFilter{}, after)
+		return all.Follow(ctx, org, domain.EventFilter{}, after)
 	}
-	return feeds.FollowSince(ctx, org, domain.EventFilter{}, since)
+	return all.FollowSince(ctx, org, domain.EventFilter{}, since)
 }
 
 // mailWebhook mails the owners and admins that a webhook is disabled.
@@ -120,31 +119,6 @@ func (s *web) mailWebhook(
 		return err
 	}
 	return s.mailer.SendWebhookDisabled(ctx, org, w, cause, since)
-}
-
-// webhookFeeds adapts the feeds of organizations to the deliveries.
-type webhookFeeds struct{ feed *orgfeed.Feed }
-
-// Follow returns a reader of the events after a position.
-func (f webhookFeeds) Follow(
-	ctx context.Context, org string, filter domain.EventFilter, after string,
-) (webhook.Reader, error) {
-	reader, err := f.feed.Follow(ctx, org, filter, after)
-	if err != nil {
-		return nil, err // not a nil pointer in an interface
-	}
-	return reader, nil
-}
-
-// FollowSince returns a reader of the events that were stored at a time or later.
-func (f webhookFeeds) FollowSince(
-	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
-) (webhook.Reader, error) {
-	reader, err := f.feed.FollowSince(ctx, org, filter, since)
-	if err != nil {
-		return nil, err
-	}
-	return reader, nil
 }
 
 // webhookProgress is the bucket of how far webhooks have come.
