@@ -19,7 +19,7 @@ type Activity struct {
 	// Sequence is the event's sequence in the directory, which is the order of changes.
 	Sequence uint64
 	At       time.Time
-	// Type is one of the Type… constants.
+	// Type is the EventType of the fact.
 	Type string
 	// Actor made the change. ActorName is its current name: a member's address, a key's label.
 	Actor     Actor

@@ -69,7 +69,7 @@ func (b BookSettings) String() string {
 }
 
 // EventType returns the type of the event.
-func (BookSet) EventType() string { return TypeBookSet }
+func (BookSet) EventType() string { return "org.book_set" }
 
 // DecideSetBook chooses what an organization keeps; it returns no event if nothing changes. Errors:
 // not_found, forbidden for an actor that is no owner or admin, and invalid_request.

@@ -12,7 +12,7 @@ import (
 type Event struct {
 	// ID is a ULID, unique over the installation.
 	ID string `json:"id"`
-	// Type is one of the Type… constants.
+	// Type is the EventType of its fact.
 	Type string `json:"type"`
 	// V is the version of the type's data, from 1.
 	V int `json:"v"`

@@ -6,4 +6,4 @@ import (
 )
 
 // EventForms returns every form in which events are stored.
-func EventForms() []eventForm { return slices.Collect(maps.Keys(factDecoders)) }
+func EventForms() []eventForm { return slices.Collect(maps.Keys(facts)) }

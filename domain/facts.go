@@ -2,59 +2,6 @@ package domain
 
 import "time"
 
-// The facts of the directory, by aggregate. Subjects are `directory.<aggregate>.<id…>`.
-const (
-	TypeOrgCreated         = "org.created"
-	TypeOrgRenamed         = "org.renamed"
-	TypeMemberAdded        = "org.member_added"
-	TypeMemberRoleChanged  = "org.member_role_changed"
-	TypeMemberRemoved      = "org.member_removed"
-	TypeMemberInvited      = "org.invited"
-	TypeInvitationRevoked  = "org.invitation_revoked"
-	TypeInvitationRestored = "org.invitation_restored"
-	TypeInvitationAccepted = "org.invitation_accepted"
-	TypeConditionSeen      = "org.condition_seen"
-	TypeConditionUnseen    = "org.condition_unseen"
-	TypeMemberNamed        = "org.member_named"
-	TypeMailPreferencesSet = "org.mail_preferences_set"
-	TypeBookSet            = "org.book_set"
-
-	TypeAccountCreated       = "account.created"
-	TypeAccountIdentityBound = "account.identity_bound"
-
-	TypeSiteCreated = "site.created"
-	TypeSiteRenamed = "site.renamed"
-
-	TypeHubRegistered         = "hub.registered"
-	TypeHubCertificateIssued  = "hub.certificate_issued"
-	TypeHubCertificateRevoked = "hub.certificate_revoked"
-	TypeHubAdded              = "hub.added"
-	TypeHubMoved              = "hub.moved"
-	TypeHubRenamed            = "hub.renamed"
-	TypeHubLogBegun           = "hub.log_begun"
-	TypeHubLogRestored        = "hub.log_restored"
-	TypeHubSecretRotated      = "hub.secret_rotated"
-	TypeHubBlocked            = "hub.blocked"
-	TypeHubUnblocked          = "hub.unblocked"
-	TypeHubReleased           = "hub.released"
-	TypeDeviceLabeled         = "hub.device_labeled"
-	TypeDeviceForgotten       = "hub.device_forgotten"
-	TypeCredentialSet         = "hub.credential_set"
-	TypeCredentialRevoked     = "hub.credential_revoked"
-	TypeCredentialReported    = "hub.credential_reported"
-
-	TypeKeyCreated = "key.created"
-	TypeKeyChanged = "key.changed"
-	TypeKeyRotated = "key.rotated"
-	TypeKeyRevoked = "key.revoked"
-
-	TypeKeyExpiryMailed = "key.expiry_mailed"
-
-	TypeProjectionSkipped = "projection.skipped"
-
-	TypeEventLost = "directory.event_lost"
-)
-
 // OrgCreated creates an organization (aggregate org, id OrgID, a UUIDv7).
 type OrgCreated struct {
 	OrgID string `json:"org_id"`
@@ -462,45 +409,45 @@ type EventLost struct {
 	Sequence uint64 `json:"sequence"`
 }
 
-// EventType returns the type of the events that record the fact.
-func (OrgCreated) EventType() string               { return TypeOrgCreated }
-func (OrgRenamed) EventType() string               { return TypeOrgRenamed }
-func (MemberAdded) EventType() string              { return TypeMemberAdded }
-func (MemberRoleChanged) EventType() string        { return TypeMemberRoleChanged }
-func (MemberRemoved) EventType() string            { return TypeMemberRemoved }
-func (MemberInvited) EventType() string            { return TypeMemberInvited }
-func (MemberInvitationRevoked) EventType() string  { return TypeInvitationRevoked }
-func (MemberInvitationRestored) EventType() string { return TypeInvitationRestored }
-func (MemberInvitationAccepted) EventType() string { return TypeInvitationAccepted }
-func (ConditionSeen) EventType() string            { return TypeConditionSeen }
-func (ConditionUnseen) EventType() string          { return TypeConditionUnseen }
-func (MemberNamed) EventType() string              { return TypeMemberNamed }
-func (MailPreferencesSet) EventType() string       { return TypeMailPreferencesSet }
-func (AccountCreated) EventType() string           { return TypeAccountCreated }
-func (AccountIdentityBound) EventType() string     { return TypeAccountIdentityBound }
-func (SiteCreated) EventType() string              { return TypeSiteCreated }
-func (SiteRenamed) EventType() string              { return TypeSiteRenamed }
-func (HubRegistered) EventType() string            { return TypeHubRegistered }
-func (HubCertificateIssued) EventType() string     { return TypeHubCertificateIssued }
-func (HubCertificateRevoked) EventType() string    { return TypeHubCertificateRevoked }
-func (HubAdded) EventType() string                 { return TypeHubAdded }
-func (HubMoved) EventType() string                 { return TypeHubMoved }
-func (HubRenamed) EventType() string               { return TypeHubRenamed }
-func (HubLogBegun) EventType() string              { return TypeHubLogBegun }
-func (HubLogRestored) EventType() string           { return TypeHubLogRestored }
-func (HubSecretRotated) EventType() string         { return TypeHubSecretRotated }
-func (HubBlocked) EventType() string               { return TypeHubBlocked }
-func (HubUnblocked) EventType() string             { return TypeHubUnblocked }
-func (HubReleased) EventType() string              { return TypeHubReleased }
-func (DeviceLabeled) EventType() string            { return TypeDeviceLabeled }
-func (DeviceForgotten) EventType() string          { return TypeDeviceForgotten }
-func (CredentialSet) EventType() string            { return TypeCredentialSet }
-func (CredentialRevocation) EventType() string     { return TypeCredentialRevoked }
-func (CredentialReported) EventType() string       { return TypeCredentialReported }
-func (KeyCreated) EventType() string               { return TypeKeyCreated }
-func (KeyChanged) EventType() string               { return TypeKeyChanged }
-func (KeyRotated) EventType() string               { return TypeKeyRotated }
-func (KeyExpiryMailed) EventType() string          { return TypeKeyExpiryMailed }
-func (KeyRevoked) EventType() string               { return TypeKeyRevoked }
-func (ProjectionSkipped) EventType() string        { return TypeProjectionSkipped }
-func (EventLost) EventType() string                { return TypeEventLost }
+// EventType returns the type of the events that record the fact. Subjects are `directory.<aggregate>.<id…>`.
+func (OrgCreated) EventType() string               { return "org.created" }
+func (OrgRenamed) EventType() string               { return "org.renamed" }
+func (MemberAdded) EventType() string              { return "org.member_added" }
+func (MemberRoleChanged) EventType() string        { return "org.member_role_changed" }
+func (MemberRemoved) EventType() string            { return "org.member_removed" }
+func (MemberInvited) EventType() string            { return "org.invited" }
+func (MemberInvitationRevoked) EventType() string  { return "org.invitation_revoked" }
+func (MemberInvitationRestored) EventType() string { return "org.invitation_restored" }
+func (MemberInvitationAccepted) EventType() string { return "org.invitation_accepted" }
+func (ConditionSeen) EventType() string            { return "org.condition_seen" }
+func (ConditionUnseen) EventType() string          { return "org.condition_unseen" }
+func (MemberNamed) EventType() string              { return "org.member_named" }
+func (MailPreferencesSet) EventType() string       { return "org.mail_preferences_set" }
+func (AccountCreated) EventType() string           { return "account.created" }
+func (AccountIdentityBound) EventType() string     { return "account.identity_bound" }
+func (SiteCreated) EventType() string              { return "site.created" }
+func (SiteRenamed) EventType() string              { return "site.renamed" }
+func (HubRegistered) EventType() string            { return "hub.registered" }
+func (HubCertificateIssued) EventType() string     { return "hub.certificate_issued" }
+func (HubCertificateRevoked) EventType() string    { return "hub.certificate_revoked" }
+func (HubAdded) EventType() string                 { return "hub.added" }
+func (HubMoved) EventType() string                 { return "hub.moved" }
+func (HubRenamed) EventType() string               { return "hub.renamed" }
+func (HubLogBegun) EventType() string              { return "hub.log_begun" }
+func (HubLogRestored) EventType() string           { return "hub.log_restored" }
+func (HubSecretRotated) EventType() string         { return "hub.secret_rotated" }
+func (HubBlocked) EventType() string               { return "hub.blocked" }
+func (HubUnblocked) EventType() string             { return "hub.unblocked" }
+func (HubReleased) EventType() string              { return "hub.released" }
+func (DeviceLabeled) EventType() string            { return "hub.device_labeled" }
+func (DeviceForgotten) EventType() string          { return "hub.device_forgotten" }
+func (CredentialSet) EventType() string            { return "hub.credential_set" }
+func (CredentialRevocation) EventType() string     { return "hub.credential_revoked" }
+func (CredentialReported) EventType() string       { return "hub.credential_reported" }
+func (KeyCreated) EventType() string               { return "key.created" }
+func (KeyChanged) EventType() string               { return "key.changed" }
+func (KeyRotated) EventType() string               { return "key.rotated" }
+func (KeyExpiryMailed) EventType() string          { return "key.expiry_mailed" }
+func (KeyRevoked) EventType() string               { return "key.revoked" }
+func (ProjectionSkipped) EventType() string        { return "projection.skipped" }
+func (EventLost) EventType() string                { return "directory.event_lost" }

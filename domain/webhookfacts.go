@@ -2,18 +2,8 @@ package domain
 
 import "time"
 
-// The facts about webhooks (aggregate webhooks, id OrgID).
-const (
-	TypeWebhookCreated  = "webhook.created"
-	TypeWebhookChanged  = "webhook.changed"
-	TypeWebhookRotated  = "webhook.secret_rotated"
-	TypeWebhookEnabled  = "webhook.enabled"
-	TypeWebhookDisabled = "webhook.disabled"
-	TypeWebhookReplayed = "webhook.replayed"
-	TypeWebhookDeleted  = "webhook.deleted"
-)
-
-// WebhookCreated creates a webhook. Its deliveries begin with the next event to be stored.
+// WebhookCreated creates a webhook (aggregate webhooks, id OrgID). Its deliveries begin with the next event to be
+// stored.
 type WebhookCreated struct {
 	OrgID string `json:"org_id"`
 	// WebhookID is a UUIDv7.
@@ -68,10 +58,10 @@ type WebhookDeleted struct {
 }
 
 // EventType returns the type of the event.
-func (WebhookCreated) EventType() string       { return TypeWebhookCreated }
-func (WebhookChanged) EventType() string       { return TypeWebhookChanged }
-func (WebhookSecretRotated) EventType() string { return TypeWebhookRotated }
-func (WebhookEnabled) EventType() string       { return TypeWebhookEnabled }
-func (WebhookDisabled) EventType() string      { return TypeWebhookDisabled }
-func (WebhookReplayed) EventType() string      { return TypeWebhookReplayed }
-func (WebhookDeleted) EventType() string       { return TypeWebhookDeleted }
+func (WebhookCreated) EventType() string       { return "webhook.created" }
+func (WebhookChanged) EventType() string       { return "webhook.changed" }
+func (WebhookSecretRotated) EventType() string { return "webhook.secret_rotated" }
+func (WebhookEnabled) EventType() string       { return "webhook.enabled" }
+func (WebhookDisabled) EventType() string      { return "webhook.disabled" }
+func (WebhookReplayed) EventType() string      { return "webhook.replayed" }
+func (WebhookDeleted) EventType() string       { return "webhook.deleted" }

@@ -46,7 +46,7 @@ func TestAudit(t *testing.T) {
 		t.Fatalf("last=1: got %+v, want one record", last)
 	}
 	got, key := last.Data[0], strings.TrimPrefix(s.bearer, "Bearer ")
-	if got.Type != domain.TypeSiteRenamed || *got.RequestID != id || *got.Address != "127.0.0.1" ||
+	if got.Type != (domain.SiteRenamed{}).EventType() || *got.RequestID != id || *got.Address != "127.0.0.1" ||
 		got.Actor.Kind != domain.ActorKey || !strings.Contains(key, *got.Actor.ID) ||
 		got.Subject.ID != s.ids.Replace(siteOne) || *got.Detail != "=Yard" {
 		t.Errorf("got %+v, want the change", got)

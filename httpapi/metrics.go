@@ -38,28 +38,18 @@ type connectionMetrics struct {
 }
 
 func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
-	metric := promauto.With(registerer)
-	evicted := metric.NewCounterVec(prometheus.CounterOpts{
-		Name: "hubcloud_httpapi_connections_evicted_total",
-		Help: "Idle connections closed to admit another, by the limit that was reached: " +
-			"connections of one address, connections in all, or open files. A rise of `all` " +
-			"means more clients than `--connections` admits, or a client that holds connections " +
-			"from many addresses.",
-	}, []string{"bound"})
-	rejected := metric.NewCounterVec(prometheus.CounterOpts{
-		Name: "hubcloud_httpapi_connections_refused_total",
-		Help: "Connections rejected because all others were busy, by the limit that was reached: " +
-			"connections of one address, or connections in all.",
-	}, []string{"bound"})
-	m := connectionMetrics{open: metric.NewGauge(prometheus.GaugeOpts{
-		Name: "hubcloud_httpapi_connections",
-		Help: "Open connections of API clients, including idle ones.",
-	})}
-	m.handshakeErrors = metric.NewCounter(prometheus.CounterOpts{
-		Name: "hubcloud_httpapi_tls_handshake_errors_total",
-		Help: "TLS handshakes of API clients that failed or took more than ten seconds. A rise " +
-			"means clients that do not trust the certificate, or that ask for other names.",
-	})
+	metric := telemetry.NewMetrics(registerer, "httpapi")
+	evicted := metric.Counters("connections_evicted_total", "Idle connections closed to admit another, by the "+
+		"limit that was reached: connections of one address, connections in all, or open files. A rise of `all` "+
+		"means more clients than `--connections` admits, or a client that holds connections from many addresses.",
+		"bound")
+	rejected := metric.Counters("connections_refused_total", "Connections rejected because all others were busy, "+
+		"by the limit that was reached: connections of one address, or connections in all.", "bound")
+	m := connectionMetrics{open: metric.Gauge("connections", "Open connections of API clients, including idle "+
+		"ones.")}
+	m.handshakeErrors = metric.Counter("tls_handshake_errors_total", "TLS handshakes of API clients that failed "+
+		"or took more than ten seconds. A rise means clients that do not trust the certificate, or that ask for "+
+		"other names.")
 	m.evicted.address = evicted.WithLabelValues("address")
 	m.evicted.all = evicted.WithLabelValues("all")
 	m.evicted.files = evicted.WithLabelValues("files")
@@ -84,59 +74,38 @@ const (
 )
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
-	metric := promauto.With(registerer)
-	limited := metric.NewCounterVec(prometheus.CounterOpts{
-		Name: "hubcloud_httpapi_rate_limited_total",
-		Help: "Requests rejected with 429, by the limit: the rate of an API key, the rate of a " +
-			"client's address, the streams and reads that one key may have open, or the response " +
-			"memory, which can also reject with 503. A rise of `key` means a client that sends " +
-			"too many requests; of `address`, one that guesses keys; of `answers`, one that does " +
-			"not read its responses.",
-	}, []string{"allowance"})
-	ended := metric.NewCounterVec(prometheus.CounterOpts{
-		Name: "hubcloud_httpapi_streams_ended_total",
-		Help: "Event streams that have ended, by reason. `fault` is an error of the service; a " +
-			"rise of `cursor_expired` means clients that read more slowly than hubs write.",
-	}, []string{"reason"})
+	metric := telemetry.NewMetrics(registerer, "httpapi")
+	limited := metric.Counters("rate_limited_total", "Requests rejected with 429, by the limit: the rate of an "+
+		"API key, the rate of a client's address, the streams and reads that one key may have open, or the "+
+		"response memory, which can also reject with 503. A rise of `key` means a client that sends too many "+
+		"requests; of `address`, one that guesses keys; of `answers`, one that does not read its responses.",
+		"allowance")
+	ended := metric.Counters("streams_ended_total", "Event streams that have ended, by reason. `fault` is an "+
+		"error of the service; a rise of `cursor_expired` means clients that read more slowly than hubs write.",
+		"reason")
 	m := &metrics{
-		requests: metric.NewCounterVec(prometheus.CounterOpts{
+		requests: promauto.With(registerer).NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_httpapi_requests_total",
 			Help: "Requests answered, by route, method and status. 499 means that the client " +
 				"disconnected before the response, 500 a fault of the service, 502 to 504 a " +
 				"fault of a hub.",
 		}, []string{"route", "method", "code"}),
-		duration: metric.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "hubcloud_httpapi_request_duration_seconds",
-			Help: "Seconds from a request's header to the end of its response. Event streams and " +
-				"long polls last as long as their clients keep them open.",
-			// From a page in memory to the longest call to a hub.
-			Buckets: append(telemetry.LatencyBuckets(.0005, 10), 30, 60),
-		}, []string{"route", "method"}),
+		// From a page in memory to the longest call to a hub.
+		duration: metric.Histograms("request_duration_seconds", "Seconds from a request's header to the end of "+
+			"its response. Event streams and long polls last as long as their clients keep them open.",
+			append(telemetry.LatencyBuckets(.0005, 10), 30, 60), "route", "method"),
 		limited: limitedCounters{
 			key:     limited.WithLabelValues("key"),
 			address: limited.WithLabelValues("address"),
 			open:    limited.WithLabelValues("open"),
 			answers: limited.WithLabelValues("answers"),
 		},
-		inFlight: metric.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_httpapi_requests_in_flight",
-			Help: "Requests in progress, including streams and long polls. A rise at an " +
-				"unchanged rate of requests means that requests wait: for hubs, the broker or " +
-				"the database.",
-		}),
-		streams: metric.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_httpapi_streams",
-			Help: "Open event streams.",
-		}),
-		longPolls: metric.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_httpapi_long_polls",
-			Help: "Long polls: reads of events that wait for the next event.",
-		}),
-		events: metric.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_httpapi_stream_events_total",
-			Help: "Events sent on event streams, counted for each stream.",
-		}),
-		ended: map[string]prometheus.Counter{},
+		inFlight: metric.Gauge("requests_in_flight", "Requests in progress, including streams and long polls. A "+
+			"rise at an unchanged rate of requests means that requests wait: for hubs, the broker or the database."),
+		streams:   metric.Gauge("streams", "Open event streams."),
+		longPolls: metric.Gauge("long_polls", "Long polls: reads of events that wait for the next event."),
+		events:    metric.Counter("stream_events_total", "Events sent on event streams, counted for each stream."),
+		ended:     map[string]prometheus.Counter{},
 
 		connections: newConnectionMetrics(registerer),
 	}

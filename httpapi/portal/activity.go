@@ -138,19 +138,20 @@ func activityRowOf(a domain.Activity, device string) activityRow {
 	what := cmp.Or(a.SubjectName, a.SubjectID)
 	variant := ""
 	switch {
-	case a.Type == domain.TypeSiteRenamed && a.SubjectName == a.Detail,
-		a.Type != domain.TypeSiteRenamed && a.SubjectID == a.Actor.ID:
+	case a.Type == domain.SiteRenamed{}.EventType() && a.SubjectName == a.Detail,
+		a.Type != domain.SiteRenamed{}.EventType() && a.SubjectID == a.Actor.ID:
 		variant = " own"
 	case a.Detail == "":
 		variant = " plain"
 	}
 	switch {
-	case a.Type == domain.TypeInvitationRevoked, a.Type == domain.TypeInvitationRestored:
+	case a.Type == domain.MemberInvitationRevoked{}.EventType(),
+		a.Type == domain.MemberInvitationRestored{}.EventType():
 		what = a.SubjectName
 	case a.Hub != "":
 		what = cmp.Or(device, "Device "+a.SubjectID) +
 			" (" + cmp.Or(a.SubjectName, string(a.Hub)) + ")"
-	case a.Type == domain.TypeHubRenamed:
+	case a.Type == domain.HubRenamed{}.EventType():
 		// Not SubjectName: that is the hub's current name, not the one before this change.
 		what = a.SubjectID
 	}

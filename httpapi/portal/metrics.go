@@ -2,7 +2,8 @@ package portal
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"hubcloud/streams/telemetry"
 )
 
 // metrics are the metrics of the package: hubcloud_portal_… and, of event streams, hubcloud_live_….
@@ -15,51 +16,33 @@ type metrics struct {
 
 // newMetrics returns the metrics, registered unless r is nil. provider may be nil.
 func newMetrics(r prometheus.Registerer, provider Provider) *metrics {
-	metric := promauto.With(r)
-	metric.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "hubcloud_portal_provider_away",
-		Help: "1 while the identity provider (`--oidc`) does not answer, and otherwise 0. " +
-			"Meanwhile only owners, and people who never signed in with it, can sign in.",
-	}, func() float64 {
+	metric, live := telemetry.NewMetrics(r, "portal"), telemetry.NewMetrics(r, "live")
+	metric.GaugeFunc("provider_away", "1 while the identity provider (`--oidc`) does not answer, and otherwise 0. "+
+		"Meanwhile only owners, and people who never signed in with it, can sign in.", func() float64 {
 		if provider != nil && !provider.Answers() {
 			return 1
 		}
 		return 0
 	})
-	steps := metric.NewCounterVec(prometheus.CounterOpts{
-		Name: "hubcloud_portal_sign_ins_total",
-		Help: "Steps of signing in: a link was requested (`asked`), was rejected by a rate limit " +
-			"(`limited`), signed a person in (`signed_in`), or had been used or had expired " +
-			"(`expired`); the identity provider, or the rules for it, rejected a person " +
-			"(`rejected`), or it did not answer (`unavailable`); and sessions ended by signing " +
-			"out (`signed_out`). A rise of `asked` " +
-			"without `signed_in` means that mail does not arrive; a rise of `limited`, that a " +
-			"client requests mails to other people.",
-	}, []string{"step"})
-	m := &metrics{
+	steps := metric.Counters("sign_ins_total", "Steps of signing in: a link was requested (`asked`), was rejected "+
+		"by a rate limit (`limited`), signed a person in (`signed_in`), or had been used or had expired "+
+		"(`expired`); the identity provider, or the rules for it, rejected a person (`rejected`), or it did not "+
+		"answer (`unavailable`); and sessions ended by signing out (`signed_out`). A rise of `asked` without "+
+		"`signed_in` means that mail does not arrive; a rise of `limited`, that a client requests mails to other "+
+		"people.", "step")
+	return &metrics{
 		requested: steps.WithLabelValues("asked"),
 		limited:   steps.WithLabelValues("limited"),
 		signedIn:  steps.WithLabelValues("signed_in"),
 		expired:   steps.WithLabelValues("expired"),
 		signedOut: steps.WithLabelValues("signed_out"),
 		rejected:  steps.WithLabelValues("rejected"), unavailable: steps.WithLabelValues("unavailable"),
-		forged: metric.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_portal_forged_forms_total",
-			Help: "Forms rejected because they were not sent from a page of the session. A rise " +
-				"means an attack, or that browsers use another URL than --public-url.",
-		}),
-		streams: metric.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_live_streams",
-			Help: "Open event streams of portal pages.",
-		}),
-		events: metric.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_live_stream_events_total",
-			Help: "Events sent to portal pages. An event sent to two pages counts twice.",
-		}),
-		gaps: metric.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_live_gaps_total",
-			Help: "Gaps reported to portal pages: events of a hub that are gone, and expired positions.",
-		}),
+		forged: metric.Counter("forged_forms_total", "Forms rejected because they were not sent from a page of "+
+			"the session. A rise means an attack, or that browsers use another URL than --public-url."),
+		streams: live.Gauge("streams", "Open event streams of portal pages."),
+		events: live.Counter("stream_events_total", "Events sent to portal pages. An event sent to two pages "+
+			"counts twice."),
+		gaps: live.Counter("gaps_total", "Gaps reported to portal pages: events of a hub that are gone, and "+
+			"expired positions."),
 	}
-	return m
 }

@@ -73,27 +73,27 @@ func TestActivityShowsPresentNames(t *testing.T) {
 		),
 	)
 	last, err := s.Activity(t.Context(), org, 1, 0)
-	if err != nil || last.Data[0].Type != domain.TypeInvitationRevoked ||
+	if err != nil || last.Data[0].Type != (domain.MemberInvitationRevoked{}).EventType() ||
 		last.Data[0].SubjectName != projectionstest.MemberInvited(org, 9, time.Time{}, "").Email {
 		t.Errorf("%+v, %v", last, err)
 	}
 	removed, labeled, moved := page.Data[0], page.Data[1], page.Data[2]
-	if removed.Type != domain.TypeMemberRemoved || removed.SubjectName != "P1@example.org" ||
+	if removed.Type != (domain.MemberRemoved{}).EventType() || removed.SubjectName != "P1@example.org" ||
 		removed.Actor != projectionstest.Operator {
 		t.Errorf("%+v", removed)
 	}
-	if labeled.Type != domain.TypeDeviceLabeled || labeled.SubjectID != "3" ||
+	if labeled.Type != (domain.DeviceLabeled{}).EventType() || labeled.SubjectID != "3" ||
 		labeled.Hub != projectionstest.HubID(1) ||
 		labeled.Detail != "Front door, Hall" {
 		t.Errorf("%+v", labeled)
 	}
-	if moved.Type != domain.TypeHubMoved || moved.SubjectID != string(projectionstest.HubID(1)) ||
+	if moved.Type != (domain.HubMoved{}).EventType() || moved.SubjectID != string(projectionstest.HubID(1)) ||
 		moved.Detail != site.Name {
 		t.Errorf("%+v, site %q", moved, site.Name)
 	}
 	rest, err := s.Activity(t.Context(), org, 50, moved.Sequence)
 	if err != nil || rest.HasMore || len(rest.Data) != 5 ||
-		rest.Data[4].Type != domain.TypeOrgCreated ||
+		rest.Data[4].Type != (domain.OrgCreated{}).EventType() ||
 		rest.Data[4].Detail != "Mill" {
 		t.Errorf("%+v, %v", rest, err)
 	}

@@ -98,7 +98,7 @@ func TestReleasedHubIsNotFound(t *testing.T) {
 		t.Errorf("Site: got %+v, %v, want no hubs", site, err)
 	}
 	if page, err := s.Activity(t.Context(), org, 1, 0); err != nil || len(page.Data) != 1 ||
-		page.Data[0].Type != domain.TypeHubReleased ||
+		page.Data[0].Type != (domain.HubReleased{}).EventType() ||
 		page.Data[0].SubjectID != string(projectionstest.HubID(1)) {
 		t.Errorf("Activity: got %+v, %v, want the release", page, err)
 	}

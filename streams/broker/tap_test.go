@@ -12,7 +12,6 @@ import (
 
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
-	"hubcloud/streams/streamstest"
 )
 
 // tapConn logs in to the account TAP over the listener. The channel receives the connection's
@@ -153,10 +152,10 @@ func TestTapIsReadOnly(t *testing.T) {
 	conns := connect(t, s)
 	stream, hub := createLog(t, conns, 0, 3)
 	nc, reports := tapConn(t, s)
-	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
+	tryForbidden(t, nc, reports, 0, stream, hub)
 	second, _ := tapConn(t, s)
-	streamstest.TryReplies(
-		t, nc, reports, 0, stream, hub, conns.Shards[0], streamstest.Witness{Conn: second},
+	tryReplies(
+		t, nc, reports, 0, stream, hub, conns.Shards[0], witness{Conn: second},
 	)
 
 	js, err := jetstream.New(conns.Shards[0])

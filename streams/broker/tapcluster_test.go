@@ -77,17 +77,17 @@ func TestTapForgesNothingInACluster(t *testing.T) {
 		return err
 	})
 	attacker, reports := login(1, streams.User{User: "tap-attacker", Password: "test"})
-	var witnesses []streamstest.Witness
+	var witnesses []witness
 	for n := range servers {
 		victim, _ := login(n, streams.User{User: "tap-victim", Password: "test"})
 		second, _ := login(n, streams.User{User: "tap-attacker", Password: "test"})
 		witnesses = append(witnesses,
-			streamstest.Witness{Conn: victim, Inbox: streams.TapInbox("tap-victim"), Other: true},
-			streamstest.Witness{Conn: second},
+			witness{Conn: victim, Inbox: streams.TapInbox("tap-victim"), Other: true},
+			witness{Conn: second},
 		)
 	}
 	// Any server with a copy answers a direct get, so each round may use other routes.
 	for range 3 {
-		streamstest.TryReplies(t, attacker, reports, 0, stream, hub, owner, witnesses...)
+		tryReplies(t, attacker, reports, 0, stream, hub, owner, witnesses...)
 	}
 }

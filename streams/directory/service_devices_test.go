@@ -2,7 +2,6 @@ package directory_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -153,34 +152,5 @@ func TestForgetDevicesWaitsBriefly(t *testing.T) {
 	}
 	if waits := until.Sub(begun); waits < 5*time.Second {
 		t.Errorf("LabelDevice waits for %s, want more than ForgetDevices", waits)
-	}
-}
-
-// TestNameAndRoomAreSetAtOnce sets name and room of a device at once on two replicas.
-func TestNameAndRoomAreSetAtOnce(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	w := withHub(t, newWorld(t, broker.Connect(t)))
-	both := w.replicas(t, broker)
-	for device := range int64(rounds) {
-		set := func(replica int, c domain.LabelDevice) func() error {
-			c.OrgID, c.HubID, c.DeviceID = w.orgA, hub, device
-			return func() error {
-				_, err := both[replica].LabelDevice(t.Context(), origin, c)
-				return err
-			}
-		}
-		name := fmt.Sprint("Device ", device)
-		errs := race(
-			set(0, domain.LabelDevice{SetName: true, Name: &name}),
-			set(1, domain.LabelDevice{SetRoom: true, Room: ptr("Hall")}),
-		)
-		if errs[0] != nil || errs[1] != nil {
-			t.Fatal(errs)
-		}
-		state, _, err := w.Hub(t.Context(), hub)
-		if err != nil || show(state.Labels[device]) != name+" in Hall" {
-			t.Fatalf("got %s, %v", show(state.Labels[device]), err)
-		}
 	}
 }

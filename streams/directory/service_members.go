@@ -92,7 +92,7 @@ func (s *Service) SetGroupAccess(
 	_, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
 		events, err := domain.DecideGroupAccess(org, o, memberID, email, access)
 		if err == nil && slices.ContainsFunc(events, func(e domain.Event) bool {
-			return e.Type == domain.TypeMemberAdded
+			return e.Type == domain.MemberAdded{}.EventType()
 		}) {
 			err = s.checkMemberQuota(org)
 		}

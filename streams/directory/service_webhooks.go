@@ -126,7 +126,7 @@ func (l *Log) FollowWebhooks(
 func (l *Log) FollowBooks(ctx context.Context, fn func(orgID string, book domain.Book)) error {
 	all := map[string]domain.Book{}
 	return l.followEach(ctx, streams.OrgSubject("*"), func(org string, e domain.Event) bool {
-		if e.Type != domain.TypeBookSet {
+		if e.Type != (domain.BookSet{}).EventType() {
 			return false
 		}
 		fact, err := e.Fact()

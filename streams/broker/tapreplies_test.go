@@ -1,4 +1,4 @@
-package streamstest
+package broker_test
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"hubcloud/streams"
 )
 
-// Witness is a connection of a tap that would receive the messages that another tap forges.
-type Witness struct {
+// witness is a connection of a tap that would receive the messages that another tap forges.
+type witness struct {
 	*nats.Conn
 	// Inbox is the prefix of its inboxes.
 	Inbox string
@@ -42,14 +42,14 @@ func allowedRequests(shard int, stream, hub string) []request {
 	}
 }
 
-// TryReplies makes every request that a tap may make, with reply subjects at which the answer would
+// tryReplies makes every request that a tap may make, with reply subjects at which the answer would
 // look like a message of another sender: on the feeds, in the inboxes of the witnesses, as a
 // request, and as a message of the server. Then it stores an event as owner. The witnesses must
 // receive that event and nothing else. The server may reject a reply subject; the attacker's error
 // handler must send the error to reports.
-func TryReplies(
+func tryReplies(
 	t testing.TB, attacker *nats.Conn, reports <-chan error, shard int, stream, hub string,
-	owner *nats.Conn, witnesses ...Witness,
+	owner *nats.Conn, witnesses ...witness,
 ) {
 	t.Helper()
 	subject := "log." + hub + ".event.device"

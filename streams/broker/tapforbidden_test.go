@@ -1,4 +1,4 @@
-package streamstest
+package broker_test
 
 import (
 	"errors"
@@ -87,10 +87,10 @@ func forbiddenSubjects() []string {
 
 const rejectedTimeout = time.Minute
 
-// TryForbidden tries everything that the tap connected by nc must not be able to do. The server
+// tryForbidden tries everything that the tap connected by nc must not be able to do. The server
 // must reject each attempt with a permissions violation, which the connection's error handler must
 // send to reports. stream is the stream of the hub's log in that shard.
-func TryForbidden(
+func tryForbidden(
 	t testing.TB, nc *nats.Conn, reports <-chan error, shard int, stream, hub string,
 ) {
 	t.Helper()
