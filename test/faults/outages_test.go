@@ -194,7 +194,8 @@ const lateAck = 20 * time.Second
 const leaseTime = 11 * time.Second
 
 // outages returns the faults of a round: in the first round one of each kind with short durations,
-// later other targets and durations.
+// apart from those that test/sim has with the same checks, later all, with other targets and
+// durations.
 func (o *outages) outages(round int, random *rand.Rand) []outage {
 	lasts := func(least time.Duration) time.Duration {
 		if round == 0 {
@@ -206,8 +207,6 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 	follower := (leader + 1 + random.IntN(2)) % 3
 	node, replica := random.IntN(3), random.IntN(3)
 	all := []outage{
-		o.stopNode("the broker that leads the leases", leader, lasts(leaseTime)),
-		o.stopReplica(replica, lasts(leaseTime)),
 		o.stopPostgres(lasts(4 * time.Second)),
 		o.killPostgres(lasts(2 * time.Second)),
 		o.wipe(follower, lasts(2*time.Second)),
@@ -220,12 +219,6 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 	if o.net != nil {
 		all = append(
 			all,
-			o.isolate("a broker", o.nodes[node], lasts(leaseTime)),
-			o.cutBrokers(o.nodes[follower], o.nodes[leader], lasts(4*time.Second)),
-			o.cut(
-				"a replica and a broker", [][2]*namespace{{o.machines[replica], o.nodes[node]}},
-				lasts(3*time.Second),
-			),
 			o.cutOff(replica, lasts(7*time.Second)),
 			o.cut(
 				"a replica and the database", [][2]*namespace{{o.machines[replica], o.database}},
@@ -233,8 +226,24 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 			),
 		)
 	}
+	if round > 0 && o.net != nil {
+		all = append(
+			all,
+			o.isolate("a broker", o.nodes[node], lasts(leaseTime)),
+			o.cutBrokers(o.nodes[follower], o.nodes[leader], lasts(4*time.Second)),
+			o.cut(
+				"a replica and a broker", [][2]*namespace{{o.machines[replica], o.nodes[node]}},
+				lasts(3*time.Second),
+			),
+		)
+	}
 	if round > 0 {
-		all = append(all, o.stopNode("a broker that follows", follower, lasts(6*time.Second)))
+		all = append(
+			all,
+			o.stopNode("the broker that leads the leases", leader, lasts(leaseTime)),
+			o.stopNode("a broker that follows", follower, lasts(6*time.Second)),
+			o.stopReplica(replica, lasts(leaseTime)),
+		)
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
 	return all
