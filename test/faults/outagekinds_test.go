@@ -191,7 +191,7 @@ func (o *outages) cutOff(replica int, lasts time.Duration) outage {
 	begin := cut.begin
 	cut.begin = func() {
 		hub := o.traffic.hubs[0].hub.ID
-		stream := harness.OpenStream(o.t, o.clients[replica], hub, o.tenant.Head(hub))
+		stream := harness.OpenStream(o.t, o.clients[replica], hub, o.clients[replica].Head(hub))
 		begin()
 		began := time.Now()
 		select {

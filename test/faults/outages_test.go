@@ -144,8 +144,11 @@ func newOutages(t *testing.T) *outages {
 	}
 	o.startLate()
 	o.tenant = harness.NewTenant(t, o.replicas[0], "Outages")
+	o.tenant.Repeats = true
 	for _, replica := range o.replicas {
-		o.clients = append(o.clients, harness.NewClient(t, replica.Base(), o.tenant.Key))
+		client := harness.NewClient(t, replica.Base(), o.tenant.Key)
+		client.Repeats = true
+		o.clients = append(o.clients, client)
 	}
 	return o
 }

@@ -16,6 +16,9 @@ type Client struct {
 	Base string
 	Key  string
 	HTTP *http.Client
+	// Repeats is whether a GET that is answered 503 is repeated, for a minute: after a fault, and on a
+	// machine that has far too much to do, a cluster may have no leader for a moment.
+	Repeats bool
 }
 
 // NewClient returns a client with its own connections. It checks every answer against openapi.yaml.
@@ -123,15 +126,17 @@ func (c *Client) Do(method, path string, body any, header ...string) (Answer, er
 	return Answer{Status: response.StatusCode, Header: response.Header, Body: text}, err
 }
 
-// Try is Do, and repeats the request after Retry-After while the answer is 429.
+// Try is Do, and repeats the request after Retry-After while the answer is 429, or 503 if Repeats is set.
 func (c *Client) Try(method, path string, body any, header ...string) (Answer, error) {
-	for {
+	for began := time.Now(); ; {
 		answer, err := c.Do(method, path, body, header...)
-		if err != nil || answer.Status != http.StatusTooManyRequests {
+		unavailable := c.Repeats && method == http.MethodGet && time.Since(began) < time.Minute &&
+			answer.Status == http.StatusServiceUnavailable
+		if err != nil || answer.Status != http.StatusTooManyRequests && !unavailable {
 			return answer, err
 		}
 		if err := AwaitRetryAfter(answer.Header); err != nil {
-			return answer, fmt.Errorf("429: %w", err)
+			return answer, fmt.Errorf("%d: %w", answer.Status, err)
 		}
 	}
 }
