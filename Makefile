@@ -58,10 +58,12 @@ TEST = HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid
 	$(call TOOL,gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped \
 	--rerun-fails=$(RETRIES) --rerun-fails-max-failures 5 --packages "$(1)" -- $(QUICK) -vet=off -timeout 30m $(2)
 
+# The kill and the smoke test run beside the packages: they wait for most of their time.
 .PHONY: test
 test: tested ## Test all packages, the API contract at the built binary with hubs over real MQTT and TLS, a kill, a browser
-	$(call TEST,$(FIRST) ./hubbridge/... ./streams/... ./...,-p $(ATONCE) -parallel 4)
-	$(call TEST,./test/faults ./test/browser,-run $(SMOKE))
+	$(call TEST,./test/faults ./test/browser,-run $(SMOKE)) & smoke=$$!; \
+	$(call TEST,$(FIRST) ./hubbridge/... ./streams/... ./...,-p $(ATONCE) -parallel 4); code=$$?; \
+	wait $$smoke && exit $$code
 
 .PHONY: test-rest
 test-rest: tested ## Run the tests that `make test` leaves out: faults, cluster, browser, operators, upgrade, generators, guides
