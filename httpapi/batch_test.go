@@ -89,7 +89,7 @@ func TestBatch(t *testing.T) {
 	for name, bad := range map[string]string{
 		"give channels, or select them":       `{"key":"lock","value":true}`,
 		"an array of 1 to 500":                `{"key":"lock","value":true,"channels":[]}`,
-		"item 0: body: unknown field":         `{"key":"lock","value":true,"channels":[{"hub":"x"}]}`,
+		"item 0: unknown field":               `{"key":"lock","value":true,"channels":[{"hub":"x"}]}`,
 		"item 0: device_id: is required":      `{"key":"lock","value":true,"channels":[{"hub_id":"` + string(hubOne) + `"}]}`,
 		"select: room: must be a string":      `{"key":"lock","value":true,"select":{"room":1}}`,
 		"select: must be an object":           `{"key":"lock","value":true,"select":[]}`,

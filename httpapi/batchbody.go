@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"hubcloud/domain"
 )
@@ -92,11 +93,11 @@ func (f *fields) given(name string) *string {
 	return &text
 }
 
-// within returns the error about a part of a body.
+// within returns the error about a part of a body, which names the part in place of the body.
 func within(part string, err error) error {
 	var known *domain.Error
 	if errors.As(err, &known) {
-		return invalid("%s: %s", part, known.Message)
+		return invalid("%s: %s", part, strings.TrimPrefix(known.Message, "body: "))
 	}
 	return err
 }

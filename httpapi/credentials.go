@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -99,17 +100,22 @@ func (a *api) onSlot(
 }
 
 // checkLock returns not_found for a device that is not known to be a lock. Its hub need not be
-// online.
+// online; one that has just connected for the first time is asked, since its devices are not known yet.
 func (a *api) checkLock(req *request, hub domain.HubID, device int64) error {
 	key := "lock"
 	page, err := a.ReadModels.States(
 		req.ctx, req.key.Reach, domain.StateFilter{HubID: &hub, Key: &key}, 1,
 		domain.StatePosition{HubID: hub, DeviceID: device},
 	)
-	if err == nil && (len(page.Data) == 0 || page.Data[0].DeviceID != device) {
-		err = domain.Errorf(domain.CodeNotFound, "no such device, or it is not known to be a lock")
+	if err != nil || len(page.Data) > 0 && page.Data[0].DeviceID == device {
+		return err
 	}
-	return err
+	asked, err := a.Devices.Get(req.ctx, hub, device)
+	isLock := func(c domain.Channel) bool { return c.Key == key }
+	if err != nil || !slices.ContainsFunc(asked.Channels, isLock) {
+		return domain.Errorf(domain.CodeNotFound, "no such device, or it is not known to be a lock")
+	}
+	return nil
 }
 
 // credentials returns the codes of a lock: those that the service knows, and those that the lock

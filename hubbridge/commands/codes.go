@@ -13,12 +13,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/telemetry"
 )
 
 const (
@@ -65,6 +67,8 @@ type CodesConfig struct {
 	Vault streams.Vault
 	// Parts is how many parts the hubs are divided into, each of which has a lease.
 	Parts int `check:"positive"`
+	// Metrics is where the metrics are registered; nil registers none.
+	Metrics prometheus.Registerer
 	// Now defaults to time.Now, Logger to slog.Default().
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -104,10 +108,26 @@ func NewCodes(cfg CodesConfig) (*Codes, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Codes{
+	c := &Codes{
 		cfg: cfg, waiting: map[string]*waitingCode{}, changed: make(chan struct{}),
 		hubs: map[domain.HubID]*codeHub{},
-	}, domain.CheckFields("codes", cfg)
+	}
+	telemetry.NewMetrics(cfg.Metrics, "hubbridge").GaugeFunc("door_codes_waiting", "Door codes and removals of "+
+		"codes that locks do not have yet, the same at every replica. Hubs that are away have them to come; a rise "+
+		"while all are online means locks that do not answer.", c.countWaiting)
+	return c, domain.CheckFields("codes", cfg)
+}
+
+// countWaiting returns how many changes wait for a lock.
+func (c *Codes) countWaiting() (n float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.waiting {
+		if w.HubID != "" { // not a code that Make keeps for repeated requests
+			n++
+		}
+	}
+	return n
 }
 
 func (c *Codes) bucket() jsapi.Bucket { return jsapi.NewBucket(c.cfg.Conn, c.cfg.KV.Bucket()) }

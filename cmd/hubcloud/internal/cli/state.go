@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"hubcloud/httpapi/client"
@@ -53,20 +54,33 @@ func (c *stateCommand) Run(ctx context.Context, out Output) error {
 				}
 			}
 		}
+		names := map[string]string{}
+		if !c.JSON {
+			for h, err := range api.Hubs(ctx, site) {
+				if err != nil {
+					return err
+				}
+				names[h.ID] = orEmpty(h.Name)
+			}
+		}
+		row := func(s client.State) []string {
+			return append([]string{cmp.Or(names[s.HubID], s.HubID)}, rowOfState(s)...)
+		}
 		header := []string{
 			"HUB", "CONNECTION", "DEVICE", "ROOM", "CHANNEL", "VALUE", "UNIT", "STATUS", "OBSERVED",
 		}
-		return list(out.Out, c.outputFlags, chosen, header, rowOfState)
+		return list(out.Out, c.outputFlags, chosen, header, row)
 	})
 }
 
+// rowOfState returns the cells of a state after the hub.
 func rowOfState(s client.State) []string {
 	observed := ""
 	if s.Channel.ObservedAt != nil {
 		observed = shortTime(*s.Channel.ObservedAt)
 	}
 	return []string{
-		s.HubID, string(s.Connection.Status), orEmpty(s.Device.Name), orEmpty(s.Device.Room),
+		string(s.Connection.Status), orEmpty(s.Device.Name), orEmpty(s.Device.Room),
 		nameOfChannel(s.Channel.ChannelHead), textOf(s.Channel.Value), orEmpty(s.Channel.Unit),
 		string(s.Channel.Status), observed,
 	}

@@ -54,6 +54,7 @@ func (s *web) newCodes() (*commands.Codes, error) {
 	return commands.NewCodes(commands.CodesConfig{
 		Directory: s.directory, Locks: s.devices, Presence: s.presence.Get, KV: s.buckets.Codes,
 		Conn: s.conns.Cloud, Vault: vault, Parts: taskParts, Logger: s.logger,
+		Metrics: s.registry,
 	})
 }
 
