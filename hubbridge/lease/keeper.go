@@ -160,11 +160,18 @@ func (k *Keeper) Run(
 func (k *Keeper) keepReplicaKey(ctx context.Context) {
 	ticker := time.NewTicker(k.times.renewEvery)
 	defer ticker.Stop()
-	for {
+	for warned := false; ; {
 		if _, err := k.write(ctx, func(ctx context.Context, value []byte) (uint64, error) {
 			return k.bucket.Put(ctx, replicaPrefix+k.replica, value)
-		}); err != nil && ctx.Err() == nil {
-			k.logger.Warn("replica key not renewed", "replica", k.replica, "error", err)
+		}); err == nil {
+			warned = false
+			ticker.Reset(k.times.renewEvery)
+		} else if ctx.Err() == nil {
+			ticker.Reset(renewAgain)
+			if !warned {
+				k.logger.Warn("replica key not renewed", "replica", k.replica, "error", err)
+			}
+			warned = true
 		}
 		select {
 		case <-ticker.C:

@@ -24,7 +24,7 @@ const (
 	// A batch of commits from the journal has at most readMessages, or readBytes and one commit.
 	readMessages = 256
 	readBytes    = 4 << 20
-	readTimeout  = 2 * time.Second
+	readTimeout  = time.Second
 	// collectTime is how long an offered follower collects commits: on one node a commit often has a
 	// single event, and each delivery wakes several goroutines.
 	collectTime = 20 * time.Millisecond

@@ -169,8 +169,11 @@ func (r *Reader) load(ctx context.Context, hub domain.HubID, seq uint64) (place,
 	return place{}, groupError(r.group, err)
 }
 
-// commit returns a commit from the cache, from any replica or, if that does not have it, from the
-// journal's leader.
+// directTimeout is how long any replica may take to answer: the broker may ask one that is cut off.
+const directTimeout = time.Second / 2
+
+// commit returns a commit from the cache, from any replica or, if that does not have it or does not
+// answer, from the journal's leader.
 func (r *Reader) commit(ctx context.Context, seq uint64) (*Commit, error) {
 	j, key := r.journal, cacheKey{r.group, seq}
 	if c := j.cache.get(key); c != nil {
@@ -179,20 +182,16 @@ func (r *Reader) commit(ctx context.Context, seq uint64) (*Commit, error) {
 	}
 	j.metrics.reads.Inc()
 	stream := streams.JournalStream(r.group)
-	var data []byte
-	err := jsapi.Retry{}.Do(ctx, func(ctx context.Context) error {
-		msg, err := j.api.GetDirect(ctx, stream, seq)
-		data = msg.Data
-		return err
-	})
-	if errors.Is(err, jsapi.ErrNotFound) || errors.Is(err, jsapi.ErrNoStream) {
-		msg, leaderErr := j.api.Get(ctx, stream, seq)
-		if err = leaderErr; err == nil {
-			data = msg.Data
-		}
-	}
+	direct, cancel := context.WithTimeout(ctx, directTimeout)
+	near, err := j.api.GetDirect(direct, stream, seq)
+	cancel()
+	data := near.Data
 	if err != nil {
-		return nil, err
+		msg, err := j.api.Get(ctx, stream, seq)
+		if err != nil {
+			return nil, err
+		}
+		data = msg.Data
 	}
 	c, err := unmarshalAt(seq, data)
 	if err != nil {
