@@ -371,7 +371,7 @@ func (req *request) attentionPart() error {
 	if err != nil {
 		return err
 	}
-	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
+	sites, err := req.allSites()
 	if err != nil {
 		return err
 	}
@@ -379,7 +379,7 @@ func (req *request) attentionPart() error {
 	if hub != "" || site != "" {
 		up = 2
 	}
-	view, err := req.needsAttention(req.fragment(up), states, siteNames(sites.Data), site, hub)
+	view, err := req.needsAttention(req.fragment(up), states, siteNames(sites), site, hub)
 	if err != nil {
 		return err
 	}

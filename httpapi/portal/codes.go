@@ -142,11 +142,9 @@ func (req *request) showCodes(status int, view codesView) error {
 
 // codeDoors returns the sites of the organization, and its locks at a site or, for "", at all.
 func (req *request) codeDoors(site string) (sites []domain.Site, doors []codeDoor, err error) {
-	page, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
-	if err != nil {
+	if sites, err = req.allSites(); err != nil {
 		return nil, nil, err
 	}
-	sites = slices.SortedFunc(slices.Values(page.Data), compareSites)
 	hubs, err := req.hubStates(req.ctx, req.org, "")
 	if err != nil {
 		return nil, nil, err

@@ -112,7 +112,7 @@ func (d dashboardView) Filtered() bool { return d.Find != "" || d.Status != "" }
 
 // dashboard shows the organization's sites and hubs, and its latest events.
 func (req *request) dashboard() error {
-	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
+	sites, err := req.allSites()
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (req *request) dashboard() error {
 	}
 	view := dashboardView{
 		Layout:  req.layout("Overview", "overview"),
-		NoSites: len(sites.Data) == 0,
+		NoSites: len(sites) == 0,
 	}
 	view.Scripts = []string{"dashboard.js"}
 	view.Data = req.scriptData(view.Layout, "", "")
@@ -130,22 +130,21 @@ func (req *request) dashboard() error {
 	view.Find = strings.TrimSpace(query.Get("find"))
 	view.Status = domain.HubStatus(query.Get("status"))
 	page, _ := strconv.Atoi(query.Get("page")) // counted from 1; 0 without a page, like 1
-	slices.SortFunc(sites.Data, compareSites)
-	view.fill(sites.Data, states, page-1)
+	view.fill(sites, states, page-1)
 	if !view.NoSites {
 		view.Attention, err = req.needsAttention(
-			view.Layout, states, siteNames(sites.Data), "", "",
+			view.Layout, states, siteNames(sites), "", "",
 		)
 		if err != nil {
 			return err
 		}
 		view.Counts = view.Attention.Counts()
 	}
-	if view.Steps, err = req.firstSteps(len(sites.Data), len(states)); err != nil {
+	if view.Steps, err = req.firstSteps(len(sites), len(states)); err != nil {
 		return err
 	}
-	if view.Try = view.Steps != nil && req.mayTry(); view.Try && len(sites.Data) > 0 {
-		view.TrySite = sites.Data[0].ID
+	if view.Try = view.Steps != nil && req.mayTry(); view.Try && len(sites) > 0 {
+		view.TrySite = sites[0].ID
 	}
 	req.render(http.StatusOK, "dashboard.html", view)
 	return nil

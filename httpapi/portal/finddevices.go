@@ -217,11 +217,9 @@ func (req *request) deviceSearch() (view foundView, search deviceSearch, err err
 		Room: truncate(req.queryValue("room"), longestSearch),
 		Find: truncate(req.queryValue("find"), longestSearch),
 	}
-	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
-	if err != nil {
+	if view.Sites, err = req.allSites(); err != nil {
 		return view, search, err
 	}
-	view.Sites = sites.Data
 	if view.known, err = req.Reported.FindDevices(
 		req.ctx, req.org, view.Find, maxFoundDevices,
 	); err != nil {

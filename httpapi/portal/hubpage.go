@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,12 +98,9 @@ func (req *request) showHub(status int, rejected rejectedForm) error {
 	}
 	view.Scripts = []string{"hub.js"}
 	view.Data = req.scriptData(view.Layout, "", req.hub)
-	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
-	if err != nil {
+	if view.Sites, err = req.allSites(); err != nil {
 		return err
 	}
-	slices.SortFunc(sites.Data, compareSites)
-	view.Sites = sites.Data
 	var firmware struct{ Version string }
 	if json.Unmarshal(hub.Firmware, &firmware) == nil {
 		view.Firmware = firmware.Version
@@ -114,7 +110,7 @@ func (req *request) showHub(status int, rejected rejectedForm) error {
 	}
 	view.Problems = req.hubProblems(hub)
 	view.Attention, err = req.needsAttention(
-		view.Layout, []hubState{view.Hub}, siteNames(sites.Data), "", req.hub,
+		view.Layout, []hubState{view.Hub}, siteNames(view.Sites), "", req.hub,
 	)
 	if err != nil {
 		return err

@@ -111,13 +111,11 @@ func (req *request) keyRows(keys []domain.KeyView) ([]keyRow, error) {
 	}
 	names := map[string]string{}
 	if limited {
-		sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
+		sites, err := req.allSites()
 		if err != nil {
 			return nil, err
 		}
-		for _, site := range sites.Data {
-			names[site.ID] = site.Name
-		}
+		names = siteNames(sites)
 	}
 	var rows []keyRow
 	for _, key := range keys {

@@ -44,16 +44,16 @@ func (req *request) rooms() error { return req.showRooms(http.StatusOK, roomsVie
 
 func (req *request) showRooms(status int, view roomsView) error {
 	view.Site = req.queryValue("site")
-	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
+	sites, err := req.allSites()
 	if err != nil {
 		return err
 	}
-	view.Sites = slices.SortedFunc(slices.Values(sites.Data), compareSites)
+	view.Sites = sites
 	devices, err := req.Reported.FindDevices(req.ctx, req.org, "", maxFoundDevices)
 	if err != nil {
 		return err
 	}
-	names := siteNames(sites.Data)
+	names := siteNames(sites)
 	rows := map[[2]string]*roomRow{}
 	for _, d := range devices {
 		owner, _ := req.Hubs.Hub(d.HubID)

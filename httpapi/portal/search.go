@@ -65,7 +65,7 @@ func (req *request) findEverything(view *searchView) error {
 			view.Groups = append(view.Groups, searchGroup{label, icon, results})
 		}
 	}
-	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
+	sites, err := req.allSites()
 	if err != nil {
 		return err
 	}
@@ -81,9 +81,9 @@ func (req *request) findEverything(view *searchView) error {
 	if err != nil {
 		return err
 	}
-	names := siteNames(sites.Data)
+	names := siteNames(sites)
 	var found []searchResult
-	for _, site := range sites.Data {
+	for _, site := range sites {
 		if has(site.Name, site.ID) {
 			found = append(found, searchResult{"sites/" + site.ID, site.Name, ""})
 		}

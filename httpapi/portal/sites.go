@@ -113,6 +113,13 @@ func (req *request) showSites(status int, view sitesView) error {
 func siteID(site domain.Site) string { return site.ID }
 func hubID(hub domain.Hub) string    { return string(hub.ID) }
 
+// allSites returns the sites of the organization by name, at most maxSites.
+func (req *request) allSites() ([]domain.Site, error) {
+	page, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
+	slices.SortFunc(page.Data, compareSites)
+	return page.Data, err
+}
+
 // findHubs returns all hubs at a site whose name, id or serial contains find, as FindHubs does.
 func (req *request) findHubs(site, find string) (found []domain.Hub, err error) {
 	for after := ""; ; after = string(found[len(found)-1].ID) {
@@ -129,12 +136,10 @@ func (req *request) findHubs(site, find string) (found []domain.Hub, err error) 
 
 // loadSiteChoices sets Choices and Chosen. Choices includes the chosen site even if the
 // organization has more sites than the page shows.
-func (req *request) loadSiteChoices(view *sitesView) error {
-	choices, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
-	if err != nil {
+func (req *request) loadSiteChoices(view *sitesView) (err error) {
+	if view.Choices, err = req.allSites(); err != nil {
 		return err
 	}
-	view.Choices = slices.SortedFunc(slices.Values(choices.Data), compareSites)
 	id := req.queryValue("site")
 	if id == "" {
 		return nil
