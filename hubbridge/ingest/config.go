@@ -96,6 +96,8 @@ const (
 	// commit of the journal, which takes what all of them have appended: on a disk that takes
 	// 5 ms for a sync, fewer workers would store fewer events.
 	maxWorkers = 64
+	// maxIdleWorkers is how many goroutines of a shard are kept for the next workers.
+	maxIdleWorkers = 16
 	// maxInbox and maxInboxBytes bound a hub's inbox. A hub that follows the protocol has at most
 	// protocol.MaxUnacknowledged events under way, in as many messages at worst.
 	maxInbox      = 2048

@@ -38,8 +38,8 @@
 // maxWorkers workers handle the hubs in turn: one message of a hub, or its consecutive events
 // messages as one atomic batch. One worker at a time handles a hub, so a hub that floods occupies
 // one worker. A message that does not fit into its inbox is dropped and counted; the hub sends it
-// again, because it got no ack. All workers but one start with the work and end without it; Run waits
-// for them.
+// again, because it got no ack. Workers start with the work and end without it, but for a
+// few goroutines that are kept for the next ones; Run waits for them.
 //
 // A hub costs some hundred bytes for its state, and no goroutine.
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -47,6 +48,8 @@ type Shard struct {
 	spawnWorker func()
 	// closed reports whether the shard has stopped receiving.
 	closed bool
+	// idleWorkers counts the goroutines that are kept for the next worker.
+	idleWorkers atomic.Int32
 	// idle, if not nil, is closed when no worker handles a hub any more.
 	idle chan struct{}
 }
@@ -80,23 +83,12 @@ func (sh *Shard) Run(
 	defer cancel()
 	defer sh.close()
 	sh.mu.Lock()
-	// One worker is kept: a new goroutine for each message would grow its stack each time.
-	kept := make(chan struct{})
-	workers.Go(func() {
-		for {
-			select {
-			case <-kept:
-				sh.runWorker(workCtx)
-			case <-workCtx.Done():
-				return
-			}
-		}
-	})
+	idle := make(chan struct{})
 	sh.spawnWorker = func() {
 		select {
-		case kept <- struct{}{}:
+		case idle <- struct{}{}:
 		default:
-			workers.Go(func() { sh.runWorker(workCtx) })
+			workers.Go(func() { sh.runWorkers(workCtx, idle) })
 		}
 	}
 	sh.startWorker() // for observations that came before Run

@@ -14,6 +14,24 @@ import (
 // decoders keeps the buffers of workers that have ended.
 var decoders = sync.Pool{New: func() any { return new(codec.EventsDecoder) }}
 
+// runWorkers is a worker, and then another one each time that it receives from next, unless enough
+// goroutines wait for that: a new goroutine for each message would grow its stack each time.
+func (sh *Shard) runWorkers(ctx context.Context, next <-chan struct{}) {
+	for {
+		sh.runWorker(ctx)
+		if sh.idleWorkers.Add(1) > maxIdleWorkers {
+			sh.idleWorkers.Add(-1)
+			return
+		}
+		select {
+		case <-next:
+			sh.idleWorkers.Add(-1)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // runWorker handles one item of each ready hub in turn until none is ready.
 func (sh *Shard) runWorker(ctx context.Context) {
 	decoder := decoders.Get().(*codec.EventsDecoder)
