@@ -91,7 +91,7 @@ type Config struct {
 	// replica; more are rejected with 429. At most half of Connections. Defaults to
 	// DefaultStreamsPerKey.
 	StreamsPerKey int `check:"positive"`
-	// StreamTime is how long the event streams of an organization together may take to write, in a
+	// StreamTime is how long the event streams and searches of an organization together may take, in a
 	// second on this replica. While others use the API or the portal it is half of that, and the time
 	// counts for which they wait for a processor. Beyond it they wait for each other, and a write has
 	// several events.

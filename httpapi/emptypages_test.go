@@ -42,3 +42,26 @@ func TestFilterThatSelectsLittle(t *testing.T) {
 		t.Errorf("got %d parts searched, want 4", n)
 	}
 }
+
+// Regression: searches of one organization took two processors from everyone else, on a machine that has
+// two. Now they take half of what streams may take, together with them.
+func TestSearchesLeaveTimeToOthers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(c *Config) {
+		c.OrgEvents, c.StreamTime = &endlessFeed{}, time.Second
+	}, func(s *service, _ *pipeListener) {
+		search := func() time.Duration {
+			begun := time.Now()
+			s.do("GET", "/v1/events?type=nomatch.*", "")
+			return time.Since(begun)
+		}
+		if took := search(); took != 0 {
+			t.Errorf("alone: waited for %v, want no wait", took)
+		}
+		other, _ := s.addKey(orgTwo, 2, domain.AllScopes()...)
+		s.do("GET", "/v1/hubs", "", "Authorization", other)
+		if took, want := search().Round(time.Millisecond), 2*maxSearched*searchTime-streamsAhead; took != want {
+			t.Errorf("beside others: waited for %v, want %v", took, want)
+		}
+	})
+}

@@ -17,6 +17,7 @@ import (
 func (req *request) writePage(
 	events feed, limit int, first domain.EventPage,
 ) (next string, lag domain.FeedLag, err error) {
+	req.waitForSearch(&first)
 	if err := req.Reserve(pageBytes(first)); err != nil {
 		return "", lag, err
 	}
@@ -83,6 +84,9 @@ func pageBytes(page domain.EventPage) int {
 // the page ends, with has_more: the client goes on from its next_cursor, within its rate.
 const maxSearched = 20_000
 
+// searchTime is about how long it takes to compare an event with a filter.
+const searchTime = 5 * time.Microsecond
+
 // pageWriter reads and writes one page of events part by part, so that no more than one part is in
 // memory.
 type pageWriter struct {
@@ -100,6 +104,24 @@ type pageWriter struct {
 	searched int
 	// wroteEvent reports that an event was written, failed that a write failed.
 	wroteEvent, failed bool
+}
+
+// searchedFor returns how many events were compared with the filter for a part and not selected.
+func searchedFor(part *domain.EventPage) int { return max(0, part.Scanned-len(part.Events)) }
+
+// waitForSearch waits after a part was read until the organization may search more.
+func (req *request) waitForSearch(part *domain.EventPage) {
+	searched := searchedFor(part)
+	if searched == 0 {
+		return
+	}
+	took := time.Duration(searched) * searchTime
+	if wait := req.api.spendTime(req.key.Reach.OrgID, took, 0); wait > 0 {
+		select {
+		case <-req.ctx.Done():
+		case <-time.After(wait):
+		}
+	}
 }
 
 // mustEnd reports whether the page must end early.
@@ -124,6 +146,7 @@ func (p *pageWriter) read(part *domain.EventPage) bool {
 		}
 		return false
 	}
+	req.waitForSearch(&got)
 	req.reserveExactly(pageBytes(got))
 	*part = got
 	return true
@@ -133,7 +156,7 @@ func (p *pageWriter) read(part *domain.EventPage) bool {
 // the client: the slice keeps more of the event cache alive than its events.
 func (p *pageWriter) write(start []byte, part *domain.EventPage) {
 	p.left -= len(part.Events)
-	p.searched += max(0, part.Scanned-len(part.Events))
+	p.searched += searchedFor(part)
 	p.next, p.lag, p.hasMore = part.Next, part.Lag, part.HasMore
 	if len(part.Events) == 1 && len(part.Events[0].Envelope) >= responseChunkTight/2 {
 		// A large envelope is shared with other readers at the same position; do not copy it.

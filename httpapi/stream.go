@@ -256,18 +256,12 @@ func (s *stream) sendEvents() (ended string, cause error) {
 }
 
 // pace waits before a write until the organization's streams may write again. The write counts as long as
-// the one before took. While others use the API or the portal, that is twice the time, with the time for
-// which the stream waited for a processor: so the streams that want to write at the same time are one on
-// average, and the fewer write in a second the more others have to do.
+// the one before took, with the time for which the stream waited for a processor: so the streams that want
+// to write at the same time are one on average, and the fewer write in a second the more others have to do.
 func (s *stream) pace() {
-	a, org := s.req.api, s.req.key.Reach.OrgID
-	took, ahead := min(2*s.took, maxStreamTime), min(streamsAhead, a.StreamTime)
-	if !a.users.others(org, time.Now()) {
-		took, ahead = min(s.took, freeStreamTime), a.StreamTime
-	}
+	a := s.req.api
+	wait := a.spendTime(s.req.key.Reach.OrgID, min(s.took, maxStreamTime), freeStreamTime)
 	s.took = 0
-	micros := max(1, int(took.Microseconds()))
-	wait := a.timeRates.SpendAhead(org, micros, int(ahead.Microseconds()), a.Now())
 	if wait <= 0 {
 		return
 	}
@@ -279,6 +273,19 @@ func (s *stream) pace() {
 	case <-s.req.key.Revoked:
 	case <-a.Draining:
 	}
+}
+
+// spendTime counts time of the processors that an organization takes, and returns how long it must wait
+// before it takes more. While others use the API or the portal that is twice the time, and otherwise free at
+// most.
+func (a *api) spendTime(org string, took, free time.Duration) (wait time.Duration) {
+	took, ahead := 2*took, min(streamsAhead, a.StreamTime)
+	if !a.users.others(org, time.Now()) {
+		took, ahead = min(took/2, free), a.StreamTime
+	}
+	return a.timeRates.SpendAhead(
+		org, max(1, int(took.Microseconds())), int(ahead.Microseconds()), a.Now(),
+	)
 }
 
 // readerEnded returns why a stream ends whose reader failed with err. Only endedByFault has a
