@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -125,6 +126,18 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := c.next.RoundTrip(request)
 	if err != nil {
 		return nil, err
+	}
+	// A body that the request itself had compressed is checked as HTTP libraries show it.
+	if response.Header.Get("Content-Encoding") == "gzip" {
+		plain, err := gzip.NewReader(response.Body)
+		if err != nil {
+			return nil, err
+		}
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{plain, response.Body}
+		response.Header.Del("Content-Encoding")
 	}
 	expected, err := c.document.Expect(
 		request.Method, request.URL.EscapedPath(), response.StatusCode,
