@@ -14,7 +14,8 @@ func TestMetrics(t *testing.T) {
 	metric := NewMetrics(registry, "test")
 	metric.Counters("requests_total", "Requests.", "kind", "read", "write")
 	registry.MustRegister(NewCollector("test", func(gauge, _ Sample) { gauge("up", "Up.", 1) }))
-	if n, err := testutil.GatherAndCount(registry, "hubcloud_test_requests_total", "hubcloud_test_up"); err != nil || n != 3 {
+	n, err := testutil.GatherAndCount(registry, "hubcloud_test_requests_total", "hubcloud_test_up")
+	if err != nil || n != 3 {
 		t.Errorf("%d series, %v; want 3", n, err)
 	}
 }

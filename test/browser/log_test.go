@@ -3,6 +3,7 @@ package browser
 import (
 	"encoding/csv"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -217,13 +218,17 @@ func TestSameTexts(t *testing.T) {
 		listed = eval[[]string](p.tab, `[...document.querySelectorAll("#events .what")].map((e) => e.textContent)`)
 		return len(listed) > len(events)
 	})
-	p.goTo(p.hubPage() + "/events")
-	logged = eval[[]string](
-		p.tab, `[...document.querySelectorAll(".log td:nth-child(2)")].map((e) => {
-			e.querySelector(".by")?.remove() // who did it, which the live list does not know
-			return e.textContent
-		})`,
-	)
+	// The log has the names and units that the hub's devices reported last, a moment after the events.
+	streamstest.Eventually(t, "the log knows the thermometer", func() bool {
+		p.goTo(p.hubPage() + "/events")
+		logged = eval[[]string](
+			p.tab, `[...document.querySelectorAll(".log td:nth-child(2)")].map((e) => {
+				e.querySelector(".by")?.remove() // who did it, which the live list does not know
+				return e.textContent
+			})`,
+		)
+		return slices.ContainsFunc(logged, func(s string) bool { return strings.HasSuffix(s, "°C") })
+	})
 	signs := strings.NewReplacer("▲", "", "!", "", " ", "")
 	for i := range events {
 		if signs.Replace(listed[i]) != signs.Replace(logged[i]) {
