@@ -66,7 +66,7 @@ func TestReference(t *testing.T) {
 	if got := clipboard(p.tab); !strings.Contains(got, "/v1/hubs'") || strings.Contains(got, p.tenant.Key) {
 		t.Errorf("as curl got %q, want the request without the key", got)
 	}
-	p.check("an answer")
+	p.checkIn("an answer", "#listHubs")
 
 	p.click(`.contents a[href="#createSite"]`)
 	for range 2 {
@@ -91,7 +91,7 @@ func TestReference(t *testing.T) {
 	p.await("#streamOrganizationEvents .status", "200 OK, open")
 	p.report(12, "smoke", true)
 	p.await("#streamOrganizationEvents .output", "event: channel.observed")
-	p.check("a stream")
+	p.checkIn("a stream", "#streamOrganizationEvents")
 	p.click("#streamOrganizationEvents .stop")
 	p.await("#streamOrganizationEvents .status", "stopped")
 

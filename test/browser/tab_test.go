@@ -304,19 +304,25 @@ func (b *tab) shoot(name string) {
 // is wider than the window, in a wide window with light colors and on a phone with dark ones.
 func (b *tab) check(name string) {
 	b.t.Helper()
+	b.checkIn(name, "html")
+}
+
+// checkIn is check for a part of a page, which saves seconds on a long page that was checked before.
+func (b *tab) checkIn(name, selector string) {
+	b.t.Helper()
 	b.shoot(name)
 	script := axe(b.t)
 	if script == "" {
 		return
 	}
 	for scheme, width := range map[string]int64{"light": 1300, "dark": 390} {
-		b.do(
-			"show the page in "+scheme, chromedp.EmulateViewport(width, 900), prefer(scheme),
-			chromedp.Evaluate[chromedp.Void](script+";0"),
-		)
+		b.do("show the page in "+scheme, chromedp.EmulateViewport(width, 900), prefer(scheme))
+		if !eval[bool](b, `"axe" in window`) {
+			b.do("load axe-core", chromedp.Evaluate[chromedp.Void](script+";0"))
+		}
 		found := eval[string](
-			b,
-			`axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
+			b, fmt.Sprintf("axe.run(%q, ", selector)+
+				`{resultTypes: ["violations"]}).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
 		)
 		if found != "" {
 			b.t.Errorf("%s, %s, width %d: axe-core found: %s", name, scheme, width, found)
