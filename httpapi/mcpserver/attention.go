@@ -9,7 +9,7 @@ import (
 type attentionArguments struct {
 	SiteID string `json:"site_id,omitempty" jsonschema:"only at this site"`
 	HubID  string `json:"hub_id,omitempty" jsonschema:"only of this hub"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"most conditions, 1 to 50; 20 by default"`
+	Limit  *int   `json:"limit,omitempty" jsonschema:"most conditions, 1 to 50; 20 by default"`
 }
 
 // needsAttention lists what the portal shows as what needs attention.

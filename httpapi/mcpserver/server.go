@@ -106,7 +106,7 @@ func bearer(header http.Header) string {
 
 // listArguments select a page of a list.
 type listArguments struct {
-	Limit         int    `json:"limit,omitempty" jsonschema:"most items of the answer, 1 to 50; 20 by default"`
+	Limit         *int   `json:"limit,omitempty" jsonschema:"most items of the answer, 1 to 50; 20 by default"`
 	StartingAfter string `json:"starting_after,omitempty" jsonschema:"next_starting_after of the answer before"`
 }
 
@@ -114,14 +114,20 @@ const defaultLimit, maxLimit = 20, 50
 
 // page returns the page to ask for.
 func (a listArguments) page() (client.PageQuery, error) {
-	if a.Limit < 0 || a.Limit > maxLimit {
-		return client.PageQuery{}, fmt.Errorf("limit %d: must be 1 to %d", a.Limit, maxLimit)
+	limit, err := itemCount("limit", a.Limit, defaultLimit)
+	return client.PageQuery{Limit: limit, StartingAfter: a.StartingAfter}, err
+}
+
+// itemCount returns the number of an argument, which must be 1 to maxLimit, or byDefault if it is
+// absent.
+func itemCount(name string, n *int, byDefault int) (int, error) {
+	if n == nil {
+		return byDefault, nil
 	}
-	limit := a.Limit
-	if limit == 0 {
-		limit = defaultLimit
+	if *n < 1 || *n > maxLimit {
+		return 0, fmt.Errorf("%s %d: must be 1 to %d", name, *n, maxLimit)
 	}
-	return client.PageQuery{Limit: limit, StartingAfter: a.StartingAfter}, nil
+	return *n, nil
 }
 
 // listAnswer is a page of a list.

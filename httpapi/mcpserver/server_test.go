@@ -83,6 +83,8 @@ func TestArguments(t *testing.T) {
 			"wait_seconds 61: must be 0 to 60",
 		},
 		{reading, "list_hubs", `{"limit":51}`, "limit 51: must be 1 to 50"},
+		{reading, "list_hubs", `{"limit":0}`, "limit 0: must be 1 to 50"},
+		{reading, "list_events", `{"last":0}`, "last 0: must be 1 to 50"},
 		{reading, "needs_attention", `{"limit":51}`, "limit 51: must be 1 to 50"},
 		{reading, "list_events", `{"last":-1}`, "last -1"},
 		{reading, "list_events", `{"since":"now"}`, `since "now": must be a time`},

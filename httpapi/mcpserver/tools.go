@@ -51,9 +51,9 @@ type (
 		HubIDs  []string `json:"hub_ids,omitempty" jsonschema:"only these hubs"`
 		Types   []string `json:"types,omitempty" jsonschema:"only these types, such as channel.observed, or prefixes, such as device.*"`
 		Since   string   `json:"since,omitempty" jsonschema:"begin with events since this time, such as 2026-01-02T03:04:05Z, or so long ago, such as 15m"`
-		Last    int      `json:"last,omitempty" jsonschema:"the newest events, 1 to 50, instead of those since a time"`
+		Last    *int     `json:"last,omitempty" jsonschema:"the newest events, 1 to 50, instead of those since a time"`
 		After   string   `json:"after,omitempty" jsonschema:"next_cursor of the answer before, instead of since or last"`
-		Limit   int      `json:"limit,omitempty" jsonschema:"most events of the answer, 1 to 50; 20 by default"`
+		Limit   *int     `json:"limit,omitempty" jsonschema:"most events of the answer, 1 to 50; 20 by default"`
 	}
 	commandArguments struct {
 		deviceArguments
@@ -183,17 +183,15 @@ type eventsAnswer struct {
 
 // listEvents returns a page of the organization's feed.
 func listEvents(ctx context.Context, api *client.Client, in eventArguments) (any, error) {
-	page, err := listArguments{Limit: in.Limit}.page()
+	last, err := itemCount("last", in.Last, 0)
 	if err != nil {
 		return nil, err
 	}
-	if in.Last < 0 || in.Last > maxLimit {
-		return nil, fmt.Errorf("last %d: must be 1 to %d", in.Last, maxLimit)
+	limit, err := itemCount("limit", in.Limit, cmp.Or(last, defaultLimit))
+	if err != nil {
+		return nil, err
 	}
-	query := client.EventQuery{After: in.After, Last: in.Last, Limit: page.Limit}
-	if in.Last > 0 && in.Limit == 0 {
-		query.Limit = in.Last
-	}
+	query := client.EventQuery{After: in.After, Last: last, Limit: limit}
 	if ago, err := time.ParseDuration(in.Since); err == nil && ago >= 0 {
 		query.Since = time.Now().Add(-ago)
 	} else if in.Since != "" {

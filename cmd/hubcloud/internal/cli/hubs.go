@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"hubcloud/httpapi/client"
 )
@@ -14,7 +16,8 @@ type hubsCommand struct {
 
 // Help returns the long help text.
 func (*hubsCommand) Help() string {
-	return `Lists the organization's hubs and whether they are connected, ordered by id. The key needs the scope hubs:read.
+	return `Lists the organization's hubs and whether they are connected, ordered by id. The key needs the scope hubs:read. With
+the scope sites:read too, sites are printed by name, else by id.
 
   hubcloud hubs
   hubcloud hubs --json | jq -r 'select(.connection.status == "offline").id'`
@@ -27,12 +30,33 @@ func (c *hubsCommand) Run(ctx context.Context, out Output) error {
 		if err != nil {
 			return err
 		}
+		sites := map[string]string{}
+		if !c.JSON {
+			if sites, err = siteNames(ctx, api); err != nil {
+				return err
+			}
+		}
 		header := []string{"HUB", "NAME", "STATUS", "SINCE", "SITE"}
 		return list(out.Out, c.outputFlags, api.Hubs(ctx, site), header, func(hub client.ListedHub) []string {
 			return []string{
 				hub.ID, orEmpty(hub.Name), string(hub.Connection.Status),
-				shortTime(hub.Connection.Since), hub.SiteID,
+				shortTime(hub.Connection.Since), cmp.Or(sites[hub.SiteID], hub.SiteID),
 			}
 		})
 	})
+}
+
+// siteNames returns the names of the sites by id; none if the key may not list sites.
+func siteNames(ctx context.Context, api *client.Client) (map[string]string, error) {
+	names := map[string]string{}
+	for site, err := range api.Sites(ctx) {
+		if errors.Is(err, client.ErrInsufficientScope) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		names[site.ID] = site.Name
+	}
+	return names, nil
 }

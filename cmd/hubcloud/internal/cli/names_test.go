@@ -15,7 +15,8 @@ func building(t *testing.T) (flags []string) {
 	t.Helper()
 	const hub = `{"id":"hub-demo-0000-000%d","name":%q,"site_id":"s","connection":{}}`
 	answers := map[string]string{
-		"GET /v1/hubs": fmt.Sprintf(`{"data":[`+hub+","+hub+","+hub+`]}`, 1, "Lobby", 2, "lobby", 3, "Second floor"),
+		"GET /v1/sites": `{"data":[{"id":"s","name":"Town hall"}]}`,
+		"GET /v1/hubs":  fmt.Sprintf(`{"data":[`+hub+","+hub+","+hub+`]}`, 1, "Lobby", 2, "lobby", 3, "Second floor"),
 		"GET /v1/hubs/hub-demo-0000-0003/devices": `{"data":[{"id":7,"name":"Front door"},` +
 			`{"id":8,"name":"Gate"}]}`,
 		"GET /v1/hubs/hub-demo-0000-0003/devices/7": `{"id":7,"name":"Front door","channels":[` +
@@ -47,6 +48,7 @@ func TestNames(t *testing.T) {
 		says string
 	}{
 		{"devices,second FLOOR", exitOK, "Front door"},
+		{"hubs", exitOK, "Town hall"},
 		{"devices,Second floor,front door", exitOK, "switch#2"},
 		{"devices,hub-demo-0000-0003,7", exitOK, "switch#2"},
 		{"send,second floor,front door,switch#2,true", exitOK, `switch#2`},
