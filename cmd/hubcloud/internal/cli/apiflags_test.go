@@ -147,7 +147,7 @@ func TestAPIAddressAndKey(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := Run(
-			t.Context(), append([]string{"hubs", "--data-dir", dir}, c.args...),
+			t.Context(), append([]string{"hubs", "--json", "--data-dir", dir}, c.args...),
 			Output{Out: &out, Err: &errs},
 		)
 		if c.want == "" {
