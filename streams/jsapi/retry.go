@@ -33,7 +33,8 @@ type Retry struct {
 	// Total bounds all tries together, if ctx does not end earlier. Defaults to Patience.
 	Total time.Duration
 	// Try bounds one try. A leader that is gone never answers, and the next try finds its
-	// successor. Defaults to 1 s.
+	// successor. Defaults to 1 s. Once a try was not answered, the next ones have twice as long: the
+	// leader may be slow.
 	Try time.Duration
 	// If reports whether to repeat after an error. Defaults to: no leader has answered. Nothing is
 	// repeated after nats.ErrConnectionClosed.
@@ -57,12 +58,14 @@ func (r Retry) Do(ctx context.Context, try func(ctx context.Context) error) erro
 	r = r.WithDefaults()
 	ctx, cancel := context.WithTimeout(ctx, r.Total)
 	defer cancel()
+	limit := r.Try
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		timedOut, err := r.once(ctx, try)
+		timedOut, err := once(ctx, limit, try)
 		switch {
 		case err == nil, ctx.Err() != nil, errors.Is(err, nats.ErrConnectionClosed), !r.If(err):
 			return err
 		case timedOut:
+			limit = 2 * r.Try
 			continue // the try has waited long enough
 		}
 		select {
@@ -73,10 +76,10 @@ func (r Retry) Do(ctx context.Context, try func(ctx context.Context) error) erro
 	}
 }
 
-func (r Retry) once(
-	ctx context.Context, try func(ctx context.Context) error,
+func once(
+	ctx context.Context, limit time.Duration, try func(ctx context.Context) error,
 ) (timedOut bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.Try)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err = try(ctx)
 	return ctx.Err() != nil, err

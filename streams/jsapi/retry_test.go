@@ -67,8 +67,8 @@ func TestRetryBoundsEachTry(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		if took := time.Since(began); err != nil || tries != 3 || took != 2*time.Second {
-			t.Errorf("%v after %d tries and %v; want nil after 3 tries and 2s", err, tries, took)
+		if took := time.Since(began); err != nil || tries != 3 || took != 3*time.Second {
+			t.Errorf("%v after %d tries and %v; want nil after 3 tries and 3s", err, tries, took)
 		}
 		began = time.Now()
 		err = jsapi.Retry{}.Do(

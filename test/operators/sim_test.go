@@ -132,6 +132,7 @@ func TestSim(t *testing.T) {
 			identity.Serial, "--secret", identity.Secret,
 		)
 		process.Env = append(process.Environ(), environment...)
+		process.Stdout, process.Stderr = t.Output(), t.Output()
 		if err := process.Start(); err != nil {
 			t.Fatal(err)
 		}
