@@ -13,7 +13,6 @@ import (
 	gomail "github.com/wneessen/go-mail"
 
 	"hubcloud/domain"
-	"hubcloud/domain/alarmmail"
 	"hubcloud/domain/attention"
 )
 
@@ -31,9 +30,9 @@ type queuedAlarm struct {
 	OrgID    string `json:"org_id"`
 	OrgName  string `json:"org_name"`
 	MemberID string `json:"member_id"`
-	// Notices, Digest and Standing are as in alarmmail.Mail. More is how many notices the mail
+	// Notices, Digest and Standing are as in attention.Mail. More is how many notices the mail
 	// leaves out.
-	Notices  []alarmmail.Notice `json:"notices"`
+	Notices  []attention.Notice `json:"notices"`
 	Digest   bool               `json:"digest,omitempty"`
 	More     int                `json:"more,omitempty"`
 	Standing int                `json:"standing,omitempty"`
@@ -45,7 +44,7 @@ type queuedAlarm struct {
 // SendAlarm queues a mail about conditions to a member of the organization and returns once it is
 // stored durably. The error is the queue's. The mail expires after a day.
 func (m *Mailer) SendAlarm(
-	ctx context.Context, org domain.OrgState, mail alarmmail.Mail,
+	ctx context.Context, org domain.OrgState, mail attention.Mail,
 ) error {
 	q := queued{
 		QueuedAt: mail.At, ID: mail.ID,
@@ -77,9 +76,9 @@ func (m *Mailer) SendAlarm(
 // the queue's.
 func (m *Mailer) SendTest(ctx context.Context, org domain.OrgState, memberID string) error {
 	id, now := "test-"+rand.Text(), m.cfg.Now()
-	return m.SendAlarm(ctx, org, alarmmail.Mail{
+	return m.SendAlarm(ctx, org, attention.Mail{
 		ID: id, MemberID: memberID, At: now,
-		Notices: []alarmmail.Notice{{Cause: id, Title: "Test mail", Since: now}},
+		Notices: []attention.Notice{{Cause: id, Title: "Test mail", Since: now}},
 	})
 }
 
@@ -188,8 +187,8 @@ func (a *queuedAlarm) renderList(view alarmView) (content, error) {
 }
 
 // worse orders notices: what stands first, then the worst first.
-func worse(a, b alarmmail.Notice) int {
-	ended := func(n alarmmail.Notice) int { return min(n.Ended.Compare(time.Time{}), 1) }
+func worse(a, b attention.Notice) int {
+	ended := func(n attention.Notice) int { return min(n.Ended.Compare(time.Time{}), 1) }
 	return cmp.Or(
 		ended(a)-ended(b), slices.Index(domain.Severities, a.Severity)-
 			slices.Index(domain.Severities, b.Severity), a.Kind.Worse(b.Kind),
@@ -197,7 +196,7 @@ func worse(a, b alarmmail.Notice) int {
 }
 
 // title returns what has begun or ended.
-func title(n alarmmail.Notice) string {
+func title(n attention.Notice) string {
 	if n.Ended.IsZero() {
 		return domain.PlainLine(n.Title)
 	}
@@ -206,7 +205,7 @@ func title(n alarmmail.Notice) string {
 
 // place returns what has begun or ended, and where. Names have at most limit characters each; 0
 // means any number.
-func place(n alarmmail.Notice, limit int) string {
+func place(n attention.Notice, limit int) string {
 	var names []string
 	for _, name := range []string{n.Device, n.HubName, n.Site} {
 		if name = domain.PlainLine(name); name == "" {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/domain/alarmmail"
 	"hubcloud/domain/attention"
 	"hubcloud/httpapi/mail"
 )
@@ -44,8 +43,8 @@ func alarmMailer(t *testing.T, q mail.Queue, recipient *string) (*mail.Mailer, s
 	}), dir
 }
 
-func smoke() alarmmail.Notice {
-	return alarmmail.Notice{
+func smoke() attention.Notice {
+	return attention.Notice{
 		Number: 1, Cause: "c0ffee", Kind: attention.Smoke, Severity: domain.SeverityAlarm,
 		Title: "Smoke detected", Device: "Kitchen sensor", Room: "Kitchen",
 		Hub: "hub-7k2m-q4xd-93ta", HubName: "Hub 12", Site: "North site",
@@ -54,7 +53,7 @@ func smoke() alarmmail.Notice {
 }
 
 // sent queues and delivers a mail, and returns it.
-func sent(t *testing.T, m alarmmail.Mail) (received, string) {
+func sent(t *testing.T, m attention.Mail) (received, string) {
 	t.Helper()
 	q, recipient := &queue{}, "ann@example.org"
 	mailer, dir := alarmMailer(t, q, &recipient)
@@ -86,7 +85,7 @@ func sent(t *testing.T, m alarmmail.Mail) (received, string) {
 
 func TestAlarmMail(t *testing.T) {
 	t.Parallel()
-	got, _ := sent(t, alarmmail.Mail{Notices: []alarmmail.Notice{smoke()}})
+	got, _ := sent(t, attention.Mail{Notices: []attention.Notice{smoke()}})
 	unsubscribe := publicURL + "/portal/unsubscribe/token-of-" + alarmOrg + "-" + alarmMember
 	if got.subject != "Smoke detected: Kitchen sensor, Hub 12, North site" {
 		t.Errorf("got subject %q", got.subject)
@@ -119,7 +118,7 @@ func TestAlarmEnd(t *testing.T) {
 	t.Parallel()
 	n := smoke()
 	n.Ended = now
-	got, _ := sent(t, alarmmail.Mail{Notices: []alarmmail.Notice{n}})
+	got, _ := sent(t, attention.Mail{Notices: []attention.Notice{n}})
 	if got.subject != "Ended: Smoke detected: Kitchen sensor, Hub 12, North site" ||
 		!strings.Contains(got.text, "Ended: 2 January 2026, 15:04:05 UTC") ||
 		strings.Contains(got.text, "fire brigade") {
@@ -133,7 +132,7 @@ func TestAlarmOfHostileHub(t *testing.T) {
 	n := smoke()
 	n.Title, n.Device, n.Room = "Hub offline", "", ""
 	n.HubName = "Hub\r\nBcc: eve@example.org <b>" + strings.Repeat("W", 100)
-	got, _ := sent(t, alarmmail.Mail{Notices: []alarmmail.Notice{n}})
+	got, _ := sent(t, attention.Mail{Notices: []attention.Notice{n}})
 	subject := strings.ReplaceAll(got.subject, " \u00A0", "  ")
 	if !strings.HasPrefix(subject, "Hub offline: Hub  Bcc: eve@example.org <b>W") ||
 		len(subject) > 120 || got.header.Get("Bcc") != "" ||
@@ -149,8 +148,8 @@ func TestDigestMail(t *testing.T) {
 	end.Ended, end.Title = now, "Water leak"
 	warning := smoke()
 	warning.Title, warning.Kind, warning.Severity = "Low battery", "battery", domain.SeverityWarning
-	got, _ := sent(t, alarmmail.Mail{
-		Digest: true, More: 3, Notices: []alarmmail.Notice{end, warning, begin},
+	got, _ := sent(t, attention.Mail{
+		Digest: true, More: 3, Notices: []attention.Notice{end, warning, begin},
 	})
 	if got.subject != "Smoke detected: Kitchen sensor, Hub 12, North site, and 5 more" {
 		t.Errorf("got subject %q", got.subject)
@@ -173,24 +172,24 @@ func TestGroupMail(t *testing.T) {
 	upstairs.Device = "Landing sensor"
 	offline.Kind, offline.Title, offline.Device = attention.Offline, "Hub offline", ""
 	end.Ended = now
-	for want, m := range map[string]alarmmail.Mail{
+	for want, m := range map[string]attention.Mail{
 		"Smoke detected: 2 devices, North site": {
-			Urgent: true, Standing: 2, Notices: []alarmmail.Notice{smoke(), upstairs},
+			Urgent: true, Standing: 2, Notices: []attention.Notice{smoke(), upstairs},
 		},
 		"Smoke detected: 2 devices more, 5 in all, North site": {
-			Urgent: true, Standing: 5, Notices: []alarmmail.Notice{smoke(), upstairs},
+			Urgent: true, Standing: 5, Notices: []attention.Notice{smoke(), upstairs},
 		},
 		"Smoke detected: Kitchen sensor, Hub 12, North site (6 at this site now)": {
-			Urgent: true, Standing: 6, Notices: []alarmmail.Notice{smoke()},
+			Urgent: true, Standing: 6, Notices: []attention.Notice{smoke()},
 		},
 		"Smoke detected: 1 device, North site": {
-			Urgent: true, Standing: 1, Notices: []alarmmail.Notice{end, upstairs},
+			Urgent: true, Standing: 1, Notices: []attention.Notice{end, upstairs},
 		},
 		"Hub offline: 22 hubs, North site": {
-			Standing: 22, More: 20, Notices: []alarmmail.Notice{offline, offline},
+			Standing: 22, More: 20, Notices: []attention.Notice{offline, offline},
 		},
 		"Ended: Smoke detected: 2 devices, North site": {
-			Notices: []alarmmail.Notice{end, end}, Standing: 4,
+			Notices: []attention.Notice{end, end}, Standing: 4,
 		},
 	} {
 		got, _ := sent(t, m)
@@ -209,11 +208,11 @@ func TestLargeDigest(t *testing.T) {
 	t.Parallel()
 	long := smoke()
 	long.Device, long.HubName, long.Site = strings.Repeat("é", 200), strings.Repeat("h", 200), "s"
-	notices := make([]alarmmail.Notice, 100)
+	notices := make([]attention.Notice, 100)
 	for i := range notices {
 		notices[i] = long
 	}
-	got, _ := sent(t, alarmmail.Mail{Digest: true, Notices: notices})
+	got, _ := sent(t, attention.Mail{Digest: true, Notices: notices})
 	listed := strings.Count(got.text, "Smoke detected")
 	if !strings.HasSuffix(got.subject, ", and 99 more") || listed < 40 || listed == 100 ||
 		!strings.Contains(got.text, fmt.Sprintf("And %d more.", 100-listed)) {
@@ -226,8 +225,8 @@ func TestAlarmWithoutRecipient(t *testing.T) {
 	t.Parallel()
 	q, recipient := &queue{}, ""
 	mailer, dir := alarmMailer(t, q, &recipient)
-	err := mailer.SendAlarm(t.Context(), domain.OrgState{ID: alarmOrg}, alarmmail.Mail{
-		ID: "m1", MemberID: alarmMember, At: now, Notices: []alarmmail.Notice{smoke()},
+	err := mailer.SendAlarm(t.Context(), domain.OrgState{ID: alarmOrg}, attention.Mail{
+		ID: "m1", MemberID: alarmMember, At: now, Notices: []attention.Notice{smoke()},
 	})
 	if err != nil {
 		t.Fatal(err)

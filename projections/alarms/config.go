@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/domain/alarmmail"
+	"hubcloud/domain/attention"
 	"hubcloud/projections/readmodel"
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/shares"
@@ -32,8 +32,8 @@ type Config struct {
 	Records *outbox.AlarmRecords `check:"set"`
 	// Send queues a mail to a member of the organization with an id, and returns once the mail is
 	// stored. Two mails with one id are one.
-	Send  func(ctx context.Context, org domain.OrgState, mail alarmmail.Mail) error `check:"set"`
-	Rules alarmmail.Rules                                                           `check:"valid"`
+	Send  func(ctx context.Context, org domain.OrgState, mail attention.Mail) error `check:"set"`
+	Rules attention.MailRules                                                       `check:"valid"`
 	// Interval is the least time between two turns of an organization, unless a device of it reports
 	// an alarm. Defaults to 2 s.
 	Interval time.Duration `check:"at least 0"`

@@ -2,7 +2,7 @@
 // they end.
 //
 // The Notifier observes the conditions of an organization in the read models when something has
-// changed in them, and lets package alarmmail decide. Projectors announce the hubs of which
+// changed in them, and lets package attention decide. Projectors announce the hubs of which
 // something may need attention, or does no longer, in the transaction that writes it
 // (schema.AnnounceAttention); an organization with a condition that is held back is observed every
 // two seconds. What was mailed to whom is a record for each organization, on the broker, in

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/domain/alarmmail"
 	"hubcloud/domain/attention"
 	"hubcloud/projections/readmodel"
 	"hubcloud/streams/outbox"
@@ -25,7 +24,7 @@ const (
 
 // record is a record with the revision of its stored form.
 type record struct {
-	*alarmmail.Record
+	*attention.Record
 	revision uint64
 	// held reports that the last mail was not queued, which is logged once.
 	held bool
@@ -40,7 +39,7 @@ type record struct {
 // are followed.
 func (l *leader) observe(
 	ctx context.Context, org string, r *record,
-) (map[domain.HubID]alarmmail.Hub, error) {
+) (map[domain.HubID]attention.ObservedHub, error) {
 	watched := r.Hubs()
 	for hub := range l.silent[org] {
 		watched[hub] = append(watched[hub], 0)
@@ -49,7 +48,7 @@ func (l *leader) observe(
 	if err != nil {
 		return nil, err
 	}
-	hubs := make(map[domain.HubID]alarmmail.Hub, len(observed))
+	hubs := make(map[domain.HubID]attention.ObservedHub, len(observed))
 	for i := range observed {
 		hub := hubOf(&observed[i], l.silent[org][observed[i].ID])
 		hub.SilenceUnknown = l.silentUnknown
@@ -58,9 +57,9 @@ func (l *leader) observe(
 	return hubs, nil
 }
 
-// hubOf returns a hub as package alarmmail observes it.
-func hubOf(h *readmodel.ObservedHub, silentSince time.Time) alarmmail.Hub {
-	hub := alarmmail.Hub{
+// hubOf returns a hub as package attention observes it.
+func hubOf(h *readmodel.ObservedHub, silentSince time.Time) attention.ObservedHub {
+	hub := attention.ObservedHub{
 		State: attention.HubState{
 			ID: h.ID, Status: h.Status, Since: h.Since, SilentSince: silentSince, Known: h.AddedAt,
 			Devices: attention.Devices(h.States),
@@ -147,7 +146,7 @@ func (l *leader) send(ctx context.Context, org string, r *record) error {
 	}
 	mails = mails[:min(len(mails), maxSent)]
 	// The queue has room of its own for urgent mails: the others must not hold them up.
-	urgent := slices.IndexFunc(mails, func(m alarmmail.Mail) bool { return !m.Urgent })
+	urgent := slices.IndexFunc(mails, func(m attention.Mail) bool { return !m.Urgent })
 	if urgent < 0 {
 		urgent = len(mails)
 	}
@@ -166,7 +165,7 @@ func (l *leader) send(ctx context.Context, org string, r *record) error {
 
 // sendAll queues mails of one organization until one is not queued.
 func (l *leader) sendAll(
-	ctx context.Context, org string, r *record, state domain.OrgState, mails []alarmmail.Mail,
+	ctx context.Context, org string, r *record, state domain.OrgState, mails []attention.Mail,
 ) error {
 	for batch := range slices.Chunk(mails, sendBatch) {
 		if l.lost != nil {
@@ -192,7 +191,7 @@ func (l *leader) sendAll(
 }
 
 // kindOf returns the value of the metrics' label kind.
-func kindOf(mail alarmmail.Mail) string {
+func kindOf(mail attention.Mail) string {
 	switch {
 	case mail.Digest:
 		return "digest"

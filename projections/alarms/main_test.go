@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/domain/alarmmail"
 	"hubcloud/domain/attention"
 	"hubcloud/projections/alarms"
 	"hubcloud/projections/projectionstest"
@@ -101,7 +100,7 @@ func (e *env) startEvery(t *testing.T, interval time.Duration) (stop func()) {
 		Database: e.Store.ConnConfig(), Hubs: e, Org: e.Directory.Org,
 		SilentHubs: func(context.Context) (map[domain.HubID]time.Time, error) { return nil, nil },
 		Records:    outbox.OpenAlarmRecords(e.Conns.Cloud), Send: e.send,
-		Rules: alarmmail.Rules{
+		Rules: attention.MailRules{
 			MailsPerHour: 20,
 			Title:        func(c attention.Condition) string { return string(c.Kind) },
 		},
@@ -113,7 +112,7 @@ func (e *env) startEvery(t *testing.T, interval time.Duration) (stop func()) {
 	return streamstest.Run(t, "the notifier", n.Run)
 }
 
-func (e *env) send(_ context.Context, org domain.OrgState, mail alarmmail.Mail) error {
+func (e *env) send(_ context.Context, org domain.OrgState, mail attention.Mail) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if org.ID == e.full || e.onlyUrgent && !mail.Urgent {

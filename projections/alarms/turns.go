@@ -11,7 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"hubcloud/domain"
-	"hubcloud/domain/alarmmail"
+	"hubcloud/domain/attention"
 	"hubcloud/projections/schema"
 	"hubcloud/streams/shares"
 )
@@ -84,7 +84,7 @@ func (n *Notifier) load(ctx context.Context) (*leader, error) {
 		return nil, err
 	}
 	for org, stored := range all {
-		decoded, err := alarmmail.Decode(stored.Content)
+		decoded, err := attention.DecodeRecord(stored.Content)
 		if err != nil {
 			return nil, fmt.Errorf("organization %s: %w", org, err)
 		}
@@ -244,7 +244,7 @@ func (l *leader) idle(ctx context.Context) {
 func (l *leader) turn(ctx context.Context, org string) error {
 	r := l.records[org]
 	if r == nil {
-		r = &record{Record: new(alarmmail.Record)}
+		r = &record{Record: new(attention.Record)}
 		l.records[org] = r
 	}
 	begun := time.Now()

@@ -20,7 +20,7 @@ var (
 )
 
 // maxSuspects is how many channels of an organization ObserveOrg selects because they may need
-// attention, urgent ones first. Of more conditions nobody is mailed (alarmmail.MaxConditions).
+// attention, urgent ones first. Of more conditions nobody is mailed (attention.MaxConditions).
 const maxSuspects = 5000
 
 // ObservedHub is a hub of an organization with the states of the devices that may need attention.

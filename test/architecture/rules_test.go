@@ -28,12 +28,7 @@ var importRules = []importRule{
 	},
 	{
 		packages: "domain/attention", allowed: []string{"domain"}, libraries: []string{},
-		reason: "what needs attention depends on the reported state only",
-	},
-	{
-		packages: "domain/alarmmail", allowed: []string{"domain", "domain/attention"},
-		libraries: []string{},
-		reason:    "which mails are sent depends on conditions and preferences only",
+		reason: "what needs attention depends on the reported state only, and mails on that and on preferences",
 	},
 
 	{
@@ -145,10 +140,10 @@ var importRules = []importRule{
 	{
 		packages: "projections/alarms",
 		allowed: []string{
-			"domain", "domain/alarmmail", "domain/attention", "projections/readmodel",
+			"domain", "domain/attention", "projections/readmodel",
 			"projections/schema", "streams/outbox", "streams/shares",
 		},
-		reason: "mails about conditions are decided by package alarmmail, from read models",
+		reason: "mails about conditions are decided by package attention, from read models",
 	},
 	{
 		packages: "projections/readmodel",
@@ -178,7 +173,7 @@ var importRules = []importRule{
 	{
 		packages: "httpapi/...",
 		allowed: []string{
-			"domain", "domain/alarmmail", "domain/attention", "hubbridge/protocol", "httpapi/...",
+			"domain", "domain/attention", "hubbridge/protocol", "httpapi/...",
 			"streams/disk", "streams/shares", "streams/telemetry",
 		},
 		reason: "the API is an adapter: it uses interfaces that it declares itself",

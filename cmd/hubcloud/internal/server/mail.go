@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/domain/alarmmail"
+	"hubcloud/domain/attention"
 	"hubcloud/httpapi/mail"
 	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/hubfaults"
@@ -109,7 +109,7 @@ func (s *web) startNotifier() error {
 		Database: s.store.ConnConfig(), Hubs: s.store,
 		SilentHubs: portalFaults{hubfaults.NewReader(s.conns)}.SilentHubs,
 		Org:        s.directory.Org, Records: s.alarmState, Send: s.mailer.SendAlarm,
-		Rules: alarmmail.Rules{
+		Rules: attention.MailRules{
 			MailsPerHour: alarmMailsPerHour, Title: portal.ConditionTitle,
 		},
 		Shares: s.shares, Logger: s.logger, Metrics: s.registry,

@@ -1,9 +1,7 @@
-package alarmmail
+package attention
 
 import (
 	"time"
-
-	"hubcloud/domain/attention"
 )
 
 // Bounds of a record.
@@ -40,17 +38,17 @@ const (
 
 // StartHold returns how long a condition must stand before it is mailed. People react to smoke at
 // once; hubs reconnect, radios recover, and commands are reported late.
-func StartHold(kind attention.Kind) time.Duration {
+func StartHold(kind Kind) time.Duration {
 	switch kind {
-	case attention.Jammed:
+	case Jammed:
 		return 10 * time.Second
-	case attention.NotDone, attention.ByHand, attention.Failed:
+	case NotDone, ByHand, Failed:
 		return 30 * time.Second
-	case attention.Battery, attention.Fault, attention.Service, attention.Warning:
+	case Battery, Fault, Service, Warning:
 		return time.Minute
-	case attention.Offline, attention.NotHeard:
+	case Offline, NotHeard:
 		return 5 * time.Minute
-	case attention.Device:
+	case Device:
 		return 15 * time.Minute
 	}
 	return 0

@@ -1,4 +1,4 @@
-package alarmmail_test
+package attention_test
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"hubcloud/domain"
-	"hubcloud/domain/alarmmail"
 	"hubcloud/domain/attention"
 )
 
@@ -49,11 +48,11 @@ func TestRandomHistories(t *testing.T) {
 type history struct {
 	*world
 	// sent are the mails that were queued, by id.
-	sent map[string]alarmmail.Mail
+	sent map[string]attention.Mail
 }
 
 func newHistory() *history {
-	h := &history{newWorld(), map[string]alarmmail.Mail{}}
+	h := &history{newWorld(), map[string]attention.Mail{}}
 	h.org.Members = []domain.OrgMember{{ID: "ann", Role: domain.RoleOwner}}
 	for device := range int64(12) {
 		h.state.Devices = append(h.state.Devices, attention.DeviceState{
@@ -69,7 +68,7 @@ func newHistory() *history {
 func (h *history) observe(queue bool) {
 	state := h.state
 	state.Devices = slices.Clone(h.state.Devices)
-	hubs := map[domain.HubID]alarmmail.Hub{hubID: {State: state, Certain: !h.doubt}}
+	hubs := map[domain.HubID]attention.ObservedHub{hubID: {State: state, Certain: !h.doubt}}
 	for _, change := range h.record.Observe(h.at, hubs) {
 		h.record.Apply(h.at, change, h.org, rules)
 	}
@@ -83,17 +82,17 @@ func (h *history) observe(queue bool) {
 }
 
 func (h *history) check(t *rapid.T) {
-	mails := make([]alarmmail.Mail, 0, len(h.sent))
+	mails := make([]attention.Mail, 0, len(h.sent))
 	for _, m := range h.sent {
 		mails = append(mails, m)
 	}
-	slices.SortFunc(mails, func(a, b alarmmail.Mail) int {
+	slices.SortFunc(mails, func(a, b attention.Mail) int {
 		if order := a.At.Compare(b.At); order != 0 {
 			return order
 		}
 		return int(a.Notices[0].Number) - int(b.Notices[0].Number)
 	})
-	var others []alarmmail.Mail
+	var others []attention.Mail
 	for _, m := range mails {
 		if !m.Urgent {
 			others = append(others, m)
@@ -131,7 +130,7 @@ func (h *history) check(t *rapid.T) {
 	}
 }
 
-func (*history) list(mails []alarmmail.Mail) (all []string) {
+func (*history) list(mails []attention.Mail) (all []string) {
 	for _, m := range mails {
 		all = append(all, fmt.Sprint(m.At.Format(time.TimeOnly), " ", describe(m)))
 	}

@@ -1,4 +1,4 @@
-package alarmmail
+package attention
 
 import (
 	"cmp"
@@ -6,23 +6,22 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/domain/attention"
 )
 
 // Change is a condition that has begun or ended, and is to be mailed.
 type Change struct {
 	// Condition has begun. It is zero for an end.
-	Condition attention.Condition
+	Condition Condition
 	// Ended is when the condition ended; zero for a begin.
 	Ended time.Time
-	hub   Hub
+	hub   ObservedHub
 	entry *entry
 }
 
 // Observe observes the organization's hubs, and returns what is to be mailed now. hubs has the hubs
 // with conditions, and the ones in Hubs that the organization still has: conditions of other hubs
 // are forgotten. A change is returned again until Apply.
-func (r *Record) Observe(at time.Time, hubs map[domain.HubID]Hub) []Change {
+func (r *Record) Observe(at time.Time, hubs map[domain.HubID]ObservedHub) []Change {
 	var changes []Change
 	standing := map[key]bool{}
 	r.left = 0
@@ -76,17 +75,17 @@ func (r *Record) Observe(at time.Time, hubs map[domain.HubID]Hub) []Change {
 }
 
 // conditionsOf returns the conditions of all hubs, the most urgent first.
-func conditionsOf(hubs map[domain.HubID]Hub) []attention.Condition {
-	var all []attention.Condition
+func conditionsOf(hubs map[domain.HubID]ObservedHub) []Condition {
+	var all []Condition
 	for _, hub := range hubs {
-		all = append(all, attention.Of(hub.State)...)
+		all = append(all, Of(hub.State)...)
 	}
-	slices.SortFunc(all, attention.Compare)
+	slices.SortFunc(all, Compare)
 	return all
 }
 
 // entry returns the entry of a condition, a new one if there is none, or nil if there are too many.
-func (r *Record) entry(k key, c attention.Condition) *entry {
+func (r *Record) entry(k key, c Condition) *entry {
 	if e := r.entries[k]; e != nil {
 		return e
 	}
@@ -130,7 +129,7 @@ func (r *Record) Interrupt() {
 
 // Adopt follows the conditions that began before a time as if they had been mailed to nobody. It is
 // for an organization whose earlier mails are not known.
-func (r *Record) Adopt(hubs map[domain.HubID]Hub, before time.Time) {
+func (r *Record) Adopt(hubs map[domain.HubID]ObservedHub, before time.Time) {
 	for _, c := range conditionsOf(hubs) {
 		if !c.Began.Before(before) {
 			continue

@@ -1,16 +1,15 @@
-package alarmmail
+package attention
 
 import (
 	"slices"
 
 	"hubcloud/domain"
-	"hubcloud/domain/attention"
 )
 
-// Hub is a hub of the organization as it is at present.
-type Hub struct {
+// ObservedHub is a hub of the organization as it is at present.
+type ObservedHub struct {
 	// State has the devices that have conditions or had some.
-	State attention.HubState
+	State HubState
 	// Certain reports that all devices of the hub are known: a device that is missing in State was
 	// removed. Doubtful are the devices whose state may be out of date.
 	Certain  bool
@@ -22,24 +21,24 @@ type Hub struct {
 }
 
 // hasEnded reports whether a condition that does not stand is known to have ended.
-func (h Hub) hasEnded(e *entry) bool {
+func (h ObservedHub) hasEnded(e *entry) bool {
 	switch {
-	case e.Kind == attention.Offline:
+	case e.Kind == Offline:
 		return h.State.Status == domain.HubOnline
-	case e.Kind == attention.NotHeard:
+	case e.Kind == NotHeard:
 		return h.State.Status == domain.HubOnline && !h.SilenceUnknown
 	}
-	i := slices.IndexFunc(h.State.Devices, func(d attention.DeviceState) bool {
+	i := slices.IndexFunc(h.State.Devices, func(d DeviceState) bool {
 		return d.ID == e.DeviceID
 	})
 	if i < 0 {
 		return h.Certain
 	}
 	device := h.State.Devices[i]
-	if !h.Doubtful[device.ID] || e.Kind == attention.Device {
+	if !h.Doubtful[device.ID] || e.Kind == Device {
 		return true
 	}
-	return slices.ContainsFunc(device.Channels, func(c attention.ChannelState) bool {
+	return slices.ContainsFunc(device.Channels, func(c ChannelState) bool {
 		return c.Key == e.Channel && c.Endpoint == e.Endpoint && c.Logged.Observed.After(e.Began)
 	})
 }

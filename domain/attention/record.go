@@ -1,4 +1,4 @@
-package alarmmail
+package attention
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/domain/attention"
 )
 
 // Record is what is known of the mails of one organization. The zero value is an organization
@@ -39,7 +38,7 @@ type entry struct {
 	Hub domain.HubID `json:"hub"`
 	// ID is the condition's id.
 	ID       string          `json:"id"`
-	Kind     attention.Kind  `json:"kind"`
+	Kind     Kind            `json:"kind"`
 	Severity domain.Severity `json:"severity"`
 	// DeviceID is 0 for a condition of a hub.
 	DeviceID int64     `json:"device_id,omitempty"`
@@ -72,7 +71,7 @@ type Notice struct {
 	// Cause identifies the occurrence of the condition. The notices of its begin and its end have
 	// the same.
 	Cause    string          `json:"cause"`
-	Kind     attention.Kind  `json:"kind"`
+	Kind     Kind            `json:"kind"`
 	Severity domain.Severity `json:"severity"`
 	// Title is what is wrong. Device and Room are empty for a condition of the hub itself.
 	Title   string       `json:"title"`
@@ -128,8 +127,8 @@ type stored struct {
 	Outgoing []outgoing         `json:"outgoing,omitempty"`
 }
 
-// Decode returns a record from a text that Encode has returned.
-func Decode(text []byte) (*Record, error) {
+// DecodeRecord returns a record from a text that Encode has returned.
+func DecodeRecord(text []byte) (*Record, error) {
 	var s stored
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, fmt.Errorf("alarm mails: decode a record: %w", err)

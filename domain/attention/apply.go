@@ -1,4 +1,4 @@
-package alarmmail
+package attention
 
 import (
 	"cmp"
@@ -10,16 +10,15 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/domain/attention"
 )
 
-// Rules are what mails depend on apart from the organization. All fields are required.
-type Rules struct {
+// MailRules are what mails depend on apart from the organization. All fields are required.
+type MailRules struct {
 	// MailsPerHour is how many mails a member gets in an hour, at least 1, and how many urgent ones
 	// besides before those are put together.
 	MailsPerHour int `check:"positive"`
 	// Title returns what is wrong, in a few words.
-	Title func(attention.Condition) string `check:"set"`
+	Title func(Condition) string `check:"set"`
 }
 
 // maxTitle is the longest title, in characters: it may have a value that a device reports.
@@ -27,7 +26,7 @@ const maxTitle = 120
 
 // Apply notes who is to get a mail about a change that Observe has returned. Decide decides about
 // the mails, and must be called before the record is stored.
-func (r *Record) Apply(at time.Time, c Change, org domain.OrgState, rules Rules) {
+func (r *Record) Apply(at time.Time, c Change, org domain.OrgState, rules MailRules) {
 	r.changed = true
 	e := c.entry
 	if !c.Ended.IsZero() {
@@ -52,7 +51,7 @@ func (r *Record) Apply(at time.Time, c Change, org domain.OrgState, rules Rules)
 }
 
 // begin makes the entry stand for an occurrence that is mailed at a time.
-func (e *entry) begin(c attention.Condition, hub Hub, at time.Time, title string) {
+func (e *entry) begin(c Condition, hub ObservedHub, at time.Time, title string) {
 	e.Kind, e.Severity, e.Title = c.Kind, c.Severity, title
 	e.Since, e.Began = c.Since.UTC(), c.Began.UTC()
 	e.Channel, e.Endpoint, e.Device, e.Room = c.Key, c.Endpoint, c.Name, c.Room
@@ -63,7 +62,7 @@ func (e *entry) begin(c attention.Condition, hub Hub, at time.Time, title string
 }
 
 // notice adds the notice of an entry.
-func (r *Record) notice(e *entry, hub Hub) *Notice {
+func (r *Record) notice(e *entry, hub ObservedHub) *Notice {
 	r.next++
 	r.notices = append(r.notices, Notice{
 		Number: r.next, Cause: e.Cause, Kind: e.Kind, Severity: e.Severity, Title: e.Title,

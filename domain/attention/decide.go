@@ -1,4 +1,4 @@
-package alarmmail
+package attention
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/domain/attention"
 )
 
 // member is what is known of the mails of a member.
@@ -64,7 +63,7 @@ func (n Notice) Urgent() bool { return n.Kind.Urgent(n.Severity) }
 // group are notices about one kind of condition at one site.
 type group struct {
 	key     string
-	kind    attention.Kind
+	kind    Kind
 	numbers []uint64
 }
 
@@ -131,7 +130,7 @@ func (r *Record) add(id string, n *Notice) {
 }
 
 // Due reports whether Decide has something to decide though nothing has changed.
-func (r *Record) Due(at time.Time, rules Rules) bool {
+func (r *Record) Due(at time.Time, rules MailRules) bool {
 	for id, m := range r.members {
 		isDue := func(g group) bool { return r.groupDue(at, id, m, g) }
 		if slices.ContainsFunc(r.groups(m.Urgent, true), isDue) || m.digestDue(at, rules) ||
@@ -145,7 +144,7 @@ func (r *Record) Due(at time.Time, rules Rules) bool {
 
 // Decide decides about the mails of notices. Members who have left or have chosen no mails get
 // none.
-func (r *Record) Decide(at time.Time, org domain.OrgState, rules Rules) {
+func (r *Record) Decide(at time.Time, org domain.OrgState, rules MailRules) {
 	for _, id := range slices.Sorted(maps.Keys(r.members)) {
 		m := r.members[id]
 		if len(m.Urgent)+len(m.Waiting)+len(m.Quiet)+m.More == 0 {
@@ -196,7 +195,7 @@ func (r *Record) holdQuiet(at time.Time, m *member, hours *domain.QuietHours) {
 
 // decideUrgent decides about urgent mails: one for each group, and beyond MailsPerHour one a minute
 // for all groups together.
-func (r *Record) decideUrgent(at time.Time, id string, m *member, rules Rules) {
+func (r *Record) decideUrgent(at time.Time, id string, m *member, rules MailRules) {
 	var left []uint64
 	for _, g := range r.groups(m.Urgent, true) {
 		if !r.groupDue(at, id, m, g) || len(m.UrgentSent) >= rules.MailsPerHour || r.isFull(true) {
@@ -222,7 +221,7 @@ func (r *Record) decideUrgent(at time.Time, id string, m *member, rules Rules) {
 
 // decideOthers decides about mails that are not urgent: one for each group while the hour has room,
 // and beyond it one about all notices.
-func (r *Record) decideOthers(at time.Time, id string, m *member, rules Rules) {
+func (r *Record) decideOthers(at time.Time, id string, m *member, rules MailRules) {
 	if m.WaitingSince.IsZero() {
 		var left []uint64
 		full := false
@@ -256,7 +255,7 @@ func (r *Record) decideOthers(at time.Time, id string, m *member, rules Rules) {
 }
 
 // digestDue reports whether a digest may go now.
-func (m *member) digestDue(at time.Time, rules Rules) bool {
+func (m *member) digestDue(at time.Time, rules MailRules) bool {
 	return !m.WaitingSince.IsZero() && at.Sub(m.WaitingSince) >= DigestDelay &&
 		len(lastHour(m.Sent, at)) < rules.MailsPerHour
 }

@@ -1,4 +1,4 @@
-package alarmmail_test
+package attention_test
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/domain/alarmmail"
 	"hubcloud/domain/attention"
 )
 
@@ -21,14 +20,14 @@ const (
 var start = time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
 
 // rules allow five mails an hour.
-var rules = alarmmail.Rules{
+var rules = attention.MailRules{
 	MailsPerHour: 5,
 	Title:        func(c attention.Condition) string { return string(c.Kind) },
 }
 
 // world is an organization whose hub a test changes.
 type world struct {
-	record *alarmmail.Record
+	record *attention.Record
 	org    domain.OrgState
 	at     time.Time
 	state  attention.HubState
@@ -39,12 +38,12 @@ type world struct {
 	mails []string
 	ids   map[string]int
 	// last are the mails that were queued last.
-	last []alarmmail.Mail
+	last []attention.Mail
 }
 
 // newWorld returns an organization with the owner ann, the admin bob and the member carol.
 func newWorld() *world {
-	w := &world{record: new(alarmmail.Record), at: start, ids: map[string]int{}}
+	w := &world{record: new(attention.Record), at: start, ids: map[string]int{}}
 	w.org.ID = "acme"
 	for id, role := range map[string]domain.Role{
 		"ann": domain.RoleOwner, "bob": domain.RoleAdmin, "carol": domain.RoleMember,
@@ -74,9 +73,9 @@ func (w *world) set(key, value string) {
 
 // step observes and mails once, as the notifier does.
 func (w *world) step() {
-	hubs := map[domain.HubID]alarmmail.Hub{}
+	hubs := map[domain.HubID]attention.ObservedHub{}
 	if !w.gone {
-		hubs[hubID] = alarmmail.Hub{
+		hubs[hubID] = attention.ObservedHub{
 			State: w.state, Certain: !w.doubt, Doubtful: map[int64]bool{3: w.doubt},
 			Name: "Hub 12", SiteID: site, Site: "North",
 		}
@@ -102,7 +101,7 @@ func (w *world) queue() {
 	slices.Sort(w.mails)
 }
 
-func describe(m alarmmail.Mail) string {
+func describe(m attention.Mail) string {
 	if m.Digest {
 		return fmt.Sprintf("%s digest %d", m.MemberID, len(m.Notices)+m.More)
 	}
@@ -139,7 +138,7 @@ func (w *world) crash(t interface{ Fatal(...any) }) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.record, err = alarmmail.Decode(text); err != nil {
+	if w.record, err = attention.DecodeRecord(text); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -231,7 +230,7 @@ func TestFlappingIsDamped(t *testing.T) {
 		1: 10 * time.Second, 2: 30 * time.Second, 4: 270 * time.Second, 5: 810 * time.Second,
 		6: 15 * time.Minute, 1000: 15 * time.Minute,
 	} {
-		if got := alarmmail.EndHold(starts); got != want {
+		if got := attention.EndHold(starts); got != want {
 			t.Errorf("EndHold(%d): got %s, want %s", starts, got, want)
 		}
 	}
@@ -363,7 +362,7 @@ func TestAdopt(t *testing.T) {
 	w.set("smoke", "true")
 	w.at = w.at.Add(time.Minute)
 	w.set("leak", "true")
-	hubs := map[domain.HubID]alarmmail.Hub{hubID: {State: w.state, Certain: true}}
+	hubs := map[domain.HubID]attention.ObservedHub{hubID: {State: w.state, Certain: true}}
 	w.record.Adopt(hubs, start.Add(30*time.Second))
 	if !w.record.Changed() {
 		t.Error("the record is not to be stored")
@@ -409,12 +408,12 @@ func TestDigest(t *testing.T) {
 func TestUrgentConditionsAreFollowedBesides(t *testing.T) {
 	t.Parallel()
 	f := newFleet(0)
-	for i := range alarmmail.MaxConditions + 10 {
+	for i := range attention.MaxConditions + 10 {
 		f.put(i, "tower", domain.HubOffline)
 	}
 	f.pass(6 * time.Minute)
-	f.want(t, "the outage", fmt.Sprintf("ann begin hub_offline ×%d", alarmmail.MaxConditions))
-	f.put(alarmmail.MaxConditions+5, "tower", domain.HubOnline, 1)
+	f.want(t, "the outage", fmt.Sprintf("ann begin hub_offline ×%d", attention.MaxConditions))
+	f.put(attention.MaxConditions+5, "tower", domain.HubOnline, 1)
 	f.pass(2 * time.Second)
 	f.want(t, "smoke", "ann begin smoke")
 }
@@ -425,7 +424,7 @@ func TestTitlesAreClipped(t *testing.T) {
 	w.set("smoke", "true")
 	long := rules
 	long.Title = func(attention.Condition) string { return strings.Repeat("é", 500) }
-	hubs := map[domain.HubID]alarmmail.Hub{hubID: {State: w.state, Certain: true}}
+	hubs := map[domain.HubID]attention.ObservedHub{hubID: {State: w.state, Certain: true}}
 	for _, change := range w.record.Observe(w.at, hubs) {
 		w.record.Apply(w.at, change, w.org, long)
 	}

@@ -1,4 +1,4 @@
-package alarmmail_test
+package attention_test
 
 import (
 	"fmt"
@@ -7,18 +7,17 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/domain/alarmmail"
 	"hubcloud/domain/attention"
 )
 
 // fleet is an organization with the owner ann and many hubs at as many sites.
 type fleet struct {
 	*world
-	hubs map[domain.HubID]alarmmail.Hub
+	hubs map[domain.HubID]attention.ObservedHub
 }
 
 func newFleet(hubs int) *fleet {
-	f := &fleet{newWorld(), map[domain.HubID]alarmmail.Hub{}}
+	f := &fleet{newWorld(), map[domain.HubID]attention.ObservedHub{}}
 	f.org.Members = []domain.OrgMember{{ID: "ann", Role: domain.RoleOwner}}
 	for i := range hubs {
 		f.put(i, fmt.Sprint("site", i), domain.HubOnline)
@@ -37,7 +36,7 @@ func (f *fleet) put(i int, siteID string, status domain.HubStatus, smoke ...int6
 			}},
 		})
 	}
-	f.hubs[id] = alarmmail.Hub{
+	f.hubs[id] = attention.ObservedHub{
 		State: state, Certain: true, Name: string(id), SiteID: siteID, Site: siteID,
 	}
 }
