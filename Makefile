@@ -54,7 +54,7 @@ deps: ## Install PostgreSQL if it is missing, or print what to install
 
 # TEST runs the tests of packages, with arguments, and prints a line for each package as it ends.
 # `make lint` vets. Tests wait more than they compute, so more packages run than there are processors.
-TEST = HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid $(TESTED))" \
+TEST = HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$(git rev-parse HEAD; git diff HEAD | git hash-object --stdin)" \
 	$(call TOOL,gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped \
 	--rerun-fails=$(RETRIES) --rerun-fails-max-failures 5 --packages "$(1)" -- $(QUICK) -vet=off -timeout 30m $(2)
 
@@ -78,7 +78,7 @@ screenshots: tested ## Take pictures of every page of the portal, in test/artifa
 	HUBCLOUD_TEST_SCREENSHOTS=$(CURDIR)/test/artifacts/screenshots HUBCLOUD_TEST_BINARY=$(TESTED) \
 		$(GO) test -count 1 -run '^TestScreenshots$$' ./test/browser
 
-# tested builds the binary under test. The build ID in TEST ends cached results of other binaries.
+# tested builds the binary under test. HUBCLOUD_TEST_BUILD in TEST ends cached results of other sources.
 .PHONY: tested
 tested: deps
 	@test/browser/install.sh

@@ -36,7 +36,7 @@ var importRules = []importRule{
 		reason: "all other folders depend on the streams",
 	},
 	{
-		packages: "streams", allowed: []string{"domain", "streams/disk", "streams/jsapi"},
+		packages: "streams", allowed: []string{"domain", "streams/disk", "streams/jsapi", "streams/telemetry"},
 		reason: "names and connections are the base of all packages below streams",
 	},
 	{
@@ -56,6 +56,7 @@ var importRules = []importRule{
 		packages: "streams/feed/orgfeed",
 		allowed: []string{
 			"domain", "streams/feed", "streams/journal", "streams/jsapi", "streams/shares",
+			"streams/telemetry",
 		},
 		reason: "feeds of organizations read hub logs and add no stream of their own",
 	},
@@ -70,7 +71,7 @@ var importRules = []importRule{
 	},
 	{
 		packages: "streams/views",
-		allowed:  []string{"domain", "streams", "streams/journal", "streams/jsapi"},
+		allowed:  []string{"domain", "streams", "streams/journal", "streams/jsapi", "streams/telemetry"},
 		reason:   "views are written from the journal alone: they do not read hub logs",
 	},
 	{
@@ -87,6 +88,8 @@ var importRules = []importRule{
 	{
 		packages: "streams/telemetry", allowed: []string{"domain"},
 		libraries: []string{
+			"github.com/prometheus/client_golang/prometheus",
+			"github.com/prometheus/client_golang/prometheus/promauto",
 			"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 			"go.opentelemetry.io/otel/propagation",
 			"go.opentelemetry.io/otel/semconv/v1.43.0", "go.opentelemetry.io/otel/trace",
@@ -141,14 +144,17 @@ var importRules = []importRule{
 		packages: "projections/alarms",
 		allowed: []string{
 			"domain", "domain/attention", "projections/readmodel",
-			"projections/schema", "streams/outbox", "streams/shares",
+			"projections/schema", "streams/outbox", "streams/shares", "streams/telemetry",
 		},
 		reason: "mails about conditions are decided by package attention, from read models",
 	},
 	{
 		packages: "projections/readmodel",
-		allowed:  []string{"domain", "projections/internal/query", "projections/schema", "streams/shares"},
-		reason:   "queries read Postgres only",
+		allowed: []string{
+			"domain", "projections/internal/query", "projections/schema", "streams/shares",
+			"streams/telemetry",
+		},
+		reason: "queries read Postgres only",
 	},
 	{
 		packages: "projections/devicestate", allowed: []string{"domain", "domain/attention"},
@@ -174,9 +180,9 @@ var importRules = []importRule{
 		packages: "httpapi/...",
 		allowed: []string{
 			"domain", "domain/attention", "hubbridge/protocol", "httpapi/...",
-			"streams/disk", "streams/shares", "streams/telemetry",
+			"streams", "streams/disk", "streams/shares", "streams/telemetry",
 		},
-		reason: "the API is an adapter: it uses interfaces that it declares itself",
+		reason: "the API is an adapter: it uses interfaces that it declares itself, and those of feeds",
 	},
 	{
 		packages: "httpapi/client", libraries: []string{},
@@ -195,8 +201,9 @@ var importRules = []importRule{
 		reason: "every layer limits what organizations share with it",
 	},
 	{
-		packages: "httpapi/webhook", allowed: []string{"domain", "streams", "streams/shares"},
-		reason: "it knows feeds, leases and the directory by what it calls of them only",
+		packages: "httpapi/webhook",
+		allowed:  []string{"domain", "streams", "streams/shares", "streams/telemetry"},
+		reason:   "it knows feeds, leases and the directory by what it calls of them only",
 	},
 
 	{

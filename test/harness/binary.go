@@ -57,7 +57,7 @@ func build(options ...string) error {
 }
 
 // Binary returns the path of the binary under test. It builds the binary once per test run, unless
-// HUBCLOUD_TEST_BINARY names one. HUBCLOUD_TEST_BUILD identifies the content of that one.
+// HUBCLOUD_TEST_BINARY names one. HUBCLOUD_TEST_BUILD identifies the sources of that one.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("HUBCLOUD_TEST_BINARY"); path != "" {
