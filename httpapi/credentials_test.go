@@ -6,7 +6,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams"
 )
@@ -14,7 +13,7 @@ import (
 // newCodes returns what keeps the codes of locks of hubs that are never online.
 func newCodes(t testing.TB, b *projectionstest.Backend) *commands.Codes {
 	t.Helper()
-	caller, err := rpc.NewCaller(b.Conns, offline{}, rpc.Config{})
+	caller, err := commands.NewCaller(b.Conns, offline{}, commands.CallerConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +23,7 @@ func newCodes(t testing.TB, b *projectionstest.Backend) *commands.Codes {
 		t.Fatal(err)
 	}
 	codes, err := commands.NewCodes(commands.CodesConfig{
-		Directory: b.Directory, Locks: rpc.NewDevices(caller, nil, nil),
+		Directory: b.Directory, Locks: commands.NewDevices(caller, nil, nil),
 		Presence: offline{}.Get, KV: b.Buckets.Codes,
 		Conn: b.Conns.Cloud, Vault: vault, Parts: 1,
 	})

@@ -16,7 +16,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/once"
@@ -63,7 +62,7 @@ type replica struct {
 	stopJournal func()
 	registry    *prometheus.Registry
 	end         sync.Once
-	caller      *rpc.Caller
+	caller      *commands.Caller
 	keys        *once.Keys
 }
 
@@ -112,8 +111,8 @@ func (cloud *testCloud) replicaOn(
 	var err error
 	p.keys, err = once.New(p.conns, keys)
 	must(err)
-	p.caller, err = rpc.NewCaller(
-		p.conns, cloud.hub, rpc.Config{Timeout: cfg.HubTimeout, Logger: logger},
+	p.caller, err = commands.NewCaller(
+		p.conns, cloud.hub, commands.CallerConfig{Timeout: cfg.HubTimeout, Logger: logger},
 	)
 	must(err)
 	journal, stopJournal := viewstest.Follow(cloud.t, p.conns, time.Hour)
@@ -124,7 +123,7 @@ func (cloud *testCloud) replicaOn(
 	})
 	must(err)
 	cfg.Keys = p.keys
-	p.Commands, err = commands.New(wrap(p.logs), rpc.NewDevices(p.caller, nil, nil), cfg)
+	p.Commands, err = commands.New(wrap(p.logs), commands.NewDevices(p.caller, nil, nil), cfg)
 	must(err)
 	cloud.t.Cleanup(p.stop)
 	return p

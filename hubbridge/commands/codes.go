@@ -46,7 +46,7 @@ type CodeDirectory interface {
 	) error
 }
 
-// Locks are the locks of hubs (rpc.Devices).
+// Locks are the locks of hubs (Devices).
 type Locks interface {
 	Slots(
 		ctx context.Context, hub domain.HubID, device int64,

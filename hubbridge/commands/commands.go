@@ -10,19 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams/once"
 	"hubcloud/streams/shares"
 	"hubcloud/streams/telemetry"
 )
-
-// Hubs sends commands to hubs (rpc.Devices).
-type Hubs interface {
-	// CheckOnline returns hub_offline for a hub that is not connected.
-	CheckOnline(ctx context.Context, hub domain.HubID) error
-	// Command sends a command to its hub, which runs each commandID once, and returns the channel.
-	Command(ctx context.Context, c domain.Command, commandID string) (domain.Channel, error)
-}
 
 // Logs are the event logs of hubs (feed.Logs).
 type Logs interface {
@@ -39,10 +30,10 @@ type Logs interface {
 type Config struct {
 	// Keys reserves idempotency keys. The caller closes it after Commands.
 	Keys *once.Keys `check:"set"`
-	// HubTimeout is the timeout of Hubs. Defaults to domain.DefaultHubTimeout.
+	// HubTimeout is the timeout of the hubs (CallerConfig.Timeout). Defaults to domain.DefaultHubTimeout.
 	HubTimeout time.Duration `check:"at least 0"`
 	// Calls bounds the calls in flight, together with the callers that wait for them. Defaults to a
-	// pool with rpc.CallLimits.
+	// pool with CallLimits.
 	Calls *shares.Pool
 	// Shares reports PerHour; nil reports nothing.
 	Shares *shares.Registry
@@ -67,7 +58,7 @@ func (c Config) WithDefaults() Config {
 	c.HubTimeout = cmp.Or(c.HubTimeout, domain.DefaultHubTimeout)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Calls == nil {
-		c.Calls = rpc.NewCallPool(nil, rpc.CallLimits)
+		c.Calls = NewCallPool(nil, CallLimits)
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -101,7 +92,7 @@ var ErrClosed error = domain.Unavailable("the service is stopping; the command w
 // Commands sends commands. It is safe for concurrent use.
 type Commands struct {
 	cfg     Config
-	hubs    Hubs
+	hubs    *Devices
 	logs    Logs
 	metrics *metrics
 	sent    *shares.Rate[string] // by organization
@@ -116,7 +107,7 @@ type Commands struct {
 
 // New returns Commands that send to hubs and record in logs. The caller must call Close before it
 // closes hubs, logs and cfg.Keys. The error is cfg.Validate's.
-func New(logs Logs, hubs Hubs, cfg Config) (*Commands, error) {
+func New(logs Logs, hubs *Devices, cfg Config) (*Commands, error) {
 	cfg = cfg.WithDefaults()
 	if err := domain.CheckFields("commands", cfg); err != nil {
 		return nil, err

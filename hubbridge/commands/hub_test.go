@@ -155,7 +155,7 @@ func (h *hub) ids() []string {
 	return slices.Compact(ids)
 }
 
-// Online makes the hub an rpc.Presence, with Fetch.
+// Online makes the hub an commands.Presence, with Fetch.
 func (h *hub) Online(domain.HubID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 )
@@ -90,7 +89,7 @@ func TestSilentHub(t *testing.T) {
 	first := send()
 	streamstest.Eventually(
 		t, "all commands beyond the limit of the hub are rejected",
-		func() bool { return rejected.Load() == many-rpc.CallLimits.PerID },
+		func() bool { return rejected.Load() == many-commands.CallLimits.PerID },
 	)
 	t.Logf(
 		"rejected after %v; another organization's first command took %v", time.Since(began), first,
@@ -105,7 +104,7 @@ func TestSilentHub(t *testing.T) {
 	}
 	p.stop()
 	attack.Wait()
-	if other.Load() != rpc.CallLimits.PerID {
-		t.Errorf("%d commands were accepted, want %d", other.Load(), rpc.CallLimits.PerID)
+	if other.Load() != commands.CallLimits.PerID {
+		t.Errorf("%d commands were accepted, want %d", other.Load(), commands.CallLimits.PerID)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams/once"
 )
 
@@ -66,7 +65,7 @@ func (c *Commands) Send(
 // admit takes a slot for a command, and one of the commands that its organization may send within
 // an hour. Only the slot is released.
 func (c *Commands) admit(command domain.Command) (release func(), err error) {
-	release, err = c.cfg.Calls.Take(rpc.CallTo(command.OrgID, command.HubID), 1)
+	release, err = c.cfg.Calls.Take(CallTo(command.OrgID, command.HubID), 1)
 	if err != nil {
 		return nil, err
 	}

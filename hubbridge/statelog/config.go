@@ -36,7 +36,7 @@ type Journals interface {
 	Tip(hub domain.HubID) (journal.Tip, bool)
 }
 
-// Devices asks hubs (rpc.Devices).
+// Devices asks hubs (commands.Devices).
 type Devices interface {
 	List(ctx context.Context, hub domain.HubID) ([]domain.Device, error)
 	Get(ctx context.Context, hub domain.HubID, id int64) (domain.Device, error)

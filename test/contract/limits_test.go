@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/hubbridge/rpc"
+	"hubcloud/hubbridge/commands"
 	"hubcloud/test/harness"
 )
 
@@ -196,7 +196,7 @@ func quotas(t *testing.T, c *harness.Target) {
 		// waited for 20 s.
 		tenant := c.For(t).Tenant("Silent hub")
 		silent := c.For(t).RawHub()
-		most := int(rpc.CallLimits.PerID)
+		most := int(commands.CallLimits.PerID)
 		asked := make(chan struct{}, most)
 		silent.OnRequest(func(harness.Request) harness.Response {
 			asked <- struct{}{}

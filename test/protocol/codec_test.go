@@ -101,7 +101,7 @@ func decoders() map[string]decoder {
 			func(text []byte) error {
 				c, err := codec.ParseChannel(text)
 				if err == nil && c.Status != domain.ChannelPending {
-					err = fmt.Errorf("status %s", c.Status) // rpc.Devices checks it
+					err = fmt.Errorf("status %s", c.Status) // commands.Devices checks it
 				}
 				return err
 			},

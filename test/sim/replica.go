@@ -16,7 +16,6 @@ import (
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/projections/access"
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
@@ -219,7 +218,7 @@ func (r *Replica) serve(ctx context.Context) error {
 	run("bridge", p.bridge.Run)
 
 	orgOf := func(hub domain.HubID) string { owner, _ := index.Hub(hub); return owner.OrgID }
-	caller, err := rpc.NewCaller(conns, view, rpc.Config{Logger: logger})
+	caller, err := commands.NewCaller(conns, view, commands.CallerConfig{Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -229,9 +228,9 @@ func (r *Replica) serve(ctx context.Context) error {
 		return err
 	}
 	defer keys.Close()
-	calls := rpc.NewCallPool(nil, rpc.CallLimits)
+	calls := commands.NewCallPool(nil, commands.CallLimits)
 	p.commands, err = commands.New(
-		p.logs, rpc.NewDevices(caller, calls, orgOf),
+		p.logs, commands.NewDevices(caller, calls, orgOf),
 		commands.Config{Keys: keys, Calls: calls, Logger: logger, Now: r.now},
 	)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/ingest"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams/book"
 	"hubcloud/streams/directory"
@@ -40,8 +39,8 @@ type hubLink struct {
 	// directory.
 	invitations *invitationMailer
 	bridge      *hubbridge.Bridge
-	caller      *rpc.Caller
-	devices     *rpc.Devices
+	caller      *commands.Caller
+	devices     *commands.Devices
 	keys        *once.Keys
 	commands    *commands.Commands
 	// virtualHubs run the virtual hubs of organizations.
@@ -202,7 +201,7 @@ func (s *hubLink) isReleased(ctx context.Context, hub domain.HubID) (bool, error
 
 // startCaller creates what sends requests to hubs, for the API and for the bridge.
 func (s *hubLink) startCaller() (err error) {
-	s.caller, err = rpc.NewCaller(s.conns, s.presence, rpc.Config{
+	s.caller, err = commands.NewCaller(s.conns, s.presence, commands.CallerConfig{
 		Timeout: s.cfg.HubTimeout, Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
 		OnRequest: s.onRequest,
 	})
@@ -222,8 +221,8 @@ func (s *hubLink) startCalls(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	calls := rpc.NewCallPool(s.shares, rpc.CallLimits)
-	s.devices = rpc.NewDevices(s.caller, calls, s.orgOf)
+	calls := commands.NewCallPool(s.shares, commands.CallLimits)
+	s.devices = commands.NewDevices(s.caller, calls, s.orgOf)
 	s.keys, err = once.New(s.conns, once.Config{
 		ReplicaID: s.replicaID, Window: s.cfg.IdempotencyWindow, Shares: s.shares,
 		Logger: s.logger,
@@ -286,7 +285,7 @@ func (s *hubLink) startBridge(ctx context.Context) error {
 // startStateLog starts what asks the hubs of this replica's shards for their devices.
 func (s *hubLink) startStateLog() error {
 	states, err := statelog.New(statelog.Config{
-		Logs: s.hubLogs, Journals: s.journals, Devices: rpc.NewDevices(s.caller, nil, s.orgOf),
+		Logs: s.hubLogs, Journals: s.journals, Devices: commands.NewDevices(s.caller, nil, s.orgOf),
 		Hubs: s.access, Serves: s.bridge.Serves, Online: s.presence.Online,
 		InDoubt: s.store.HubsInDoubt,
 		ReportFault: func(hub domain.HubID, detail string) {

@@ -1,4 +1,4 @@
-package rpc_test
+package commands_test
 
 import (
 	"encoding/json"
@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/protocol"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams/shares"
 )
 
@@ -18,20 +18,20 @@ const channelResult = `{"channel":{"key":"lock","endpoint":0,"kind":"lock","avai
 	`"status":"pending"}}`
 
 // newMethods returns a call of each method by its name.
-func newMethods(t *testing.T, d *rpc.Devices) map[string]func() error {
+func newMethods(t *testing.T, d *commands.Devices) map[string]func() error {
 	ctx := t.Context()
-	command := domain.Command{HubID: hub, DeviceID: 3, Key: "lock", Value: json.RawMessage("true")}
+	command := domain.Command{HubID: hubID, DeviceID: 3, Key: "lock", Value: json.RawMessage("true")}
 	return map[string]func() error{
-		protocol.MethodDevicesList:   func() error { _, err := d.List(ctx, hub); return err },
-		protocol.MethodDevicesGet:    func() error { _, err := d.Get(ctx, hub, 3); return err },
-		protocol.MethodDevicesForget: func() error { return d.Forget(ctx, hub, 3) },
+		protocol.MethodDevicesList:   func() error { _, err := d.List(ctx, hubID); return err },
+		protocol.MethodDevicesGet:    func() error { _, err := d.Get(ctx, hubID, 3); return err },
+		protocol.MethodDevicesForget: func() error { return d.Forget(ctx, hubID, 3) },
 		protocol.MethodPairingOpen: func() error {
-			_, err := d.OpenPairing(ctx, hub, nil)
+			_, err := d.OpenPairing(ctx, hubID, nil)
 			return err
 		},
-		protocol.MethodPairingClose: func() error { return d.ClosePairing(ctx, hub) },
-		protocol.MethodRemovalOpen:  func() error { _, err := d.OpenRemoval(ctx, hub); return err },
-		protocol.MethodRemovalClose: func() error { return d.CloseRemoval(ctx, hub) },
+		protocol.MethodPairingClose: func() error { return d.ClosePairing(ctx, hubID) },
+		protocol.MethodRemovalOpen:  func() error { _, err := d.OpenRemoval(ctx, hubID); return err },
+		protocol.MethodRemovalClose: func() error { return d.CloseRemoval(ctx, hubID) },
 		protocol.MethodChannelsCommand: func() error {
 			_, err := d.Command(ctx, command, "c")
 			return err
@@ -48,7 +48,7 @@ func TestInvalidResults(t *testing.T) {
 	c.answers(func(r protocol.Request) string {
 		return fmt.Sprintf(`{"id":%q,"result":%s}`, r.ID, <-results)
 	})
-	methods := newMethods(t, rpc.NewDevices(c.Caller, nil, nil))
+	methods := newMethods(t, commands.NewDevices(c.Caller, nil, nil))
 	invalid := func(method, result string) {
 		t.Helper()
 		results <- result
@@ -104,15 +104,15 @@ func TestCallsTakeSlots(t *testing.T) {
 		}
 		return fmt.Sprintf(`{"id":%q,"result":%s}`, r.ID, result)
 	})
-	calls := rpc.NewCallPool(nil, shares.Limits{Total: 10, PerID: 1})
+	calls := commands.NewCallPool(nil, shares.Limits{Total: 10, PerID: 1})
 	orgOf := func(domain.HubID) string { return "a" }
-	methods := newMethods(t, rpc.NewDevices(c.Caller, calls, orgOf))
+	methods := newMethods(t, commands.NewDevices(c.Caller, calls, orgOf))
 	for range 2 {
 		if err := methods[protocol.MethodPairingClose](); err != nil {
 			t.Errorf("with a free slot: %v", err)
 		}
 	}
-	release, err := calls.Take(rpc.CallTo("a", hub), 1)
+	release, err := calls.Take(commands.CallTo("a", hubID), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

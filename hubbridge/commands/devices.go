@@ -1,4 +1,4 @@
-package rpc
+package commands
 
 import (
 	"context"
@@ -56,6 +56,10 @@ type (
 		Key       string          `json:"key"`
 		Endpoint  int64           `json:"endpoint"`
 		Value     json.RawMessage `json:"value"`
+	}
+	slotParams struct {
+		DeviceID int64 `json:"device_id"`
+		Slot     int64 `json:"slot"`
 	}
 )
 
@@ -120,4 +124,84 @@ func checkCommanded(channel domain.Channel, c domain.Command) error {
 		return fmt.Errorf("the channel's status is not %s", domain.ChannelPending)
 	}
 	return nil
+}
+
+// CallLimits bound the calls in flight at one replica. A hub that does not answer keeps each call in
+// flight until its timeout.
+var CallLimits = shares.Limits{Total: 16_384, PerOrg: 2_048, PerID: 256}
+
+// NewCallPool returns the bound of the calls in flight: commands, live calls for devices, and
+// requests that wait for the same command.
+func NewCallPool(registry *shares.Registry, limits shares.Limits) *shares.Pool {
+	return shares.NewPool(registry, shares.PoolConfig{
+		Name: "calls_to_hubs", What: "commands and live calls are in flight", Of: "hub",
+		Limits: limits,
+	})
+}
+
+// CallTo returns the spender of a call to a hub of an organization.
+func CallTo(org string, hub domain.HubID) shares.Spender {
+	return shares.Spender{Org: org, ID: string(hub)}
+}
+
+// OpenPairing opens the hub's pairing window, or restarts it when it is open. setupCode is the code
+// of the device that is to join; nil for none. A code that the hub cannot read is an
+// invalid_request.
+func (d *Devices) OpenPairing(
+	ctx context.Context, hub domain.HubID, setupCode *string,
+) (domain.Window, error) {
+	return d.open(ctx, hub, protocol.MethodPairingOpen, pairingParams{setupCode})
+}
+
+// ClosePairing closes the hub's pairing window. Closing a closed window succeeds.
+func (d *Devices) ClosePairing(ctx context.Context, hub domain.HubID) error {
+	return d.call(ctx, hub, protocol.MethodPairingClose, noParams{}, nil)
+}
+
+// OpenRemoval opens the hub's removal window, or restarts it when it is open.
+func (d *Devices) OpenRemoval(ctx context.Context, hub domain.HubID) (domain.Window, error) {
+	return d.open(ctx, hub, protocol.MethodRemovalOpen, noParams{})
+}
+
+// CloseRemoval closes the hub's removal window. Closing a closed window succeeds.
+func (d *Devices) CloseRemoval(ctx context.Context, hub domain.HubID) error {
+	return d.call(ctx, hub, protocol.MethodRemovalClose, noParams{}, nil)
+}
+
+func (d *Devices) open(
+	ctx context.Context, hub domain.HubID, method string, params any,
+) (window domain.Window, err error) {
+	err = d.call(ctx, hub, method, params, func(result []byte) (err error) {
+		window, err = codec.ParseWindow(result)
+		return err
+	})
+	return window, err
+}
+
+// Slots returns the slots of a lock that have a code. A device that the hub does not have, or that is
+// no lock with codes, is not_found.
+func (d *Devices) Slots(
+	ctx context.Context, hub domain.HubID, device int64,
+) (slots protocol.CredentialSlots, err error) {
+	err = d.call(ctx, hub, protocol.MethodCredentialsList, deviceParams{device},
+		func(result []byte) (err error) {
+			slots, err = codec.ParseSlots(result)
+			return err
+		})
+	return slots, err
+}
+
+// SetCredential sets a code of a lock, or changes one. The errors of the hub have the codes
+// not_found, invalid_request, command_refused, slot_taken and lock_full.
+func (d *Devices) SetCredential(
+	ctx context.Context, hub domain.HubID, params protocol.CredentialParams,
+) error {
+	return d.call(ctx, hub, protocol.MethodCredentialsSet, params, nil)
+}
+
+// RemoveCredential removes a code from a lock. A slot without a code is a success.
+func (d *Devices) RemoveCredential(
+	ctx context.Context, hub domain.HubID, device, slot int64,
+) error {
+	return d.call(ctx, hub, protocol.MethodCredentialsRemove, slotParams{device, slot}, nil)
 }

@@ -1,4 +1,4 @@
-package rpc
+package commands
 
 import (
 	"cmp"
@@ -33,8 +33,8 @@ type Presence interface {
 	Fetch(ctx context.Context, hub domain.HubID) (domain.Presence, bool, error)
 }
 
-// Config configures a Caller. Every field may be zero.
-type Config struct {
+// CallerConfig configures a Caller. Every field may be zero.
+type CallerConfig struct {
 	// Timeout is how long a hub has to answer. Defaults to domain.DefaultHubTimeout.
 	Timeout time.Duration `check:"at least 0"`
 	// Logger gets the faults of hubs. Defaults to slog.Default().
@@ -48,7 +48,7 @@ type Config struct {
 }
 
 // WithDefaults returns a copy of c with the defaults for zero fields.
-func (c Config) WithDefaults() Config {
+func (c CallerConfig) WithDefaults() CallerConfig {
 	c.Timeout = cmp.Or(c.Timeout, domain.DefaultHubTimeout)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
@@ -56,7 +56,7 @@ func (c Config) WithDefaults() Config {
 
 // Caller sends requests to hubs. It is safe for concurrent use.
 type Caller struct {
-	cfg      Config
+	cfg      CallerConfig
 	conns    *streams.Conns
 	presence Presence
 	latency  *prometheus.HistogramVec
@@ -71,9 +71,9 @@ type Caller struct {
 
 // NewCaller returns a Caller that is subscribed to answers until Close. The error is the broker
 // connection's, or cfg.Validate's.
-func NewCaller(conns *streams.Conns, presence Presence, cfg Config) (*Caller, error) {
+func NewCaller(conns *streams.Conns, presence Presence, cfg CallerConfig) (*Caller, error) {
 	cfg = cfg.WithDefaults()
-	if err := domain.CheckFields("rpc", cfg); err != nil {
+	if err := domain.CheckFields("caller", cfg); err != nil {
 		return nil, err
 	}
 	c := &Caller{

@@ -1,4 +1,4 @@
-package rpc_test
+package commands_test
 
 import (
 	"context"
@@ -13,18 +13,15 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/protocol"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
-
-const hub domain.HubID = "hub-aaaa-bbbb-cccc"
+const hubID domain.HubID = "hub-aaaa-bbbb-cccc"
 
 // online is a Presence: whether the view and the bucket have the hub connected.
 type online struct {
@@ -56,7 +53,7 @@ type testCaller struct {
 	online   *online
 	registry *prometheus.Registry
 	sent     chan domain.HubID // receives each call's hub just before its request is published
-	*rpc.Caller
+	*commands.Caller
 }
 
 func newTestCaller(t *testing.T, timeout time.Duration) *testCaller {
@@ -70,11 +67,11 @@ func newTestCaller(t *testing.T, timeout time.Duration) *testCaller {
 		sent:     make(chan domain.HubID, 1000),
 	}
 	var err error
-	c.Caller, err = rpc.NewCaller(
+	c.Caller, err = commands.NewCaller(
 		broker.Connect(t), c.online,
-		rpc.Config{
+		commands.CallerConfig{
 			Timeout: timeout, Logger: slog.New(slog.DiscardHandler), Metrics: c.registry,
-			OnRequest: func(hub domain.HubID, _ string) { c.sent <- hub },
+			OnRequest: func(id domain.HubID, _ string) { c.sent <- id },
 		},
 	)
 	if err != nil {
@@ -87,8 +84,8 @@ func newTestCaller(t *testing.T, timeout time.Duration) *testCaller {
 // answers makes the hub answer requests with what answer returns, and not at all for "".
 func (c *testCaller) answers(answer func(protocol.Request) string) *nats.Subscription {
 	c.t.Helper()
-	nc := c.hubs.Shard(hub)
-	sub, err := nc.Subscribe(streams.RequestSubject(hub), func(msg *nats.Msg) {
+	nc := c.hubs.Shard(hubID)
+	sub, err := nc.Subscribe(streams.RequestSubject(hubID), func(msg *nats.Msg) {
 		var request protocol.Request
 		if err := json.Unmarshal(msg.Data, &request); err != nil {
 			c.t.Errorf("request %q: %v", msg.Data, err)
@@ -97,7 +94,7 @@ func (c *testCaller) answers(answer func(protocol.Request) string) *nats.Subscri
 		go func() {
 			if text := answer(request); text != "" {
 				_ = nc.Publish(
-					streams.ResponseSubject(hub, strings.ReplaceAll(request.Token, "/", ".")),
+					streams.ResponseSubject(hubID, strings.ReplaceAll(request.Token, "/", ".")),
 					[]byte(text),
 				)
 			}
@@ -124,7 +121,7 @@ func echo(request protocol.Request) string {
 }
 
 func (c *testCaller) call(method string, result any) error {
-	return c.Call(c.t.Context(), hub, method, map[string]int{"device_id": 3}, into(result))
+	return c.Call(c.t.Context(), hubID, method, map[string]int{"device_id": 3}, into(result))
 }
 
 // into reads a result into a variable; nil reads nothing.
@@ -133,13 +130,6 @@ func into(result any) func([]byte) error {
 		return nil
 	}
 	return func(raw []byte) error { return json.Unmarshal(raw, result) }
-}
-
-func wantCode(t *testing.T, err error, code domain.Code) {
-	t.Helper()
-	if err == nil || domain.CodeOf(err) != code {
-		t.Errorf("got %v, want %s", err, code)
-	}
 }
 
 func TestCall(t *testing.T) {
@@ -177,7 +167,7 @@ func TestConcurrentCalls(t *testing.T) {
 	call := func(wait *sync.WaitGroup, value string) {
 		wait.Go(func() {
 			var result map[string]string
-			if err := c.Call(t.Context(), hub, protocol.MethodDevicesList, map[string]string{
+			if err := c.Call(t.Context(), hubID, protocol.MethodDevicesList, map[string]string{
 				"x": value,
 			}, into(&result)); err != nil ||
 				result["x"] != value {
@@ -194,18 +184,6 @@ func TestConcurrentCalls(t *testing.T) {
 	slow.Wait()
 }
 
-func TestOffline(t *testing.T) {
-	t.Parallel()
-	c := newTestCaller(t, 10*time.Second)
-	c.answers(func(protocol.Request) string { t.Error("an offline hub got a request"); return "" })
-	c.online.set(false, false)
-	began := time.Now()
-	wantCode(t, c.call(protocol.MethodDevicesList, nil), domain.CodeHubOffline)
-	if took := time.Since(began); took > 8*time.Second { // the hub has ten
-		t.Errorf("hub_offline after %v, want at once", took)
-	}
-}
-
 // TestStaleView: the bucket has the hub connected, but this replica's view does not yet.
 func TestStaleView(t *testing.T) {
 	t.Parallel()
@@ -217,7 +195,7 @@ func TestStaleView(t *testing.T) {
 	}
 }
 
-func TestTimeout(t *testing.T) {
+func TestCallTimeout(t *testing.T) {
 	t.Parallel()
 	c := newTestCaller(t, 100*time.Millisecond)
 	late := make(chan protocol.Request, 1)
@@ -225,9 +203,9 @@ func TestTimeout(t *testing.T) {
 	wantCode(t, c.call(protocol.MethodDevicesList, nil), domain.CodeHubTimeout)
 	// Late answers, and answers that no call waits for, are dropped.
 	request := <-late
-	nc := c.hubs.Shard(hub)
+	nc := c.hubs.Shard(hubID)
 	for _, token := range []string{request.Token, request.Token + "/x", "x"} {
-		subject := streams.ResponseSubject(hub, strings.ReplaceAll(token, "/", "."))
+		subject := streams.ResponseSubject(hubID, strings.ReplaceAll(token, "/", "."))
 		if err := nc.Publish(subject, []byte(echo(request))); err != nil {
 			t.Fatal(err)
 		}
@@ -265,18 +243,18 @@ func TestForgedAnswer(t *testing.T) {
 	other := domain.HubID("hub-dddd-dddd-dddd")
 	c.answers(func(request protocol.Request) string {
 		subject := streams.ResponseSubject(other, strings.ReplaceAll(request.Token, "/", "."))
-		_ = c.hubs.Shard(hub).Publish(subject, []byte(echo(request)))
+		_ = c.hubs.Shard(hubID).Publish(subject, []byte(echo(request)))
 		return ""
 	})
 	wantCode(t, c.call(protocol.MethodDevicesList, nil), domain.CodeHubTimeout)
 }
 
-func TestCanceled(t *testing.T) {
+func TestCallCanceled(t *testing.T) {
 	t.Parallel()
 	c := newTestCaller(t, 10*time.Second)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.answers(func(protocol.Request) string { cancel(); return "" })
-	if err := c.Call(ctx, hub, protocol.MethodDevicesList, struct{}{}, nil); !errors.Is(
+	if err := c.Call(ctx, hubID, protocol.MethodDevicesList, struct{}{}, nil); !errors.Is(
 		err, context.Canceled,
 	) {
 		t.Error(err)
