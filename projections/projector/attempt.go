@@ -13,8 +13,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/projections/schema"
-
-	"hubcloud/projections/internal/query"
 )
 
 // attempt runs a projection on one connection, from the checkpoint until an error.
@@ -22,7 +20,7 @@ type attempt[E any] struct {
 	projection *projection[E]
 	writer     *writer[E]
 	conn       *pgx.Conn
-	queries    *query.Queries
+	queries    *schema.Queries
 	// head is the sequence of the stream's last event when the attempt began. The tables are
 	// complete once they have that event.
 	head uint64
@@ -35,7 +33,7 @@ type attempt[E any] struct {
 
 func newAttempt[E any](p *projection[E], conn *pgx.Conn) *attempt[E] {
 	return &attempt[E]{
-		projection: p, conn: conn, queries: query.New(conn),
+		projection: p, conn: conn, queries: schema.New(conn),
 		writer: &writer[E]{
 			Source: p.source, Conn: conn, Term: p.term, RespectStops: true,
 			NotifyChannel: p.notifyChannel,
@@ -160,7 +158,7 @@ func (a *attempt[E]) clearStaleStop(ctx context.Context) error {
 	if !a.staleStop {
 		return nil
 	}
-	if err := a.queries.ClearStop(ctx, query.ClearStopParams{
+	if err := a.queries.ClearStop(ctx, schema.ClearStopParams{
 		Projection: a.projection.name, Term: a.projection.term,
 	}); err != nil {
 		return err
@@ -230,11 +228,11 @@ func (a *attempt[E]) markComplete(ctx context.Context) error {
 		return nil
 	}
 	err := pgx.BeginFunc(ctx, a.conn, func(tx pgx.Tx) error {
-		queries := query.New(tx)
+		queries := schema.New(tx)
 		if _, err := queries.LockSchema(ctx, a.projection.cfg.Schema); err != nil {
 			return err
 		}
-		if err := queries.SetBuilt(ctx, query.SetBuiltParams{
+		if err := queries.SetBuilt(ctx, schema.SetBuiltParams{
 			Projection: a.projection.name, Term: a.projection.term,
 		}); err != nil {
 			return err

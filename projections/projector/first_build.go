@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -49,7 +48,7 @@ func (p *Projector) needsFirstBuild(ctx context.Context) (bool, error) {
 	}
 	var empty bool
 	err = p.withConn(ctx, func(conn *pgx.Conn) error {
-		queries := query.New(conn)
+		queries := schema.New(conn)
 		at, err := queries.Checkpoint(ctx, schema.Directory)
 		if err != nil || at.Sequence > 0 {
 			return err

@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 	"hubcloud/streams/telemetry"
 )
@@ -65,7 +64,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 }
 
 // setOperatorStops sets which projections operators have stopped.
-func (m *metrics) setOperatorStops(stops []query.HubcloudStop) {
+func (m *metrics) setOperatorStops(stops []schema.HubcloudStop) {
 	for _, projection := range schema.Names() {
 		value := 0.0
 		if _, stopped := schema.StopOf(stops, projection); stopped {

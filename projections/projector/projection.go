@@ -11,8 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/projections/schema"
-
-	"hubcloud/projections/internal/query"
 )
 
 // controlInterval is the time between two checks of a stopped projection whether an operator has
@@ -122,7 +120,7 @@ func (p *projection[E]) recordStop(
 	defer cancel()
 	recorded := int64(0)
 	record := func(conn *pgx.Conn) (err error) {
-		recorded, err = query.New(conn).RecordStop(recording, query.RecordStopParams{
+		recorded, err = schema.New(conn).RecordStop(recording, schema.RecordStopParams{
 			Projection: p.name, Sequence: &sequence, Type: &kind, Error: &reason,
 			Channel: p.cfg.Schema, Checkpoint: int64(at.Sequence), EventID: at.EventID, Term: p.term,
 		})

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 	"hubcloud/streams/shares"
 )
@@ -69,7 +68,7 @@ func (p *Projector) Run(ctx context.Context) error {
 			return err
 		},
 		Keep: func(ctx context.Context, conn *pgx.Conn) error {
-			stops, err := query.New(conn).Stops(ctx)
+			stops, err := schema.New(conn).Stops(ctx)
 			if err == nil {
 				p.metrics.setOperatorStops(stops)
 			}
@@ -97,7 +96,7 @@ func takeOver(ctx context.Context, conn *pgx.Conn) (term int64, err error) {
 	if _, err := conn.Exec(ctx, endWriters); err != nil {
 		return 0, err
 	}
-	return query.New(conn).TakeOver(ctx)
+	return schema.New(conn).TakeOver(ctx)
 }
 
 // lead runs the projections under a term.
@@ -200,7 +199,7 @@ func (p *Projector) deleteReleased(
 	ctx, cancel := context.WithTimeout(ctx, schema.CommitTimeout)
 	defer cancel()
 	err = p.withConn(ctx, func(conn *pgx.Conn) error {
-		at, err := query.New(conn).Checkpoint(ctx, schema.Directory)
+		at, err := schema.New(conn).Checkpoint(ctx, schema.Directory)
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/readmodel"
@@ -105,7 +104,7 @@ func TestHangingProjectorLosesItsLock(t *testing.T) {
 				err == nil {
 				t.Error("the projector that hung has committed its batch")
 			}
-			if _, err := query.New(lock).Stops(t.Context()); err == nil {
+			if _, err := schema.New(lock).Stops(t.Context()); err == nil {
 				t.Error("the projector that hung still has its lock")
 			}
 			stale := newProjector(t, w, s)

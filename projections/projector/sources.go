@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 	"hubcloud/streams/book"
 	"hubcloud/streams/directory"
@@ -129,8 +128,8 @@ func (p copier[E]) apply(ctx context.Context, w *writer[E], batch []E, c Copy) e
 // the tables, unless a projector with another term has taken over.
 func readCheckpoint(
 	ctx context.Context, conn *pgx.Conn, name string, term int64,
-) (query.CheckpointRow, error) {
-	queries := query.New(conn)
+) (schema.CheckpointRow, error) {
+	queries := schema.New(conn)
 	row, err := queries.Checkpoint(ctx, name)
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return row, err
@@ -147,6 +146,6 @@ func readCheckpoint(
 	return row, err
 }
 
-func checkpointOf(row query.CheckpointRow) Checkpoint {
+func checkpointOf(row schema.CheckpointRow) Checkpoint {
 	return Checkpoint{Sequence: uint64(row.Sequence), EventID: row.EventID}
 }

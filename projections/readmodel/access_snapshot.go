@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -15,10 +14,10 @@ type AccessSnapshot struct {
 	// Sequence and EventID belong to the last event in the snapshot.
 	Sequence uint64
 	EventID  string
-	Keys     []query.KeysInForceRow
-	Hubs     []query.HubLogsRow
-	Orgs     []query.OrgNamesRow
-	Members  []query.AllMembersRow
+	Keys     []schema.KeysInForceRow
+	Hubs     []schema.HubLogsRow
+	Orgs     []schema.OrgNamesRow
+	Members  []schema.AllMembersRow
 }
 
 // AccessSnapshot reads a snapshot in one transaction.
@@ -33,7 +32,7 @@ func (s *Store) AccessSnapshot(ctx context.Context) (AccessSnapshot, error) {
 		if _, err := tx.Exec(ctx, "LOCK TABLE checkpoints IN ACCESS SHARE MODE"); err != nil {
 			return err
 		}
-		return snapshot.read(ctx, query.New(tx))
+		return snapshot.read(ctx, schema.New(tx))
 	})
 	if err != nil {
 		return AccessSnapshot{}, fmt.Errorf("read models: keys, hubs and members: %w", err)
@@ -41,7 +40,7 @@ func (s *Store) AccessSnapshot(ctx context.Context) (AccessSnapshot, error) {
 	return snapshot, nil
 }
 
-func (s *AccessSnapshot) read(ctx context.Context, queries *query.Queries) error {
+func (s *AccessSnapshot) read(ctx context.Context, queries *schema.Queries) error {
 	at, err := queries.Checkpoint(ctx, schema.Directory)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -17,7 +16,7 @@ import (
 func (s *Store) Activity(
 	ctx context.Context, org string, limit int, before uint64,
 ) (domain.Page[domain.Activity], error) {
-	params := query.ActivityParams{Before: math.MaxInt64}
+	params := schema.ActivityParams{Before: math.MaxInt64}
 	if before > 0 && before < math.MaxInt64 {
 		params.Before = int64(before)
 	}
@@ -29,12 +28,12 @@ func (s *Store) Activity(
 func (s *Store) ActivityAfter(
 	ctx context.Context, org string, limit int, after uint64, since time.Time,
 ) (domain.Page[domain.Activity], error) {
-	params := query.ActivityParams{Ascending: true, After: int64(min(after, math.MaxInt64))}
+	params := schema.ActivityParams{Ascending: true, After: int64(min(after, math.MaxInt64))}
 	return s.activity(ctx, org, limit, since, params)
 }
 
 func (s *Store) activity(
-	ctx context.Context, org string, limit int, since time.Time, params query.ActivityParams,
+	ctx context.Context, org string, limit int, since time.Time, params schema.ActivityParams,
 ) (domain.Page[domain.Activity], error) {
 	params.OrgID, params.RowLimit = schema.StorableText(org), int32(limit)+1
 	params.Since = time.Now().Add(-domain.ActivityRetention)
@@ -51,7 +50,7 @@ func (s *Store) activity(
 	return read(ctx, s, org, "activity", ask)
 }
 
-func activityOf(row query.ActivityRow) domain.Activity {
+func activityOf(row schema.ActivityRow) domain.Activity {
 	a := domain.Activity{
 		Sequence: uint64(row.Sequence), At: row.At.UTC(), Type: row.Type,
 		Actor: domain.Actor{Kind: row.ActorKind, ID: row.ActorID}, ActorName: row.ActorName,

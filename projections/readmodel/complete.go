@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -67,7 +66,7 @@ func (r rejectedRow) Scan(...any) error { return r.err }
 func (s *Store) Complete() <-chan struct{} { return s.complete }
 
 // checkComplete reads whether the first build of the read models is complete.
-func (s *Store) checkComplete(ctx context.Context, queries *query.Queries) error {
+func (s *Store) checkComplete(ctx context.Context, queries *schema.Queries) error {
 	complete, err := schema.IsComplete(ctx, queries, s.schema)
 	if err != nil {
 		return err

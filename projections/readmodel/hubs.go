@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -25,16 +24,16 @@ func (s *Store) Hubs(
 			return domain.Page[domain.Hub]{}, err
 		}
 		if site == nil {
-			rows, err := s.queries.HubsOfOrg(ctx, query.HubsOfOrgParams{
+			rows, err := s.queries.HubsOfOrg(ctx, schema.HubsOfOrgParams{
 				OrgID: org, After: after, Within: reach.Sites, RowLimit: rowLimit,
 			})
 			return pageOf(rows, limit, listedHub), err
 		}
-		rows, err := s.queries.HubsOfSite(ctx, query.HubsOfSiteParams{
+		rows, err := s.queries.HubsOfSite(ctx, schema.HubsOfSiteParams{
 			OrgID: org, SiteID: schema.StorableText(reach.Site(*site)), After: after, RowLimit: rowLimit,
 		})
-		return pageOf(rows, limit, func(row query.HubsOfSiteRow) domain.Hub {
-			return listedHub(query.HubsOfOrgRow(row))
+		return pageOf(rows, limit, func(row schema.HubsOfSiteRow) domain.Hub {
+			return listedHub(schema.HubsOfOrgRow(row))
 		}), err
 	})
 }
@@ -50,12 +49,12 @@ func (s *Store) FindHubs(
 		if err := s.checkHubStart(ctx, domain.Reach{OrgID: org}, after); err != nil {
 			return domain.Page[domain.Hub]{}, err
 		}
-		rows, err := s.queries.FindHubs(ctx, query.FindHubsParams{
+		rows, err := s.queries.FindHubs(ctx, schema.FindHubsParams{
 			OrgID: org, SiteID: schema.StorableText(site), Text: schema.StorableText(text),
 			After: after, RowLimit: int32(limit) + 1,
 		})
-		return pageOf(rows, limit, func(row query.FindHubsRow) domain.Hub {
-			return listedHub(query.HubsOfOrgRow(row))
+		return pageOf(rows, limit, func(row schema.FindHubsRow) domain.Hub {
+			return listedHub(schema.HubsOfOrgRow(row))
 		}), err
 	})
 }
@@ -65,7 +64,7 @@ func (s *Store) checkHubStart(ctx context.Context, reach domain.Reach, startingA
 	if startingAfter == "" {
 		return nil
 	}
-	known, err := s.queries.OrgHasHub(ctx, query.OrgHasHubParams{
+	known, err := s.queries.OrgHasHub(ctx, schema.OrgHasHubParams{
 		OrgID: reach.OrgID, ID: startingAfter, Within: reach.Sites,
 	})
 	if err == nil && !known {
@@ -78,14 +77,14 @@ func (s *Store) checkHubStart(ctx context.Context, reach domain.Reach, startingA
 func (s *Store) Hub(ctx context.Context, org string, id domain.HubID) (domain.Hub, error) {
 	return read(ctx, s, org, "hub", func(ctx context.Context) (domain.Hub, error) {
 		row, err := s.queries.Hub(
-			ctx, query.HubParams{OrgID: org, ID: schema.StorableText(string(id))},
+			ctx, schema.HubParams{OrgID: org, ID: schema.StorableText(string(id))},
 		)
 		return hubOf(row), ifNoRow(err, domain.ErrHubNotFound())
 	})
 }
 
-func hubOf(row query.HubRow) domain.Hub {
-	hub := listedHub(query.HubsOfOrgRow{
+func hubOf(row schema.HubRow) domain.Hub {
+	hub := listedHub(schema.HubsOfOrgRow{
 		ID: row.ID, Name: row.Name, SiteID: row.SiteID, RegisteredAt: row.RegisteredAt,
 		ConnectedWhenAdded: row.ConnectedWhenAdded, Online: row.Online, Since: row.Since,
 	})
@@ -99,7 +98,7 @@ func hubOf(row query.HubRow) domain.Hub {
 	return hub
 }
 
-func listedHub(row query.HubsOfOrgRow) domain.Hub {
+func listedHub(row schema.HubsOfOrgRow) domain.Hub {
 	hub := domain.Hub{
 		ID:      domain.HubID(row.ID),
 		Name:    row.Name,

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -20,14 +19,14 @@ func (s *Store) Invitations(
 	return read(ctx, s, org, "invitations", func(
 		ctx context.Context,
 	) (domain.Page[domain.Invitation], error) {
-		params := query.PendingInvitationsParams{
+		params := schema.PendingInvitationsParams{
 			OrgID:    org,
 			At:       now,
 			Before:   math.MaxInt64,
 			RowLimit: int32(limit) + 1,
 		}
 		if startingAfter != "" {
-			before, err := s.queries.InvitationSequence(ctx, query.InvitationSequenceParams{
+			before, err := s.queries.InvitationSequence(ctx, schema.InvitationSequenceParams{
 				OrgID: org, ID: schema.StorableText(startingAfter),
 			})
 			if err != nil {
@@ -40,7 +39,7 @@ func (s *Store) Invitations(
 	})
 }
 
-func pendingInvitation(row query.PendingInvitationsRow) domain.Invitation {
+func pendingInvitation(row schema.PendingInvitationsRow) domain.Invitation {
 	return domain.Invitation{
 		ID: row.ID, Email: row.Email, Role: domain.Role(row.Role),
 		Status:    domain.InvitationPending,

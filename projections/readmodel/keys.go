@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -20,7 +19,7 @@ func (s *Store) Keys(
 	ctx context.Context, org string, limit int, startingAfter string,
 ) (domain.Page[domain.KeyView], error) {
 	return read(ctx, s, org, "keys", func(ctx context.Context) (domain.Page[domain.KeyView], error) {
-		params := query.KeysOfOrgParams{
+		params := schema.KeysOfOrgParams{
 			OrgID:         schema.StorableText(org),
 			RowLimit:      int32(limit) + 1,
 			CreatedBefore: afterAllKeys,
@@ -34,8 +33,8 @@ func (s *Store) Keys(
 			params.CreatedBefore, params.After = last.CreatedAt, last.ID
 		}
 		rows, err := s.queries.KeysOfOrg(ctx, params)
-		return pageOf(rows, limit, func(row query.KeysOfOrgRow) domain.KeyView {
-			return keyOf(query.KeyRow(row))
+		return pageOf(rows, limit, func(row schema.KeysOfOrgRow) domain.KeyView {
+			return keyOf(schema.KeyRow(row))
 		}), err
 	})
 }
@@ -51,12 +50,12 @@ func (s *Store) Key(ctx context.Context, org, id string) (domain.KeyView, error)
 // key returns an API key of the organization. It fails with pgx.ErrNoRows if there is none.
 func (s *Store) key(ctx context.Context, org, id string) (domain.KeyView, error) {
 	row, err := s.queries.Key(
-		ctx, query.KeyParams{OrgID: schema.StorableText(org), ID: schema.StorableText(id)},
+		ctx, schema.KeyParams{OrgID: schema.StorableText(org), ID: schema.StorableText(id)},
 	)
 	return keyOf(row), err
 }
 
-func keyOf(row query.KeyRow) domain.KeyView {
+func keyOf(row schema.KeyRow) domain.KeyView {
 	key := domain.KeyView{
 		ID: row.ID, Label: row.Label, Environment: row.Environment, CreatedAt: row.CreatedAt.UTC(),
 		Scopes: make([]domain.Scope, 0, len(row.Scopes)),

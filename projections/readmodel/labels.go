@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -13,7 +12,7 @@ import (
 func (s *Store) DeviceLabels(
 	ctx context.Context, org string, hub domain.HubID,
 ) (map[int64]domain.DeviceLabel, error) {
-	params := query.DeviceLabelsParams{OrgID: org, HubID: schema.StorableText(string(hub))}
+	params := schema.DeviceLabelsParams{OrgID: org, HubID: schema.StorableText(string(hub))}
 	ask := func(ctx context.Context) (map[int64]domain.DeviceLabel, error) {
 		rows, err := s.queries.DeviceLabels(ctx, params)
 		labels := make(map[int64]domain.DeviceLabel, len(rows))

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -23,13 +22,13 @@ func (s *Store) FindMembers(
 	ctx context.Context, org, text string, limit int, startingAfter string,
 ) (domain.Page[domain.Member], error) {
 	return read(ctx, s, org, "members", func(ctx context.Context) (domain.Page[domain.Member], error) {
-		params := query.MembersParams{
+		params := schema.MembersParams{
 			OrgID:    org,
 			Text:     schema.StorableText(text),
 			RowLimit: int32(limit) + 1,
 		}
 		if startingAfter != "" {
-			position, err := s.queries.MemberPosition(ctx, query.MemberPositionParams{
+			position, err := s.queries.MemberPosition(ctx, schema.MemberPositionParams{
 				OrgID: org, ID: schema.StorableText(startingAfter),
 			})
 			if err != nil {
@@ -38,8 +37,8 @@ func (s *Store) FindMembers(
 			params.BelowOwners, params.JoinedAfter = position.BelowOwners, position.JoinedSequence
 		}
 		rows, err := s.queries.Members(ctx, params)
-		return pageOf(rows, limit, func(row query.MembersRow) domain.Member {
-			return memberOf(query.MemberRow(row))
+		return pageOf(rows, limit, func(row schema.MembersRow) domain.Member {
+			return memberOf(schema.MemberRow(row))
 		}), err
 	})
 }
@@ -48,13 +47,13 @@ func (s *Store) FindMembers(
 func (s *Store) Member(ctx context.Context, org, id string) (domain.Member, error) {
 	return read(ctx, s, org, "member", func(ctx context.Context) (domain.Member, error) {
 		row, err := s.queries.Member(
-			ctx, query.MemberParams{OrgID: org, ID: schema.StorableText(id)},
+			ctx, schema.MemberParams{OrgID: org, ID: schema.StorableText(id)},
 		)
 		return memberOf(row), ifNoRow(err, domain.ErrMemberNotFound())
 	})
 }
 
-func memberOf(row query.MemberRow) domain.Member {
+func memberOf(row schema.MemberRow) domain.Member {
 	return domain.Member{
 		ID:       row.ID,
 		Email:    row.Email,

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -16,9 +15,9 @@ func (s *Store) Sites(
 ) (domain.Page[domain.Site], error) {
 	org := reach.OrgID
 	return read(ctx, s, org, "sites", func(ctx context.Context) (domain.Page[domain.Site], error) {
-		params := query.SitesParams{OrgID: org, Within: reach.Sites, RowLimit: int32(limit) + 1}
+		params := schema.SitesParams{OrgID: org, Within: reach.Sites, RowLimit: int32(limit) + 1}
 		if startingAfter != "" {
-			after, err := s.queries.SiteSequence(ctx, query.SiteSequenceParams{
+			after, err := s.queries.SiteSequence(ctx, schema.SiteSequenceParams{
 				OrgID: org, ID: schema.StorableText(startingAfter), Within: reach.Sites,
 			})
 			if err != nil {
@@ -27,8 +26,8 @@ func (s *Store) Sites(
 			params.After = after
 		}
 		rows, err := s.queries.Sites(ctx, params)
-		return pageOf(rows, limit, func(row query.SitesRow) domain.Site {
-			return siteOf(query.SiteRow(row))
+		return pageOf(rows, limit, func(row schema.SitesRow) domain.Site {
+			return siteOf(schema.SiteRow(row))
 		}), err
 	})
 }
@@ -36,12 +35,12 @@ func (s *Store) Sites(
 // Site returns a site of the organization, or not_found.
 func (s *Store) Site(ctx context.Context, org, id string) (domain.Site, error) {
 	return read(ctx, s, org, "site", func(ctx context.Context) (domain.Site, error) {
-		row, err := s.queries.Site(ctx, query.SiteParams{OrgID: org, ID: schema.StorableText(id)})
+		row, err := s.queries.Site(ctx, schema.SiteParams{OrgID: org, ID: schema.StorableText(id)})
 		return siteOf(row), ifNoRow(err, domain.ErrSiteNotFound())
 	})
 }
 
-func siteOf(row query.SiteRow) domain.Site {
+func siteOf(row schema.SiteRow) domain.Site {
 	return domain.Site{
 		ID:        row.ID,
 		Name:      row.Name,

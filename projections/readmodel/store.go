@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 	"hubcloud/streams/shares"
 )
@@ -63,9 +62,9 @@ type Store struct {
 	// shares bounds how many connections each organization uses.
 	shares *shares.Pool
 	// queries fail with ErrBuilding until the first build is complete.
-	queries *query.Queries
+	queries *schema.Queries
 	// unchecked are the same queries, which answer also before.
-	unchecked *query.Queries
+	unchecked *schema.Queries
 	// complete is closed once the first build of the read models is complete.
 	complete     chan struct{}
 	completeOnce sync.Once
@@ -134,7 +133,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Metrics != nil {
 		cfg.Metrics.MustRegister(newPoolCollector(s.pool))
 	}
-	s.queries, s.unchecked = query.New(s.whenComplete()), query.New(s.pool)
+	s.queries, s.unchecked = schema.New(s.whenComplete()), schema.New(s.pool)
 	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopListening = cancel
 	s.listening.Go(func() { s.listen(listening) })
@@ -183,7 +182,7 @@ func (s *Store) claimInTime(ctx context.Context) error {
 			if err := s.claim(trying, conn); err != nil {
 				return err
 			}
-			return s.checkComplete(trying, query.New(conn))
+			return s.checkComplete(trying, schema.New(conn))
 		})
 		switch {
 		case err == nil, Rejects(err):

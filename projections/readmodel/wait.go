@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/time/rate"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -137,7 +136,7 @@ func (s *Store) receiveNotifications(
 func (s *Store) readCheckpoint(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, schema.AnswerTimeout)
 	defer cancel()
-	queries := query.New(conn)
+	queries := schema.New(conn)
 	if err := s.checkComplete(ctx, queries); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/schema"
 )
@@ -70,13 +69,13 @@ func (b *build) readHeads(ctx context.Context, seen positions) error {
 }
 
 // positions are the checkpoints of tables.
-type positions map[string]query.Checkpoint
+type positions map[string]schema.Checkpoint
 
 func (p positions) of(c *building) uint64 { return uint64(p[c.Name()].Sequence) }
 
 // readPositions reads the checkpoints of the tables that db finds.
-func readPositions(ctx context.Context, db query.DBTX) (positions, error) {
-	rows, err := query.New(db).Checkpoints(ctx)
+func readPositions(ctx context.Context, db schema.DBTX) (positions, error) {
+	rows, err := schema.New(db).Checkpoints(ctx)
 	all := positions{}
 	for _, row := range rows {
 		all[row.Projection] = row
@@ -175,7 +174,7 @@ func (b *build) recordProgress(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, schema.AnswerTimeout)
 	defer cancel()
 	p := b.progress()
-	return query.New(conn).UpdateBuild(ctx, query.UpdateBuildParams{
+	return schema.New(conn).UpdateBuild(ctx, schema.UpdateBuildParams{
 		Target: p.Target, Phase: p.Phase, Sequence: int64(p.Sequence), Head: int64(p.Head),
 	})
 }

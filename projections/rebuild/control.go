@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/schema"
 )
@@ -79,7 +78,7 @@ func (c *Control) check(ctx context.Context, conn *pgx.Conn, installation string
 	if err := schema.CheckSession(ctx, c.cfg.ConnConfig, conn); err != nil {
 		return err
 	}
-	queries := query.New(conn)
+	queries := schema.New(conn)
 	owner, err := queries.Installation(ctx)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows),

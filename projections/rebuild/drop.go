@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -80,7 +79,7 @@ func kindOf(name string) string {
 }
 
 // keptReason returns why a schema cannot be dropped; empty if it can be.
-func keptReason(ctx context.Context, db query.DBTX, d Droppable) (string, error) {
+func keptReason(ctx context.Context, db schema.DBTX, d Droppable) (string, error) {
 	switch d.Kind {
 	case KindUnfinished:
 		base, _ := schema.IsUnfinished(d.Schema)

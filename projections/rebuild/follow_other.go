@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -25,18 +24,18 @@ func (c *Control) Building(ctx context.Context) (now Progress, ok bool, err erro
 
 // lastBuild returns the record of the last build beside the schema, and whether a process holds the
 // BuildLock. It fails with pgx.ErrNoRows if there is no record; busy is set even then.
-func (c *Control) lastBuild(ctx context.Context) (row query.BuildRow, busy bool, err error) {
+func (c *Control) lastBuild(ctx context.Context) (row schema.BuildRow, busy bool, err error) {
 	err = c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		if busy, err = schema.BuildLock(c.cfg.Schema).IsHeld(ctx, conn); err != nil {
 			return err
 		}
-		row, err = query.New(conn).Build(ctx, c.cfg.Schema)
+		row, err = schema.New(conn).Build(ctx, c.cfg.Schema)
 		return err
 	})
 	return row, busy, err
 }
 
-func otherProgress(row query.BuildRow) Progress {
+func otherProgress(row schema.BuildRow) Progress {
 	return Progress{
 		Target: row.Target, Purpose: row.Purpose, Phase: row.Phase,
 		Sequence: uint64(row.Sequence), Head: uint64(row.Head),

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/schema"
 	"hubcloud/streams/directory"
@@ -51,7 +50,7 @@ func (b *build) load(ctx context.Context, until uint64) error {
 		return err
 	}
 	return b.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := query.New(conn).SetCheckpoint(ctx, query.SetCheckpointParams{
+		_, err := schema.New(conn).SetCheckpoint(ctx, schema.SetCheckpointParams{
 			Projection: schema.Directory, Sequence: int64(until), EventID: l.eventID,
 		})
 		return err

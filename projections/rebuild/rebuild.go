@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
@@ -166,7 +165,7 @@ func (c *Control) withBuild(
 		if purpose == PurposeVerify {
 			target = schema.VerifyName(c.cfg.Schema)
 		}
-		err = query.New(conn).BeginBuild(ctx, query.BeginBuildParams{
+		err = schema.New(conn).BeginBuild(ctx, schema.BeginBuildParams{
 			Target: target, Schema: c.cfg.Schema, Purpose: purpose,
 		})
 		if err != nil {

@@ -5,16 +5,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 )
 
 // Stop stops projections, in every schema and over restarts, until Resume. When Stop returns, no
 // process writes to them any more. Status shows reason, which may be empty.
 func (c *Control) Stop(ctx context.Context, names []string, reason string) error {
-	return c.changeStops(ctx, func(queries *query.Queries) error {
+	return c.changeStops(ctx, func(queries *schema.Queries) error {
 		for _, name := range names {
-			if err := queries.PutStop(ctx, query.PutStopParams{
+			if err := queries.PutStop(ctx, schema.PutStopParams{
 				Projection: name, Why: schema.StorableText(reason),
 			}); err != nil {
 				return err
@@ -26,7 +25,7 @@ func (c *Control) Stop(ctx context.Context, names []string, reason string) error
 
 // Resume ends the stops of projections. A projection that is not stopped is left alone.
 func (c *Control) Resume(ctx context.Context, names []string) error {
-	return c.changeStops(ctx, func(queries *query.Queries) error {
+	return c.changeStops(ctx, func(queries *schema.Queries) error {
 		for _, name := range names {
 			if _, err := queries.RemoveStop(ctx, name); err != nil {
 				return err
@@ -39,11 +38,11 @@ func (c *Control) Resume(ctx context.Context, names []string) error {
 // changeStops runs change in a transaction while no projector is within a batch: every later batch
 // sees the change. All listeners are notified.
 func (c *Control) changeStops(
-	ctx context.Context, change func(queries *query.Queries) error,
+	ctx context.Context, change func(queries *schema.Queries) error,
 ) error {
 	return c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			queries := query.New(tx)
+			queries := schema.New(tx)
 			schemas, err := queries.Schemas(ctx)
 			if err != nil {
 				return err

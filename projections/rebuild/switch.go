@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/schema"
 )
@@ -32,7 +31,7 @@ func (b *build) trySwitch(ctx context.Context, stop func()) (replaced string, er
 		if err := b.lockCheckpoints(ctx, tx); err != nil {
 			return err
 		}
-		stops, err := query.New(tx).Stops(ctx)
+		stops, err := schema.New(tx).Stops(ctx)
 		if err != nil {
 			return err
 		}
@@ -86,13 +85,13 @@ func (b *build) swap(ctx context.Context, tx pgx.Tx, replaced string) error {
 			return err
 		}
 	}
-	queries := query.New(tx)
-	if err := queries.RecordRetired(ctx, query.RecordRetiredParams{
+	queries := schema.New(tx)
+	if err := queries.RecordRetired(ctx, schema.RecordRetiredParams{
 		Name: replaced, DefinitionHash: schema.Hash(),
 	}); err != nil {
 		return err
 	}
-	if err := queries.RecordLive(ctx, query.RecordLiveParams{
+	if err := queries.RecordLive(ctx, schema.RecordLiveParams{
 		Name: b.cfg.Schema, DefinitionHash: schema.Hash(),
 	}); err != nil {
 		return err
@@ -149,7 +148,7 @@ func (b *build) catchUp(ctx context.Context, tx pgx.Tx) error {
 // isOfOtherStream reports whether the tables with a checkpoint were built from another log than
 // dir.
 func isOfOtherStream(
-	ctx context.Context, dir projector.Directory, at query.Checkpoint,
+	ctx context.Context, dir projector.Directory, at schema.Checkpoint,
 ) (bool, error) {
 	if at.Sequence == 0 {
 		return false, nil

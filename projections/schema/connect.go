@@ -13,8 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"hubcloud/projections/internal/query"
 )
 
 const (
@@ -100,7 +98,7 @@ func StorableText(s string) string {
 
 // NotifyListeners makes every store that listens on a schema read its checkpoints and the stops
 // again. The payload can be any text that is not a sequence: those announce commits.
-func NotifyListeners(ctx context.Context, db query.DBTX, schema string) error {
+func NotifyListeners(ctx context.Context, db DBTX, schema string) error {
 	_, err := db.Exec(ctx, "SELECT pg_notify($1, 'look')", schema)
 	return err
 }

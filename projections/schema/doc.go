@@ -20,6 +20,9 @@
 // models, the projections that operators have stopped, the builds, and the installation that the
 // database belongs to. Programs of all versions share it.
 //
+// The static queries are in sql/queries.sql and sql/control_queries.sql, from which sqlc generates
+// Queries: New(db) returns those that run on a pool, a connection or a transaction.
+//
 // # Locks
 //
 // A process that hangs or loses its network must not keep a lock that others wait for. So the owner
@@ -43,8 +46,8 @@
 //  3. The definition (sql/schema.sql) with its new hash (definition_test.go), the table
 //     (table_directory.go), and the change that the event makes
 //     (projections/projector/changes_sites.go).
-//  4. The queries (projections/internal/query): sql/queries.sql, then go generate. Then the view of
-//     a row (projections/readmodel/sites.go).
+//  4. The queries: sql/queries.sql, then go generate. Then the view of a row
+//     (projections/readmodel/sites.go).
 //  5. The API: httpapi/sites.go with siteBody and its appendJSON, openapi.yaml, the client
 //     (httpapi/client/sites.go), and the answers in httpapi/contract_test.go. The interfaces in
 //     httpapi/ports.go and httpapi/portal/ports.go change with the command.
@@ -53,3 +56,5 @@
 // Tests fail while a step between 3 and 5 is missing. When an installation starts the new program,
 // it builds new read models from its events.
 package schema
+
+//go:generate env CGO_ENABLED=0 GOWORK=off go tool -modfile=../../test/tools/go.mod sqlc generate -f sql/sqlc.yaml

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"hubcloud/projections/internal/query"
 )
 
 // dropTimeout bounds the wait of DropIn for sessions that read from the schema.
@@ -30,7 +28,7 @@ func DropIn(ctx context.Context, tx pgx.Tx, schema string) error {
 	if _, err := tx.Exec(ctx, drop); err != nil {
 		return fmt.Errorf("drop the schema %s: %w", schema, err)
 	}
-	return query.New(tx).ForgetSchema(ctx, schema)
+	return New(tx).ForgetSchema(ctx, schema)
 }
 
 //go:embed sql/schemas_beside.sql

@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"hubcloud/projections/internal/query"
 )
 
 var (
@@ -31,7 +29,7 @@ func Install(ctx context.Context, conn *pgx.Conn, schema, installation string) e
 		if _, err := tx.Exec(ctx, control); err != nil {
 			return err
 		}
-		queries := query.New(tx)
+		queries := New(tx)
 		if err := claim(ctx, queries, installation); err != nil {
 			return err
 		}
@@ -47,7 +45,7 @@ func Install(ctx context.Context, conn *pgx.Conn, schema, installation string) e
 			return err
 		}
 		return queries.RecordSchema(
-			ctx, query.RecordSchemaParams{Name: schema, DefinitionHash: Hash()},
+			ctx, RecordSchemaParams{Name: schema, DefinitionHash: Hash()},
 		)
 	})
 }
@@ -65,7 +63,7 @@ func checkEncoding(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-func claim(ctx context.Context, queries *query.Queries, installation string) error {
+func claim(ctx context.Context, queries *Queries, installation string) error {
 	if err := queries.ClaimInstallation(ctx, installation); err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"hubcloud/projections/internal/query"
 )
 
 // Lock is an advisory lock of PostgreSQL. All versions of the program use the same two numbers for
@@ -71,13 +69,13 @@ func (l Lock) Share(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // Take takes the lock until the transaction ends. It waits for another holder.
-func (l Lock) Take(ctx context.Context, tx query.DBTX) error {
+func (l Lock) Take(ctx context.Context, tx DBTX) error {
 	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1::int, $2::int)", l.space, l.key)
 	return err
 }
 
 // IsHeld reports whether any session holds the lock.
-func (l Lock) IsHeld(ctx context.Context, db query.DBTX) (held bool, err error) {
+func (l Lock) IsHeld(ctx context.Context, db DBTX) (held bool, err error) {
 	classid, objid := l.columns()
 	err = db.QueryRow(ctx, lockHeld, classid, objid).Scan(&held)
 	return held, err

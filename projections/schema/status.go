@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hubcloud/projections/internal/query"
 	"hubcloud/streams/directory"
 )
 
@@ -27,9 +26,9 @@ type Stream interface {
 // ReadStatus returns the status of the projections of streams, in the order of Names. db must find
 // the tables of schemaName.
 func ReadStatus[S Stream](
-	ctx context.Context, db query.DBTX, schemaName string, streams []S,
+	ctx context.Context, db DBTX, schemaName string, streams []S,
 ) ([]Status, error) {
-	queries := query.New(db)
+	queries := New(db)
 	rows, err := queries.Checkpoints(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read models: status: %w", err)
@@ -42,7 +41,7 @@ func ReadStatus[S Stream](
 	if err != nil {
 		return nil, fmt.Errorf("read models: status: %w", err)
 	}
-	checkpoints := map[string]query.Checkpoint{}
+	checkpoints := map[string]Checkpoint{}
 	for _, row := range rows {
 		checkpoints[row.Projection] = row
 	}
@@ -86,7 +85,7 @@ func (s *Status) measureLag(ctx context.Context, at uint64, stream Stream) error
 
 // setState sets State and Reason. attended reports whether a process projects, built whether the
 // tables have ever been complete.
-func (s *Status) setState(stops []query.HubcloudStop, attended, built bool) {
+func (s *Status) setState(stops []HubcloudStop, attended, built bool) {
 	stop, byOperator := StopOf(stops, s.Name)
 	switch {
 	case byOperator:
@@ -103,18 +102,18 @@ func (s *Status) setState(stops []query.HubcloudStop, attended, built bool) {
 }
 
 // StopOf returns an operator's stop of a projection.
-func StopOf(stops []query.HubcloudStop, projection string) (query.HubcloudStop, bool) {
+func StopOf(stops []HubcloudStop, projection string) (HubcloudStop, bool) {
 	for _, stop := range stops {
 		if stop.Projection == projection {
 			return stop, true
 		}
 	}
-	return query.HubcloudStop{}, false
+	return HubcloudStop{}, false
 }
 
 // IsComplete reports whether the first build of a schema's read models is complete. It is false for
 // a schema that is not recorded.
-func IsComplete(ctx context.Context, queries *query.Queries, schemaName string) (bool, error) {
+func IsComplete(ctx context.Context, queries *Queries, schemaName string) (bool, error) {
 	state, err := queries.SchemaState(ctx, schemaName)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
@@ -129,14 +128,14 @@ const (
 )
 
 // BuildUnderWay reports whether a recorded build has not ended.
-func BuildUnderWay(row query.BuildRow) bool {
+func BuildUnderWay(row BuildRow) bool {
 	return row.Phase != PhaseDone && row.Phase != PhaseFailed
 }
 
 // CheckRunning returns nil while the projection of a checkpoint may go on. Otherwise it returns an
 // error that wraps directory.ErrReadModelsStopped, and a *StoppedError when an event stops the
 // projection.
-func CheckRunning(row query.Checkpoint, stops []query.HubcloudStop) error {
+func CheckRunning(row Checkpoint, stops []HubcloudStop) error {
 	if stop, ok := StopOf(stops, row.Projection); ok {
 		return &readModelsStopped{&operatorStop{stop}}
 	}
@@ -147,7 +146,7 @@ func CheckRunning(row query.Checkpoint, stops []query.HubcloudStop) error {
 }
 
 // recordedStop returns the recorded event that stops a projection; nil when none does.
-func recordedStop(row query.Checkpoint) *StoppedError {
+func recordedStop(row Checkpoint) *StoppedError {
 	if row.StoppedSequence == nil || row.StoppedError == nil {
 		return nil
 	}
@@ -163,7 +162,7 @@ func recordedStop(row query.Checkpoint) *StoppedError {
 }
 
 // operatorStop is an operator's stop of a projection, as an error.
-type operatorStop struct{ query.HubcloudStop }
+type operatorStop struct{ HubcloudStop }
 
 func (e *operatorStop) Error() string {
 	text := fmt.Sprintf(

@@ -151,7 +151,7 @@ var importRules = []importRule{
 	{
 		packages: "projections/readmodel",
 		allowed: []string{
-			"domain", "projections/internal/query", "projections/schema", "streams/shares",
+			"domain", "projections/schema", "streams/shares",
 			"streams/telemetry",
 		},
 		reason: "queries read Postgres only",
@@ -163,14 +163,14 @@ var importRules = []importRule{
 	{
 		packages: "projections/schema",
 		allowed: []string{
-			"domain", "projections/devicestate", "projections/internal/query", "streams/directory",
+			"domain", "projections/devicestate", "streams/directory",
 		},
 		reason: "what the tables are does not depend on who writes or reads them",
 	},
 	{
 		packages: "projections/projector",
 		allowed: []string{
-			"domain", "projections/devicestate", "projections/internal/query", "projections/schema",
+			"domain", "projections/devicestate", "projections/schema",
 			"streams/...",
 		},
 		reason: "the engine does not depend on the queries, nor on what starts it on another schema",

@@ -84,7 +84,7 @@ var parameter = regexp.MustCompile(`@[a-z_]+`)
 
 // storedQuery returns a query from the source of the read models, and its arguments in order.
 func storedQuery(b *bench, name string, named map[string]any) (sql string, args []json.RawMessage) {
-	source, err := os.ReadFile("../../projections/internal/query/sql/queries.sql")
+	source, err := os.ReadFile("../../projections/schema/sql/queries.sql")
 	if err != nil {
 		b.Fatal(err)
 	}
