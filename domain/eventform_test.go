@@ -27,9 +27,7 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 	later := time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC)
 	target := domain.WebhookTarget{
 		Name: "Dashboard", URL: "https://dashboard.example.org/events",
-		Filter: domain.EventFilter{
-			Sites: []string{site1}, Hubs: []domain.HubID{hub}, Types: []string{"channel.*"},
-		},
+		Filter: domain.EventFilter{Sites: []string{site1}, Hubs: []domain.HubID{hub}, Types: []string{"channel.*"}},
 	}
 	want := map[string]domain.Fact{
 		"org.created.v1": domain.OrgCreated{OrgID: orgA, Name: "Acme Estates"},
@@ -93,16 +91,8 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			AccountID: "01935f2e-0000-7000-8000-0000000000d1", Email: "Ann@Example.org",
 			Identity: domain.Identity{Issuer: "https://login.example.org", Subject: "1f0c"},
 		},
-		"site.created.v1": domain.SiteCreated{
-			OrgID:  orgA,
-			SiteID: site1,
-			Name:   "Harbour Street 1",
-		},
-		"site.renamed.v1": domain.SiteRenamed{
-			OrgID:  orgA,
-			SiteID: site1,
-			Name:   "Harbour Street 1a",
-		},
+		"site.created.v1":   domain.SiteCreated{OrgID: orgA, SiteID: site1, Name: "Harbour Street 1"},
+		"site.renamed.v1":   domain.SiteRenamed{OrgID: orgA, SiteID: site1, Name: "Harbour Street 1a"},
 		"hub.registered.v1": domain.HubRegistered{HubID: hub, SecretHash: hash(1)},
 		"hub.certificate_issued.v1": domain.HubCertificateIssued{
 			HubID: hub, Fingerprint: fingerprint(1),
@@ -165,10 +155,7 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 		"key.created.v1": domain.KeyCreated{
 			KeyID: "0123456789AB", OrgID: orgA, Label: "building dashboard",
 			Environment: domain.EnvironmentLive,
-			Scopes: []domain.Scope{
-				domain.ScopeHubsRead,
-				domain.ScopeEventsRead,
-			}, SecretHash: hash(2),
+			Scopes:      []domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead}, SecretHash: hash(2),
 		},
 		"key.changed.v1": domain.KeyChanged{
 			KeyID: "0123456789AB", OrgID: orgA,
@@ -178,27 +165,19 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			KeyID: "0123456789AB", OrgID: orgA, SecretHash: hash(3),
 			Former: []domain.KeySecret{{Hash: hash(2), Until: later}},
 		},
-		"key.expiry_mailed.v1": domain.KeyExpiryMailed{
-			KeyID: "0123456789AB", OrgID: orgA, ExpiresAt: later,
-		},
-		"key.revoked.v1": domain.KeyRevoked{KeyID: "0123456789AB", OrgID: orgA},
+		"key.expiry_mailed.v1": domain.KeyExpiryMailed{KeyID: "0123456789AB", OrgID: orgA, ExpiresAt: later},
+		"key.revoked.v1":       domain.KeyRevoked{KeyID: "0123456789AB", OrgID: orgA},
 		"webhook.created.v1": domain.WebhookCreated{
 			OrgID: orgA, WebhookID: webhook, WebhookTarget: target, Secret: hash(5),
 		},
-		"webhook.changed.v1": domain.WebhookChanged{
-			OrgID: orgA, WebhookID: webhook, WebhookTarget: target,
-		},
+		"webhook.changed.v1": domain.WebhookChanged{OrgID: orgA, WebhookID: webhook, WebhookTarget: target},
 		"webhook.secret_rotated.v1": domain.WebhookSecretRotated{
 			OrgID: orgA, WebhookID: webhook, Secret: hash(6), FormerUntil: later,
 		},
-		"webhook.enabled.v1": domain.WebhookEnabled{OrgID: orgA, WebhookID: webhook},
-		"webhook.disabled.v1": domain.WebhookDisabled{
-			OrgID: orgA, WebhookID: webhook, Reason: domain.WebhookFailing,
-		},
-		"webhook.replayed.v1": domain.WebhookReplayed{
-			OrgID: orgA, WebhookID: webhook, Since: &later,
-		},
-		"webhook.deleted.v1": domain.WebhookDeleted{OrgID: orgA, WebhookID: webhook},
+		"webhook.enabled.v1":  domain.WebhookEnabled{OrgID: orgA, WebhookID: webhook},
+		"webhook.disabled.v1": domain.WebhookDisabled{OrgID: orgA, WebhookID: webhook, Reason: domain.WebhookFailing},
+		"webhook.replayed.v1": domain.WebhookReplayed{OrgID: orgA, WebhookID: webhook, Since: &later},
+		"webhook.deleted.v1":  domain.WebhookDeleted{OrgID: orgA, WebhookID: webhook},
 		"projection.skipped.v1": domain.ProjectionSkipped{
 			Projection: "directory", Sequence: 4711, Type: "site.painted",
 			Error: "unknown event: site.painted version 1", Why: "written by mistake",
@@ -256,10 +235,7 @@ func TestDecodeEventRejects(t *testing.T) {
 	} {
 		event, _, err := domain.DecodeEvent([]byte(raw))
 		if !errors.Is(err, domain.ErrUnknownEvent) || event.ID != eventID {
-			t.Errorf(
-				"%s: got %v with event %q, want ErrUnknownEvent with %q",
-				name, err, event.ID, eventID,
-			)
+			t.Errorf("%s: got %v with event %q, want ErrUnknownEvent with %q", name, err, event.ID, eventID)
 		}
 	}
 	for name, raw := range map[string]string{

@@ -116,10 +116,8 @@ func ParseFeedReaderID(text string) (id FeedReaderID, ok bool) {
 
 // Compare orders ids by name, hub, part and key.
 func (a FeedReaderID) Compare(b FeedReaderID) int {
-	return cmp.Or(
-		strings.Compare(a.Name, b.Name), cmp.Compare(a.Hub, b.Hub), strings.Compare(a.Part, b.Part),
-		strings.Compare(a.Key, b.Key),
-	)
+	return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Hub, b.Hub), strings.Compare(a.Part, b.Part),
+		strings.Compare(a.Key, b.Key))
 }
 
 // FeedReader is a reader of events that names itself.
@@ -173,9 +171,7 @@ func CheckReaderName(name string) error {
 	notPrintable := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 	if n < 1 || n > MaxReaderName || strings.ContainsFunc(name, notPrintable) ||
 		!Shows(name) {
-		return Errorf(
-			CodeInvalidRequest, "Reader: must be 1 to %d printable characters", MaxReaderName,
-		)
+		return Errorf(CodeInvalidRequest, "Reader: must be 1 to %d printable characters", MaxReaderName)
 	}
 	return nil
 }

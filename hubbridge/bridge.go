@@ -98,11 +98,9 @@ func New(
 		view:      view,
 		leases:    leases,
 		metrics:   ingest.NewMetrics(cfg.Metrics),
-		faults: hubfaults.New(
-			hubfaults.Config{Now: cfg.Now, Logger: cfg.Logger, Metrics: cfg.Metrics},
-		),
-		ready:   make(map[int]int),
-		serving: make(map[int]*ingest.Shard),
+		faults:    hubfaults.New(hubfaults.Config{Now: cfg.Now, Logger: cfg.Logger, Metrics: cfg.Metrics}),
+		ready:     make(map[int]int),
+		serving:   make(map[int]*ingest.Shard),
 	}, nil
 }
 
@@ -128,9 +126,7 @@ func (b *Bridge) serve(ctx context.Context, group int, held func() bool) error {
 	serving, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	ready := make(chan struct{})
-	terms := journal.Lease{
-		Held: held, Ready: sync.OnceFunc(func() { close(ready) }), Begin: b.views.Begin,
-	}
+	terms := journal.Lease{Held: held, Ready: sync.OnceFunc(func() { close(ready) }), Begin: b.views.Begin}
 	writer := start(ctx, fail, func(ctx context.Context) error {
 		return b.journals.Write(ctx, group, terms)
 	})
@@ -238,9 +234,7 @@ func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool) er
 }
 
 // shardConfig returns the configuration of a served shard.
-func (b *Bridge) shardConfig(
-	shard int, acks *streams.FencedConn, held func() bool, logger *slog.Logger,
-) ingest.Config {
+func (b *Bridge) shardConfig(shard int, acks *streams.FencedConn, held func() bool, logger *slog.Logger) ingest.Config {
 	return ingest.Config{
 		Logs:        b.logs,
 		Directory:   b.directory,

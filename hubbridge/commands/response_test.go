@@ -17,13 +17,8 @@ func TestDecode(t *testing.T) {
 		want           domain.Code // "" for success
 		message        string
 	}{
-		"a result": {
-			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}}}`, "", "",
-		},
-		"a null error": {
-			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}},"error":null}`, "",
-			"",
-		},
+		"a result":     {protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}}}`, "", ""},
+		"a null error": {protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}},"error":null}`, "", ""},
 		"unknown members": {
 			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3},"x":1},"took":5}`, "",
 			"",
@@ -81,13 +76,8 @@ func TestDecode(t *testing.T) {
 			protocol.MethodDevicesGet, `{"id":"R","result":{},"error":{"type":"not_found"}}`,
 			domain.CodeHubError, "exactly one",
 		},
-		"neither": {
-			protocol.MethodDevicesGet, `{"id":"R"}`, domain.CodeHubError, "exactly one",
-		},
-		"a null result": {
-			protocol.MethodPairingClose, `{"id":"R","result":null}`, domain.CodeHubError,
-			"exactly one",
-		},
+		"neither":       {protocol.MethodDevicesGet, `{"id":"R"}`, domain.CodeHubError, "exactly one"},
+		"a null result": {protocol.MethodPairingClose, `{"id":"R","result":null}`, domain.CodeHubError, "exactly one"},
 		"a result that is a list": {
 			protocol.MethodDevicesList, `{"id":"R","result":[]}`, domain.CodeHubError,
 			"not an object",
@@ -108,19 +98,12 @@ func TestDecode(t *testing.T) {
 			protocol.MethodDevicesGet, `{"id":"R","Result":{"device":{}}}`, domain.CodeHubError,
 			"exactly one",
 		},
-		"the id of another request": {
-			protocol.MethodDevicesGet, `{"id":"Q","result":{}}`, domain.CodeHubError, "id",
-		},
-		"no id": {
-			protocol.MethodDevicesGet, `{"result":{}}`, domain.CodeHubError, "id",
-		},
-		"nothing": {protocol.MethodDevicesGet, ``, domain.CodeHubError, "not an object"},
-		"no JSON": {
-			protocol.MethodDevicesGet, `hello`, domain.CodeHubError, "not an object",
-		},
+		"the id of another request": {protocol.MethodDevicesGet, `{"id":"Q","result":{}}`, domain.CodeHubError, "id"},
+		"no id":                     {protocol.MethodDevicesGet, `{"result":{}}`, domain.CodeHubError, "id"},
+		"nothing":                   {protocol.MethodDevicesGet, ``, domain.CodeHubError, "not an object"},
+		"no JSON":                   {protocol.MethodDevicesGet, `hello`, domain.CodeHubError, "not an object"},
 		"too long": {
-			protocol.MethodDevicesGet, strings.Repeat(" ", maxAnswerBytes+1), domain.CodeHubError,
-			"bytes",
+			protocol.MethodDevicesGet, strings.Repeat(" ", maxAnswerBytes+1), domain.CodeHubError, "bytes",
 		},
 		"something after the object": {
 			protocol.MethodDevicesGet, `{"id":"R","result":{}} {}`, domain.CodeHubError, "not JSON",

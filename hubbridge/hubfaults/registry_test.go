@@ -32,9 +32,7 @@ type testRegistry struct {
 }
 
 func newTestRegistry(t *testing.T) *testRegistry {
-	r := &testRegistry{
-		t: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), metrics: prometheus.NewRegistry(),
-	}
+	r := &testRegistry{t: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), metrics: prometheus.NewRegistry()}
 	r.Registry = hubfaults.New(hubfaults.Config{
 		Now:     func() time.Time { return r.now },
 		Logger:  slog.New(slog.NewTextHandler(&r.log, nil)),

@@ -20,9 +20,7 @@ func TestBudgetOfAHub(t *testing.T) {
 	now, log := &clock{now: time.Now()}, &logLines{}
 	h := adopted(r)
 	start := func() (*ingest.Budget, *running) {
-		budget := ingest.NewBudget(ingest.BudgetConfig{
-			Conns: r.Conns, Ownership: r, HubBytes: 50_000, Now: now.Now,
-		})
+		budget := ingest.NewBudget(ingest.BudgetConfig{Conns: r.Conns, Ownership: r, HubBytes: 50_000, Now: now.Now})
 		if err := budget.Measure(t.Context()); err != nil {
 			t.Fatal(err)
 		}

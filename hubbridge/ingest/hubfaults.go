@@ -53,9 +53,8 @@ func (s *hubState) noteProgress(announced, from uint64) {
 // noteEvents notes what is wrong with events messages, once they are dealt with.
 func (s *hubState) noteEvents(plan *storePlan) {
 	if plan.lastFlaw != "" {
-		s.shard.cfg.Faults.Report(
-			s.hub, hubfaults.MalformedEvents, fmt.Sprintf("event %d: %s", plan.flawed, plan.lastFlaw),
-		)
+		s.shard.cfg.Faults.Report(s.hub, hubfaults.MalformedEvents,
+			fmt.Sprintf("event %d: %s", plan.flawed, plan.lastFlaw))
 	}
 	s.noteProgress(max(s.progress.announced, plan.last), plan.from)
 }
@@ -65,9 +64,7 @@ func (s *hubState) noteTransitions(transitions []presence.Transition) {
 	for _, t := range transitions {
 		switch {
 		case !t.Online && t.Reason != nil && *t.Reason == reasonViolation:
-			s.shard.cfg.Faults.Report(
-				s.hub, hubfaults.MQTTViolation, "the broker does not accept a packet of the hub",
-			)
+			s.shard.cfg.Faults.Report(s.hub, hubfaults.MQTTViolation, "the broker does not accept a packet of the hub")
 		case t.Online && !s.helloPending &&
 			s.shard.cfg.Now().Sub(s.progress.helloAt) > helloRecent:
 			s.shard.cfg.Faults.Connected(s.hub)

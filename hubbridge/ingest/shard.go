@@ -72,9 +72,7 @@ func NewShard(cfg Config) *Shard {
 // ends with lease.ErrLost, Run drops everything at once, because another replica may serve the
 // shard. Any error means that Run could not subscribe. It calls ready once the broker has confirmed
 // the subscriptions.
-func (sh *Shard) Run(
-	ctx context.Context, check func(hub domain.HubID, after time.Duration), ready func(),
-) error {
+func (sh *Shard) Run(ctx context.Context, check func(hub domain.HubID, after time.Duration), ready func()) error {
 	sh.checkPresence = check
 	// Workers finish their work after ctx has ended, so their context ends later.
 	workCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -96,9 +94,7 @@ func (sh *Shard) Run(
 
 	// One channel for both subjects: what one connection sends stays in order.
 	var subs []*nats.Subscription
-	for _, subject := range []string{
-		streams.HelloSubject(streams.AnyHub), streams.EventsSubject(streams.AnyHub),
-	} {
+	for _, subject := range []string{streams.HelloSubject(streams.AnyHub), streams.EventsSubject(streams.AnyHub)} {
 		sub, err := sh.cfg.Conn.ChanSubscribe(subject, sh.msgs)
 		if err != nil {
 			return fmt.Errorf("ingest: subscribe %s: %w", subject, err)
@@ -208,9 +204,7 @@ func (sh *Shard) enqueue(msg *nats.Msg) {
 	}
 	if !sh.cfg.Budget.allowMessage(hub) {
 		sh.cfg.Metrics.shed.Inc()
-		sh.cfg.Faults.Report(
-			hub, hubfaults.TooMuchData, fmt.Sprintf("more than %d messages a second", hubMessages),
-		)
+		sh.cfg.Faults.Report(hub, hubfaults.TooMuchData, fmt.Sprintf("more than %d messages a second", hubMessages))
 		return
 	}
 	if n := len(s.inbox.items); n >= maxInbox || n > 0 && s.inbox.bytes+len(it.data) > limit {

@@ -70,9 +70,7 @@ func start(t *testing.T, bucket store, id string, all *holders) *replica {
 	return startWith(t, bucket, id, all, nil)
 }
 
-func startWith(
-	t *testing.T, bucket store, id string, all *holders, metrics prometheus.Registerer,
-) *replica {
+func startWith(t *testing.T, bucket store, id string, all *holders, metrics prometheus.Registerer) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &replica{
@@ -88,9 +86,7 @@ func startWith(
 			}
 			<-ctx.Done()
 			if held() == errors.Is(context.Cause(ctx), lease.ErrLost) {
-				t.Errorf(
-					"group %d ended with %v while held is %t", group, context.Cause(ctx), held(),
-				)
+				t.Errorf("group %d ended with %v while held is %t", group, context.Cause(ctx), held())
 			}
 			r.set(group, false)
 			all.change(group, -1)
@@ -225,14 +221,10 @@ func TestLostLease(t *testing.T) {
 	if _, err := bucket.Put(t.Context(), "group.3", []byte(`{"replica":"z"}`)); err != nil {
 		t.Fatal(err)
 	}
-	streamstest.Eventually(
-		t, "the group is not served", func() bool { return a.count() == groups-1 },
-	)
+	streamstest.Eventually(t, "the group is not served", func() bool { return a.count() == groups-1 })
 	// The other replica does not renew the key.
-	streamstest.EventuallyWithin(
-		t, streams.LeaseTTL+time.Minute, "the group is served again",
-		func() bool { return a.count() == groups },
-	)
+	streamstest.EventuallyWithin(t, streams.LeaseTTL+time.Minute, "the group is served again",
+		func() bool { return a.count() == groups })
 	wantMetrics(t, registry, groups, 1)
 	if ends := a.endings(); len(ends) != 1 || !errors.Is(ends[0], lease.ErrLost) {
 		t.Errorf("groups ended with %v, want one %v", ends, lease.ErrLost)
@@ -296,9 +288,7 @@ type failing struct {
 }
 
 // Update implements jetstream.KeyValue.
-func (f *failing) Update(
-	ctx context.Context, key string, value []byte, revision uint64,
-) (uint64, error) {
+func (f *failing) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	if revision > 0 && !f.try(key) {
 		return 0, f.err
 	}
@@ -361,9 +351,7 @@ type cutOffWatcher struct {
 
 func (w cutOffWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.forwarded }
 
-func (c cutOff) WatchAll(
-	ctx context.Context, options ...jetstream.WatchOpt,
-) (jetstream.KeyWatcher, error) {
+func (c cutOff) WatchAll(ctx context.Context, options ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
 	watcher, err := c.KeyValue.WatchAll(ctx, options...)
 	if err != nil {
 		return nil, err
@@ -406,10 +394,8 @@ func TestMissedByTheWatch(t *testing.T) {
 		kv, cut := bucket.KeyValue, &atomic.Bool{}
 		bucket.KeyValue = cutOff{kv, cut}
 		a := start(t, bucket, "a", all)
-		streamstest.EventuallyWithin(
-			t, recovery, "the other replica is known",
-			func() bool { return a.keeper.Share() != nil },
-		)
+		streamstest.EventuallyWithin(t, recovery, "the other replica is known",
+			func() bool { return a.keeper.Share() != nil })
 		cut.Store(true)
 		for _, key := range keys {
 			if err := kv.Delete(t.Context(), key); err != nil {
@@ -417,9 +403,7 @@ func TestMissedByTheWatch(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		streamstest.EventuallyWithin(
-			t, recovery, "all groups", func() bool { return a.count() == groups },
-		)
+		streamstest.EventuallyWithin(t, recovery, "all groups", func() bool { return a.count() == groups })
 		t.Logf("all groups after %s", time.Since(began))
 		a.end(t)
 	})
@@ -429,9 +413,7 @@ func TestMissedByTheWatch(t *testing.T) {
 		kv, cut := bucket.KeyValue, &atomic.Bool{}
 		bucket.KeyValue = cutOff{kv, cut}
 		a := start(t, bucket, "a", all)
-		streamstest.EventuallyWithin(
-			t, recovery, "all groups", func() bool { return a.count() == groups },
-		)
+		streamstest.EventuallyWithin(t, recovery, "all groups", func() bool { return a.count() == groups })
 		cut.Store(true)
 		for group := range groups {
 			key := fmt.Sprint("group.", group)
@@ -442,13 +424,9 @@ func TestMissedByTheWatch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		streamstest.EventuallyWithin(
-			t, recovery, "all groups are lost", func() bool { return a.lost() == groups },
-		)
+		streamstest.EventuallyWithin(t, recovery, "all groups are lost", func() bool { return a.lost() == groups })
 		began := time.Now()
-		streamstest.EventuallyWithin(
-			t, recovery, "all groups again", func() bool { return a.count() == groups },
-		)
+		streamstest.EventuallyWithin(t, recovery, "all groups again", func() bool { return a.count() == groups })
 		t.Logf("all groups after %s", time.Since(began))
 		a.end(t)
 	})
@@ -463,9 +441,7 @@ func TestMissedByTheBroker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if store.KeyValue, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
-		Bucket: "timeless",
-	}); err != nil {
+	if store.KeyValue, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "timeless"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"replica.z", "group.0", "group.1", "group.2", "group.3"} {
@@ -475,9 +451,7 @@ func TestMissedByTheBroker(t *testing.T) {
 	}
 	began := time.Now()
 	a := start(t, store, "a", all)
-	streamstest.EventuallyWithin(
-		t, recovery, "all groups", func() bool { return a.count() == groups },
-	)
+	streamstest.EventuallyWithin(t, recovery, "all groups", func() bool { return a.count() == groups })
 	if took := time.Since(began); took < streams.LeaseTTL/2 {
 		t.Errorf("a lease was acquired after %s, want at least %s", took, streams.LeaseTTL/2)
 	}
@@ -486,10 +460,8 @@ func TestMissedByTheBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := start(t, store, "b", all)
-	streamstest.EventuallyWithin(
-		t, recovery, "a share each",
-		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == groups },
-	)
+	streamstest.EventuallyWithin(t, recovery, "a share each",
+		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == groups })
 	if a.lost()+b.lost() > 0 {
 		t.Errorf("%d leases were lost, want 0", a.lost()+b.lost())
 	}

@@ -36,9 +36,7 @@ type View struct {
 // NewView returns a view of the presence bucket kv; cloud is the connection to the bucket's
 // account. The view is empty until Run has loaded it. A nil logger means slog.Default(). NewView
 // registers the metrics of the view and of its watchers with r, unless r is nil.
-func NewView(
-	cloud *nats.Conn, kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer,
-) *View {
+func NewView(cloud *nats.Conn, kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer) *View {
 	if logger == nil {
 		logger = slog.Default()
 	}
@@ -57,11 +55,7 @@ func NewView(
 // bucket could not be watched.
 func (v *View) Run(ctx context.Context) error {
 	loaded := sync.OnceFunc(func() { close(v.loaded) })
-	return jsapi.Watcher{
-		Conn:   v.cloud,
-		KV:     v.kv,
-		Logger: v.logger,
-	}.Watch(
+	return jsapi.Watcher{Conn: v.cloud, KV: v.kv, Logger: v.logger}.Watch(
 		ctx,
 		func(u jsapi.Update) {
 			switch {

@@ -74,12 +74,8 @@ func (f *fixture) outlive(retention time.Duration, clock *streamstest.Clock) {
 	})
 	tip, _ := f.journals.Tip(hubA)
 	viewstest.Await(f, f.conns, hubA, tip.Seq)
-	streamstest.Expire(
-		f, f.conns.Shard(hubA), streams.HubStream(hubA), int64(tip.Seq-before.Seq),
-	)
-	streamstest.Expire(
-		f, f.conns.Cloud, streams.JournalStream(group), int64(f.journals.Position(group)-commits),
-	)
+	streamstest.Expire(f, f.conns.Shard(hubA), streams.HubStream(hubA), int64(tip.Seq-before.Seq))
+	streamstest.Expire(f, f.conns.Cloud, streams.JournalStream(group), int64(f.journals.Position(group)-commits))
 }
 
 // Snapshots are stored while events come, and the state folded from the last one equals the hub's.
@@ -134,9 +130,8 @@ func TestStateAtInstants(t *testing.T) {
 			t.Errorf("%s: %v, want an invalid_request that names at", name, err)
 		}
 	}
-	_, err = NewHistory(f.logs, 24*time.Hour, orgOf, nil, nil).StateAt(
-		t.Context(), "key", hubA, begun.Add(-48*time.Hour),
-	)
+	_, err = NewHistory(f.logs, 24*time.Hour, orgOf, nil, nil).StateAt(t.Context(), "key", hubA,
+		begun.Add(-48*time.Hour))
 	if want := "at: must be within the last 24 hours,"; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("two days ago: %v, want a message with %q", err, want)

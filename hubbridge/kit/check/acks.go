@@ -84,10 +84,7 @@ func (s *script) checkWithhold() {
 		s.fail("resends", nil, "events from %d on got no ack, and were not sent again within %v",
 			s.stored+1, resendLimit)
 	case wait < tooEarly:
-		s.fail(
-			"resends", nil, "events from %d on were sent again %v after they got no ack, want 5 s",
-			s.stored+1, wait,
-		)
+		s.fail("resends", nil, "events from %d on were sent again %v after they got no ack, want 5 s", s.stored+1, wait)
 	default:
 		s.pass("resends")
 	}
@@ -119,11 +116,8 @@ func (s *script) checkUnknownLog() {
 	case s.results["resends"] != nil && s.results["resends"].Status == Failed:
 		s.hint("unknown-log", "cannot be judged: the hub does not send again without an ack")
 	default:
-		s.fail(
-			"unknown-log", nil,
-			"after an ack of log %q through %d the hub did not send events %d to %d "+
-				"of its own log again within %v", unknownLog, through, s.stored+1, through, resendLimit,
-		)
+		s.fail("unknown-log", nil, "after an ack of log %q through %d the hub did not send events %d to %d of its own "+
+			"log again within %v", unknownLog, through, s.stored+1, through, resendLimit)
 	}
 }
 
@@ -157,11 +151,8 @@ func (s *script) checkLower() {
 	case s.results["resends"] != nil && s.results["resends"].Status == Failed:
 		s.hint("lower-through", "cannot be judged: the hub does not send again without an ack")
 	default:
-		s.fail(
-			"lower-through", nil,
-			"after the lower through %d the hub did not send from %d again within %v", lower,
-			s.stored+1, resendLimit,
-		)
+		s.fail("lower-through", nil, "after the lower through %d the hub did not send from %d again within %v", lower,
+			s.stored+1, resendLimit)
 	}
 }
 
@@ -196,11 +187,8 @@ func (s *script) checkGap() {
 		s.pass(line)
 		return
 	}
-	s.fail(
-		line, nil,
-		"acks repeated through %d while later events were on their way, and the hub did not send from "+
-			"%d again within %v", through, through+1, promptLimit,
-	)
+	s.fail(line, nil, "acks repeated through %d while later events were on their way, and the hub did not send from "+
+		"%d again within %v", through, through+1, promptLimit)
 }
 
 // rewindPause is a little more than the second in which a hub that went back may ignore acks that
@@ -248,11 +236,8 @@ func (s *script) checkFull() {
 	} else if accepted > protocol.MaxUnacknowledged {
 		s.pass("send-window")
 	} else {
-		s.hint(
-			"send-window",
-			"%d commands were accepted, which do not fill the window of %d events; --commands %d does",
-			accepted, protocol.MaxUnacknowledged, fillWindow,
-		)
+		s.hint("send-window", "%d commands were accepted, which do not fill the window of %d events; --commands %d "+
+			"does", accepted, protocol.MaxUnacknowledged, fillWindow)
 	}
 	// Every accepted command has an event; some arrive only once there are acks.
 	goal := s.stored + uint64(accepted)
@@ -266,11 +251,8 @@ func (s *script) checkFull() {
 	case drained:
 		s.pass("survives-full-queue")
 	default:
-		s.fail(
-			"survives-full-queue", nil,
-			"%d commands were accepted, but only events through %d of at least %d arrived within "+
-				"%v of the acks", accepted, s.stored, goal, drainLimit,
-		)
+		s.fail("survives-full-queue", nil, "%d commands were accepted, but only events through %d of at least %d "+
+			"arrived within %v of the acks", accepted, s.stored, goal, drainLimit)
 	}
 }
 

@@ -208,9 +208,7 @@ func (d *store) rewrite(records []record) (err error) {
 	var size int64
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf(
-				"rewrite journal: %w", errors.Join(err, f.Close(), os.Remove(temporary)),
-			)
+			err = fmt.Errorf("rewrite journal: %w", errors.Join(err, f.Close(), os.Remove(temporary)))
 		}
 	}()
 	for _, r := range records {

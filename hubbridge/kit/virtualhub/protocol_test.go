@@ -112,10 +112,8 @@ func TestProtocol(t *testing.T) {
 			} else {
 				h.Restart()
 			}
-			streamstest.Eventually(
-				t, "disconnected or acknowledged",
-				func() bool { return !h.Connected() || h.Status().Acked == last },
-			)
+			streamstest.Eventually(t, "disconnected or acknowledged",
+				func() bool { return !h.Connected() || h.Status().Acked == last })
 			c.connected(t, h)
 		}
 		c.acked(t, h, last)
@@ -256,9 +254,7 @@ func TestEnrolment(t *testing.T) {
 				h := c.hub(t, id, func(cfg *virtualhub.Config) { cfg.EnrollEvery = every })
 				hub := domain.HubID(h.ID())
 				c.AddHub(t, hub)
-				must(t, c.Directory.ResetLink(
-					t.Context(), installationtest.Operator, c.OrgID, hub,
-				))
+				must(t, c.Directory.ResetLink(t.Context(), installationtest.Operator, c.OrgID, hub))
 				_, err := identity.Disconnect(t.Context(), c.Conns, hub)
 				must(t, err)
 				return h
@@ -294,9 +290,7 @@ func TestEnrolment(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	good := virtualhub.Config{
-		Config: hub.Config{
-			EnrollURL: "http://127.0.0.1:1", Serial: "HUB-7K2M-Q4XD-93TA", Secret: "s",
-		},
+		Config: hub.Config{EnrollURL: "http://127.0.0.1:1", Serial: "HUB-7K2M-Q4XD-93TA", Secret: "s"},
 	}
 	for name, change := range map[string]func(*virtualhub.Config){
 		"serial":     func(c *virtualhub.Config) { c.Serial = "HUB-7K2M" },
@@ -305,9 +299,7 @@ func TestConfig(t *testing.T) {
 		"batch":      func(c *virtualhub.Config) { c.Batch = 501 },
 		"keep-alive": func(c *virtualhub.Config) { c.KeepAlive = 61 * time.Second },
 		"devices": func(c *virtualhub.Config) {
-			c.Devices = []virtualhub.DeviceSpec{
-				{Kind: "toaster"},
-			}
+			c.Devices = []virtualhub.DeviceSpec{{Kind: "toaster"}}
 		},
 	} {
 		cfg := good
