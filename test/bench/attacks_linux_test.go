@@ -6,10 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,6 +34,7 @@ var (
 	attacksFlag = flag.String(
 		"bench.attacks", "", "the attacks of the measurement fairness, by comma; \"\" for all",
 	)
+	attackRoundsFlag = flag.Int("bench.attack.rounds", 1, "how many times each attack is measured")
 )
 
 // floodAhead is how many events an attacker sends before they are acknowledged.
@@ -327,74 +330,153 @@ func (i *innocent) operations(took map[string][]float64) {
 	}
 }
 
-// measure does operations for some time, and twice at least. It returns how long each took, the most memory
-// of the service in MB, and how many processors it used.
-func (i *innocent) measure(duration time.Duration, mails bool) (took map[string][]float64, memory, processors float64) {
-	took = map[string][]float64{}
-	usedBefore, begun := i.s.process.cpu(i.b), time.Now()
+// measured is what a measurement of the innocent organization has found.
+type measured struct {
+	// took is how long each of the operations took, in milliseconds.
+	took map[string][]float64
+	// memory is the most resident memory of the service in MB, and processors how many processors the
+	// service and its database used.
+	memory, processors float64
+}
+
+// measure does operations for some time, and twice at least.
+func (i *innocent) measure(duration time.Duration, mails bool) measured {
+	m := measured{took: map[string][]float64{}}
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", i.s.pid), []byte("5"), 0); err != nil { // VmHWM
+		i.b.Fatal(err)
+	}
+	usedBefore, begun := cpuOf(i.b, i.s.PIDs()), time.Now()
 	pace := time.NewTicker(150 * time.Millisecond) // within the rate of a key
 	defer pace.Stop()
 	for n := 0; n < 2 || time.Since(begun) < duration; n++ {
-		i.operations(took)
+		i.operations(m.took)
 		if mails && n%mailEvery == 0 {
-			took["alarm mail"] = append(took["alarm mail"], i.alarm())
+			m.took["alarm mail"] = append(m.took["alarm mail"], i.alarm())
 		}
-		memory = max(memory, field(i.b, string(read(i.b, fmt.Sprintf("/proc/%d/status", i.s.process.pid))), "VmRSS:"))
 		<-pace.C
 	}
-	return took, memory / 1024, (i.s.process.cpu(i.b) - usedBefore).Seconds() / time.Since(begun).Seconds()
+	m.processors = (cpuOf(i.b, i.s.PIDs()) - usedBefore).Seconds() / time.Since(begun).Seconds()
+	m.memory = field(i.b, string(read(i.b, fmt.Sprintf("/proc/%d/status", i.s.pid))), "VmHWM:") / 1024
+	return m
 }
 
 // mailEvery is how many other operations there are to one mail about an alarm.
 const mailEvery = 20
 
-// measureFairness measures one organization before, during and after the attacks of another.
+// measureFairness measures one organization alone, during the attacks of another, after them, and while
+// another process uses as much of the processors as the attack did.
 func measureFairness(b *bench) {
 	mails := mailserver.Start(b, mailserver.Options{})
 	s := startService(b, "--log-level", "warn", "--smtp-url", "smtp://"+mails.Address, "--rate", "50",
 		"--burst", "100")
-	one, tenant := newInnocent(b, s, mails), harness.NewTenant(b, s.Service, "Attacker")
-	a := attacker{b, s, tenant, s.target(b).Online(tenant)}
-	lasts := size(b, *attackFlag, 0)
+	one := newInnocent(b, s, mails)
 	for n, attack := range attacks {
 		if *attacksFlag != "" && !slices.Contains(strings.Split(*attacksFlag, ","), attack.name) {
 			continue
 		}
-		b.Logf("%s: attack %s", time.Now().Format(time.TimeOnly), attack.name)
-		mailed := b.full || n == 0 // each takes seconds
-		before, _, usual := one.measure(min(lasts, time.Minute), mailed)
-		ctx, end := context.WithCancel(b.Context())
-		ended := make(chan struct{})
-		go func() { defer close(ended); attack.run(ctx, a) }()
-		profiled := b.profile(s.process, "attack "+attack.name, lasts, true)
-		during, memory, used := one.measure(lasts, mailed)
-		profiled()
-		end()
-		<-ended
-		harness.Elapse(min(lasts, 30*time.Second)) // then everything must be as before
-		after, _, _ := one.measure(min(lasts, time.Minute), mailed)
-		for name := range before {
-			for _, part := range []struct {
-				name string
-				took map[string][]float64
-			}{{"meanwhile", during}, {"afterwards", after}} {
-				row := func(what string, share float64) {
-					b.report.add(row{
-						Measure: fmt.Sprintf("%s, attack %s, %s, %s", name, attack.name, part.name, what),
-						Unit:    "ms", Values: []float64{percentile(part.took[name], share)},
-						Limits: []float64{percentile(before[name], share)}, Aim: atMost(2),
-					})
-				}
-				row("p50", 0.5)
-				row("p99", 0.99)
-			}
+		f := fairness{attack: attack.name, rounds: map[string][]fairRound{}}
+		for range size(b, *attackRoundsFlag, 1) {
+			f.round(b, one, b.full || n == 0) // mails take seconds
 		}
-		b.report.add(row{
-			Measure: "memory, attack " + attack.name, Unit: "MB", Values: []float64{memory},
-			Limits: []float64{1000}, Aim: atMost(1),
-			Note: fmt.Sprintf("the service used %.2f processors, and %.2f before", used, usual),
+		f.add(b.report)
+		if b.full {
+			b.Logf("%s", &f)
+		}
+	}
+}
+
+// fairness is what the rounds of an attack have shown, by the operation.
+type fairness struct {
+	attack                            string
+	memory, attackers, beside, before []float64
+	rounds                            map[string][]fairRound
+}
+
+// fairRound has what an operation took in one round, in milliseconds: alone, beside a process that uses the
+// processors as the attack did, during the attack, and after it.
+type fairRound struct{ alone, beside, during, after []float64 }
+
+// promised is how long an operation may take during an attack: twice what it takes without, and what the
+// attack's use of the processors adds.
+func (r fairRound) promised(share float64) float64 {
+	alone := percentile(r.alone, share)
+	return 2*alone + max(0, percentile(r.beside, share)-alone)
+}
+
+func (f *fairness) round(b *bench, one *innocent, mails bool) {
+	lasts := size(b, *attackFlag, 0)
+	b.Logf("%s: attack %s", time.Now().Format(time.TimeOnly), f.attack)
+	before := one.measure(lasts, mails)
+	attacker := startBare(b, roleAttack, attackConfig{harness.Binary(b), one.s.Service, f.attack, b.full})
+	profiled := b.profile(one.s.process, "attack "+f.attack, lasts, true)
+	used, begun := attacker.cpu(b), time.Now()
+	during := one.measure(lasts, mails)
+	attackers := (attacker.cpu(b) - used).Seconds() / time.Since(begun).Seconds()
+	profiled()
+	attacker.stop()
+	harness.Elapse(min(lasts, 30*time.Second)) // then everything must be as before
+	after := one.measure(lasts, mails)
+	burner := startBare(b, roleBurner, attackers+max(0, during.processors-before.processors))
+	beside := one.measure(lasts, mails)
+	burner.stop()
+	for name := range before.took {
+		f.rounds[name] = append(f.rounds[name], fairRound{
+			before.took[name], beside.took[name], during.took[name], after.took[name],
 		})
 	}
+	f.memory = append(f.memory, during.memory)
+	f.attackers = append(f.attackers, attackers)
+	f.before, f.beside = append(f.before, before.processors), append(f.beside, during.processors)
+}
+
+// add reports an attack's rows.
+func (f *fairness) add(to *report) {
+	for _, name := range slices.Sorted(maps.Keys(f.rounds)) {
+		for what, share := range map[string]float64{"p50": 0.5, "p99": 0.99} {
+			meanwhile := row{
+				Measure: fmt.Sprintf("%s, attack %s, %s", name, f.attack, what), Unit: "ms", Aim: atMost(1),
+			}
+			later := row{
+				Measure: fmt.Sprintf("%s, after attack %s, %s", name, f.attack, what), Unit: "ms", Aim: atMost(2),
+			}
+			for _, r := range f.rounds[name] {
+				meanwhile.Values = append(meanwhile.Values, percentile(r.during, share))
+				meanwhile.Limits = append(meanwhile.Limits, r.promised(share))
+				later.Values = append(later.Values, percentile(r.after, share))
+				later.Limits = append(later.Limits, percentile(r.alone, share))
+			}
+			to.add(meanwhile, later)
+		}
+	}
+	to.add(row{
+		Measure: "memory, attack " + f.attack, Unit: "MB", Values: f.memory, Limits: []float64{1000}, Aim: atMost(1),
+		Note: fmt.Sprintf("the service and its database used %.2f processors, %.2f before; the attacker %.2f",
+			median(f.beside), median(f.before), median(f.attackers)),
+	})
+}
+
+// String returns a table: how long each operation took alone, beside another process that uses the
+// processors, and during the attack.
+func (f *fairness) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "attack %s: %.0f MB; processors: %.2f of the attacker, %.2f of the service, %.2f without\n",
+		f.attack, median(f.memory), median(f.attackers), median(f.beside), median(f.before))
+	for _, name := range slices.Sorted(maps.Keys(f.rounds)) {
+		fmt.Fprintf(&text, "%-32s", name)
+		for _, share := range []float64{0.5, 0.99} {
+			var of [4][]float64
+			for _, r := range f.rounds[name] {
+				for n, took := range [][]float64{r.alone, r.beside, r.during, r.after} {
+					of[n] = append(of[n], percentile(took, share))
+				}
+			}
+			a, b, c, after := median(of[0]), median(of[1]), median(of[2]), median(of[3])
+			fmt.Fprintf(&text, "  p%.0f: alone %.1f, beside %.1f, attack %.1f, after %.1f, ratio %.2f", 100*share,
+				a, b, c, after, c/(2*a+max(0, b-a)))
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
 }
 
 func (s *service) target(b *bench) *harness.Target { return harness.TargetOf(b, s.Service) }

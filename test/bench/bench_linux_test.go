@@ -34,7 +34,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv(roleVariable); role != "" {
+	if role := os.Getenv(roleVariable); role == roleAttack {
+		attackArgs()
+	} else if role != "" {
 		if err := runRole(role); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

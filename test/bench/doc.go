@@ -74,7 +74,9 @@
 //     while the projection of states is stopped (`hubcloud projections stop devices`).
 //   - fairness: how long the operations of one organization take while another one attacks what all
 //     share, in twelve ways, each for -bench.attack (-bench.attacks chooses some), and 30 s after it.
-//     Limit: the time before.
+//     Limit during the attack: twice the time without it, and what a process adds that asks for nothing
+//     and uses as much of the processors as the attacker, the service and its database did for the
+//     attack. Limit afterwards: twice the time before.
 //   - start: from the start of the process until it is ready, with 5,000 hub logs. Limit: the bare
 //     broker on a copy of the same directory.
 //   - rebuild: `hubcloud projections rebuild` of a directory of 200,000 events, beside the read

@@ -31,22 +31,33 @@ type process struct {
 // threads.
 func (p process) cpu(t testing.TB) time.Duration {
 	t.Helper()
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.pid))
-	if err != nil || len(tasks) == 0 {
-		t.Fatalf("CPU of process %d: no threads: %v", p.pid, err)
+	sum := cpuOf(t, []int{p.pid})
+	if sum == 0 {
+		t.Fatalf("CPU of process %d: no threads", p.pid)
 	}
-	var sum time.Duration
-	for _, task := range tasks {
-		text, err := os.ReadFile(task)
+	return sum
+}
+
+// cpuOf is cpu of all of the processes that have not ended.
+func cpuOf(t testing.TB, pids []int) (sum time.Duration) {
+	t.Helper()
+	for _, pid := range pids {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 		if err != nil {
-			continue // the thread has ended
+			t.Fatal(err)
 		}
-		ran, _, _ := strings.Cut(string(text), " ")
-		ns, err := strconv.ParseInt(ran, 10, 64)
-		if err != nil {
-			t.Fatalf("%s: %v", task, err)
+		for _, task := range tasks {
+			text, err := os.ReadFile(task)
+			if err != nil {
+				continue // the thread has ended
+			}
+			ran, _, _ := strings.Cut(string(text), " ")
+			ns, err := strconv.ParseInt(ran, 10, 64)
+			if err != nil {
+				t.Fatalf("%s: %v", task, err)
+			}
+			sum += time.Duration(ns)
 		}
-		sum += time.Duration(ns)
 	}
 	return sum
 }

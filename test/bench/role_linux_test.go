@@ -26,6 +26,8 @@ func runRole(role string) error {
 		ready, err = runBareWeb(control)
 	case roleDatabase:
 		ready, err = runBareDatabase(config, control)
+	case roleBurner:
+		err = burn(config)
 	default:
 		err = fmt.Errorf("unknown role %q", role)
 	}

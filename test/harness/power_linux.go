@@ -35,6 +35,9 @@ func WaitGoneFrom(t testing.TB, dir string) {
 // as its private database.
 func (s *Service) KillAll() { KillIn(s.PID(), s.Dir) }
 
+// PIDs returns the service's process, and those that work in its data directory.
+func (s *Service) PIDs() []int { return append(workingIn(s.Dir), s.PID()) }
+
 // WaitGone waits until the processes that KillAll killed have exited.
 func (s *Service) WaitGone() {
 	s.t.Helper()
