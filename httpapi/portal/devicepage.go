@@ -25,13 +25,15 @@ func card(layout Layout, device hubDevice, from string) cardView {
 type channelView struct {
 	Layout
 	deviceChannel
-	From string
-	Once string
+	// Device is the name of its device.
+	Device string
+	From   string
+	Once   string
 }
 
 // channel is the template function that returns a channel on a card.
 func channel(card cardView, c deviceChannel) channelView {
-	return channelView{card.Layout, c, card.From, "portal-" + rand.Text()}
+	return channelView{card.Layout, c, card.Name, card.From, "portal-" + rand.Text()}
 }
 
 type deviceView struct {

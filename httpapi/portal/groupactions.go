@@ -122,6 +122,7 @@ func (req *request) renderAction(status int, view groupActionView) error {
 		title, section = title+" · "+view.Site.Name, "sites"
 	}
 	view.Layout = req.layout(title, section)
+	view.Inner = true
 	req.render(status, "group-action.html", view)
 	return nil
 }

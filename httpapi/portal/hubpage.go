@@ -148,6 +148,7 @@ func (req *request) hubHead(topic string) (hubHead, error) {
 		heading = topic + " · " + heading
 	}
 	head.Layout = req.layout(heading, "sites")
+	head.Inner = true
 	return head, nil
 }
 

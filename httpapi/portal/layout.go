@@ -23,6 +23,8 @@ type Layout struct {
 	Section string
 	// page is the address of the page, relative to the organization's.
 	page string
+	// Inner reports whether the page shows the way to it in place of the section's tabs.
+	Inner bool
 	// Collapsed reports whether the side bar shows icons only.
 	Collapsed bool
 	// Root is the relative path from the page to /portal/.

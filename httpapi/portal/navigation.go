@@ -55,11 +55,10 @@ func (l Layout) Navigation() []navLink {
 	return links
 }
 
-// Tabs returns links to the pages of the section; nil if it has only one, or the page is none of
-// them.
+// Tabs returns links to the pages of the section; nil if it has only one, or the page is an inner one.
 func (l Layout) Tabs() (tabs []navLink) {
 	for _, s := range sections {
-		if s.Name != l.Section || len(s.Pages) < 2 {
+		if s.Name != l.Section || len(s.Pages) < 2 || l.Inner {
 			continue
 		}
 		for _, page := range s.Pages {

@@ -63,6 +63,7 @@ func (req *request) showSite(status int, view sitePageView) error {
 	}
 	view.Actions = groupActions
 	view.Layout = req.layout(view.Site.Name, "sites")
+	view.Inner = true
 	view.Attention, err = req.needsAttention(
 		view.Layout, view.Hubs, siteNames([]domain.Site{view.Site}), view.Site.ID, "",
 	)

@@ -111,29 +111,35 @@ function linkToAll() {
 // removes it once all dangers are seen.
 function warn([row], count) {
   const banner = document.getElementById("danger");
-  if (!row) {
-    banner?.remove();
+  const others = count > 1 ? `, ${fill(texts.more, { number: count - 1 })}` : "";
+  if (row && banner?.dataset.condition === row.dataset.condition) {
+    const shown = banner.querySelector(".others"); // no new banner, which would be announced and take the focus
+    if (shown.textContent !== others) {
+      shown.textContent = others;
+    }
     return;
   }
-  const state = `${row.dataset.condition} ${count}`;
-  if (banner?.dataset.state === state) {
+  banner?.remove();
+  if (!row) {
     return;
   }
   const { title, place } = described(row);
   const fresh = document.createElement("section");
   fresh.id = "danger";
   fresh.className = "danger";
-  fresh.dataset.state = state;
-  fresh.setAttribute("role", "alert");
+  fresh.dataset.condition = row.dataset.condition;
   const text = document.createElement("p");
-  text.append(strong(title), ` ${place}`, count > 1 ? `, ${fill(texts.more, { number: count - 1 })}` : "", " ", linkToAll());
+  const [danger, more] = ["", "others"].map((name) => Object.assign(document.createElement("span"), { className: name }));
+  danger.setAttribute("role", "alert"); // the count of others changes often
+  danger.append(strong(title), ` ${place}`);
+  more.textContent = others;
+  text.append(danger, more, " ", linkToAll());
   fresh.append(text);
   const form = row.querySelector("form"); // a person who may only look has none
   if (form) {
     form.querySelector('[name="from"]')?.remove();
     fresh.append(document.adoptNode(form));
   }
-  banner?.remove();
   document.getElementById("main").append(fresh); // below the page, so that nothing moves
   signal(row.dataset.condition, `${title} · ${place}`);
 }

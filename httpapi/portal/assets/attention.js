@@ -111,6 +111,8 @@ async function see(submitted) {
   }
   submitted.preventDefault();
   const button = form.querySelector("button");
+  const byKey = button.matches(":focus-visible");
+  const { condition } = form.closest("[data-condition]").dataset;
   button.disabled = true;
   const sent = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" } }).catch(() => null);
   if (sent?.ok) {
@@ -118,6 +120,8 @@ async function see(submitted) {
     button.blur();
     last = 0;
     await reload();
+    const shown = byKey && list().querySelector(`[data-condition="${CSS.escape(condition)}"] button`);
+    shown?.focus?.();
   } else {
     form.submit(); // the answer is a page that says what is wrong
   }

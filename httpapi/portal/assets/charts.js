@@ -6,6 +6,7 @@ import { formatValue } from "./words.js";
 const HEIGHT = 190;
 const TIMELINE_HEIGHT = 110; // of a channel that is on or off
 const CLOCKS = 60; // seconds by which the clocks of hubs and browsers may differ
+const STEPS = 60; // of an arrow key over a chart
 const ADVANCE = 10_000; // how often the charts move on
 
 const charts = new Map(); // by key and endpoint
@@ -71,7 +72,6 @@ class Chart {
   constructor(figure, data, period) {
     Object.assign(this, { figure, data, period });
     const picture = figure.querySelector("svg");
-    this.label = picture.getAttribute("aria-label");
     figure.querySelector(".axis").remove();
     this.box = document.createElement("div");
     picture.replaceWith(this.box);
@@ -122,9 +122,30 @@ class Chart {
       this.shown(),
       this.box,
     );
-    const picture = this.plot.root.querySelector(".u-wrap");
-    picture.setAttribute("role", "img");
-    picture.setAttribute("aria-label", this.label);
+    const picture = (this.picture = this.plot.root.querySelector(".u-wrap"));
+    picture.setAttribute("role", "slider"); // over the chart's time, by the keyboard
+    picture.setAttribute("aria-label", label);
+    picture.setAttribute("aria-valuenow", 100);
+    picture.setAttribute("aria-valuetext", this.text(this.data.values.at(-1)));
+    picture.tabIndex = 0;
+    picture.addEventListener("keydown", (pressed) => this.move(pressed));
+    picture.addEventListener("blur", () => this.plot.setCursor({ left: -10, top: -10 }, true, true));
+  }
+
+  // move moves the cursor of all charts by an arrow key.
+  move(pressed) {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[pressed.key];
+    if (!by) {
+      return;
+    }
+    pressed.preventDefault();
+    const { cursor, over } = this.plot;
+    const width = over.clientWidth;
+    const left = Math.min(width, Math.max(0, (cursor.left < 0 ? width : cursor.left) + (by * width) / STEPS));
+    this.plot.setCursor({ left, top: 0 }, true, true);
+    const [times, values] = this.plot.data.map((each) => each[cursor.idx]);
+    this.picture.setAttribute("aria-valuenow", Math.round((left / width) * 100));
+    this.picture.setAttribute("aria-valuetext", `${exact.format(times * 1000)}: ${this.text(values)}`);
   }
 
   // shown returns the values in the period. The last value holds until now.
@@ -152,6 +173,9 @@ class Chart {
     times.push(trusted && at >= last && at <= now() + CLOCKS ? at : Math.max(last, now()));
     values.push(Number(value));
     this.figure.querySelector("figcaption b").textContent = this.text(Number(value));
+    if (document.activeElement !== this.picture) {
+      this.picture.setAttribute("aria-valuetext", this.text(Number(value)));
+    }
     const [low, high] = [Math.min(...values), Math.max(...values)].map((bound) => this.text(bound));
     this.figure.querySelector("figcaption .quiet").textContent = this.data.boolean ? "" : textOf(low === high ? "chart-always" : "chart-range", { low, high });
     if (scale && (value < scale[0] || value > scale[1])) {

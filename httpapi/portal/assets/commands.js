@@ -36,6 +36,11 @@ export function submitCommands(sent) {
   });
   document.addEventListener("keydown", (event) => {
     const { key, target } = event;
+    const guard = key === "Escape" && target.closest("details.guard[open]");
+    if (guard) {
+      guard.open = false;
+      guard.querySelector("summary").focus();
+    }
     const button = ["ArrowUp", "ArrowDown"].includes(key) && target.type === "number" && target.parentElement.querySelector("button[data-step]");
     if (button) {
       event.preventDefault();
@@ -81,6 +86,7 @@ async function send(form, button, sent) {
   sending.hidden = true;
   delete form.dataset.sending;
   if (message) {
+    problem.setAttribute("role", "alert"); // here, since many empty ones on a page disturb
     problem.textContent = message;
     problem.hidden = false;
     return;

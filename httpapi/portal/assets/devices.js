@@ -208,6 +208,7 @@ function updateChannel(card, old, channel) {
     const focused = old.contains(document.activeElement) ? document.activeElement.localName : "";
     const problem = old.querySelector(".problem:not([hidden])");
     if (problem && before === status) {
+      problem.removeAttribute("role"); // it was announced
       channel.querySelector(".problem")?.replaceWith(problem); // the user may not have read it yet
     }
     old.replaceWith(channel);
@@ -215,10 +216,12 @@ function updateChannel(card, old, channel) {
       channel.querySelector(focused)?.focus({ preventScroll: true });
     }
   }
-  if (before !== status && ["diverged", "failed"].includes(status)) {
+  const own = before === "pending" && status === "synchronized" && news.get(`${card.dataset.device} ${channel.dataset.channel}`)?.command;
+  if (own || (before !== status && ["diverged", "failed"].includes(status))) {
     const device = card.querySelector("h3")?.textContent ?? document.querySelector("h1").textContent;
     const name = card.querySelector(`[data-channel="${CSS.escape(channel.dataset.channel)}"] .name`).textContent;
-    announce(textOf(status === "failed" ? "channel-failed" : "channel-diverged", { device, channel: name }));
+    const value = card.querySelector(`[data-channel="${CSS.escape(channel.dataset.channel)}"] .value`).textContent;
+    announce(textOf({ failed: "channel-failed", diverged: "channel-diverged" }[status] ?? "channel-done", { device, channel: name, value }));
   }
 }
 

@@ -270,7 +270,6 @@ export class Feed {
     this.resumed = !paused;
     this.missed = this.fresh.length;
     this.complete();
-    this.button.setAttribute("aria-pressed", String(paused));
     this.button.textContent = textOf(paused ? "feed-resume" : "feed-pause");
     this.schedule(0);
   }

@@ -1,5 +1,7 @@
 // A page with a form that finds something: what is chosen shows at once, and stays in the address.
 
+import { sayFound } from "./parts.js";
+
 const form = document.querySelector("form[data-results]");
 let asked = 0;
 let timer = null;
@@ -14,11 +16,13 @@ async function find() {
   if (page && mine === asked) {
     const { results } = form.dataset;
     document.getElementById(results).replaceChildren(...page.getElementById(results).childNodes);
+    sayFound(form, document.getElementById("found").textContent);
     document.dispatchEvent(new Event("tables"));
     history.replaceState(null, "", address);
   }
 }
 
+sayFound(form, "");
 form.addEventListener("input", () => {
   clearTimeout(timer);
   timer = setTimeout(find, 150);

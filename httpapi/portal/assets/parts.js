@@ -7,6 +7,19 @@ const LEAST = 3_000; // between two reloads
 // a page are requested with it: the page of a rejected form is deeper than the others.
 export const depthOf = (address) => address.split("../").length - 1;
 
+// sayFound announces what a form found, which its results would say at length. Call it once before, since
+// screen readers announce changes of a status.
+export function sayFound(form, text) {
+  let status = form.querySelector("[role=status]");
+  if (!status) {
+    status = document.createElement("p");
+    status.className = "hidden";
+    status.setAttribute("role", "status");
+    form.append(status);
+  }
+  status.textContent = text;
+}
+
 // reloader returns a function that reloads the elements with those ids soon. Calls during a reload
 // lead to one more. done() is called after each reload that got the page.
 export function reloader(ids, done = () => {}) {

@@ -1,6 +1,9 @@
 // The search over everything: results while a person types, on its page and in a dialog that "/" and
 // Ctrl-K open on every page.
 
+import { sayFound } from "./parts.js";
+import { textOf } from "./texts.js";
+
 const PAUSE = 80; // after a key, before the results are loaded
 
 const link = document.querySelector(".search-link");
@@ -11,6 +14,7 @@ function watch(form, results, shared) {
   const input = form.querySelector("input");
   let timer = null;
   let asked = 0;
+  sayFound(form, "");
   input.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(async () => {
@@ -23,6 +27,8 @@ function watch(form, results, shared) {
       const fresh = text && new DOMParser().parseFromString(text, "text/html").getElementById("results");
       if (fresh && mine === asked) {
         show(results, fresh, address);
+        const { length: number } = results.querySelectorAll("a");
+        sayFound(form, number > 0 ? textOf("found", { number }) : results.textContent);
         if (shared) {
           history.replaceState(null, "", address);
         }

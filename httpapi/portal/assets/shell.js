@@ -41,11 +41,15 @@ const undo = document.querySelector(".notice.undo");
 if (undo) {
   const end = () => (undo.matches(":hover, :focus-within") ? setTimeout(end, UNDO) : undo.classList.add("over"));
   setTimeout(end, UNDO);
-  // Screen readers announce a status that changes, not one that the page came with.
-  const content = [...undo.childNodes];
-  undo.replaceChildren();
-  setTimeout(() => undo.append(...content), 100);
   undo.addEventListener("submit", () => setTimeout(() => (undo.querySelector("button").disabled = true))); // after the form was read
+}
+
+// Screen readers announce a status that changes, not one that the page came with.
+for (const notice of document.querySelectorAll(".notice[role=status]")) {
+  const content = [...notice.childNodes];
+  notice.style.minHeight = `${notice.offsetHeight}px`;
+  notice.replaceChildren();
+  setTimeout(() => notice.append(...content), 100);
 }
 
 makeSortable();
