@@ -35,8 +35,8 @@ func desiredCount(client *harness.Tenant, hub *virtualhub.Hub, device int64, key
 	return n
 }
 
-// commands tests "Commands" and "Channel status".
-func commands(t *testing.T, c *harness.Target) {
+// commandOutcomes tests "Commands" and "Channel status".
+func commandOutcomes(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Commands")
 	slow := virtualhub.DeviceSpec{
 		Kind:    "lock",

@@ -66,7 +66,7 @@ func TestContract(t *testing.T) {
 		{"device labels", deviceLabels},
 		{"device errors", deviceErrors},
 		{"windows", windows},
-		{"commands", commands},
+		{"commands", commandOutcomes},
 		{"command values", commandValues},
 		{"idempotency", idempotency},
 		{"creations", creations},
