@@ -128,9 +128,7 @@ func TestAuditStream(t *testing.T) {
 		t.Fatalf("got %+v, want the record that was waited for", page)
 	}
 	want := "id: " + page.Data[0].Cursor + "\nevent: site.renamed\ndata: {"
-	for _, resumed := range []*openStream{
-		o, s.streamAt("/v1/audit/stream", "Last-Event-Id", begin),
-	} {
+	for _, resumed := range []*openStream{o, s.streamAt("/v1/audit/stream", "Last-Event-Id", begin)} {
 		if block := resumed.block(); !strings.HasPrefix(block, want) {
 			t.Errorf("got %q, want %q", block, want)
 		}

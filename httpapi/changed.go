@@ -16,9 +16,7 @@ import (
 const changedReadTimeout = 3 * time.Second
 
 // changedSite returns the body of a site after a change.
-func (a *api) changedSite(
-	ctx context.Context, org string, state domain.SiteState,
-) (siteBody, error) {
+func (a *api) changedSite(ctx context.Context, org string, state domain.SiteState) (siteBody, error) {
 	ctx, cancel := context.WithTimeout(ctx, changedReadTimeout)
 	defer cancel()
 	site, err := a.ReadModels.Site(ctx, org, state.ID)
@@ -56,10 +54,6 @@ func changedUnread(what string, err error) error {
 		!errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return domain.UnavailableBecause(
-		err,
-		"the change is stored, but the %s cannot be read at the moment; "+
-			"the request can be repeated",
-		what,
-	)
+	return domain.UnavailableBecause(err, "the change is stored, but the %s cannot be read at the moment; the request "+
+		"can be repeated", what)
 }

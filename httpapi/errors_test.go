@@ -190,10 +190,8 @@ func TestErrors(t *testing.T) {
 		checkHeaders(t, a)
 		if tt.method == "HEAD" {
 			if a.StatusCode != tt.status || a.Header.Get("Allow") != "GET, POST" {
-				t.Errorf(
-					"HEAD %s: got %d, Allow %q, want %d, GET, POST", tt.path, a.StatusCode,
-					a.Header.Get("Allow"), tt.status,
-				)
+				t.Errorf("HEAD %s: got %d, Allow %q, want %d, GET, POST", tt.path, a.StatusCode, a.Header.Get("Allow"),
+					tt.status)
 			}
 			continue
 		}
@@ -204,10 +202,7 @@ func TestErrors(t *testing.T) {
 			}
 		}
 		if !strings.Contains(msg, tt.names) {
-			t.Errorf(
-				"%s %s %.60s: got message %q, want %q in it", tt.method, tt.path, tt.body, msg,
-				tt.names,
-			)
+			t.Errorf("%s %s %.60s: got message %q, want %q in it", tt.method, tt.path, tt.body, msg, tt.names)
 		}
 	}
 }
@@ -239,8 +234,6 @@ func TestPanic(t *testing.T) {
 	if msg := wantError(t, a, 500, domain.CodeInternal); strings.Contains(msg, "nil") {
 		t.Errorf("got message %q, want no cause in it", msg)
 	}
-	streamstest.Eventually(
-		t, "the panic is in the log",
-		func() bool { return strings.Contains(s.logged.String(), "sites.go") },
-	)
+	streamstest.Eventually(t, "the panic is in the log",
+		func() bool { return strings.Contains(s.logged.String(), "sites.go") })
 }

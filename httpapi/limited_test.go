@@ -34,12 +34,8 @@ func limitedKey(t *testing.T, s *service) (site, bearer string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scopes := slices.DeleteFunc(
-		domain.AllScopes(), func(scope domain.Scope) bool { return !scope.OfSites() },
-	)
-	_, key, err := b.Directory.CreateKey(
-		t.Context(), o, org, "", scopes, domain.KeyLimits{Sites: []string{created.ID}},
-	)
+	scopes := slices.DeleteFunc(domain.AllScopes(), func(scope domain.Scope) bool { return !scope.OfSites() })
+	_, key, err := b.Directory.CreateKey(t.Context(), o, org, "", scopes, domain.KeyLimits{Sites: []string{created.ID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,10 +60,8 @@ func TestLimitedKey(t *testing.T) {
 		none := s.do(method, ofNothing.Replace(path), ofNothing.Replace(body))
 		got, want := alikeText(ofNothing.Replace(s.constants.Replace(outside.body))), alikeText(none.body)
 		if outside.StatusCode != none.StatusCode || got != want {
-			t.Errorf(
-				"%s %s %s: got %d %s, want as for nothing %d %s", method, path, body,
-				outside.StatusCode, got, none.StatusCode, want,
-			)
+			t.Errorf("%s %s %s: got %d %s, want as for nothing %d %s", method, path, body, outside.StatusCode, got,
+				none.StatusCode, want)
 		}
 		if outside.StatusCode >= 400 {
 			return "" // the message may name what the request names

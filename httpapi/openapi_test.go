@@ -39,17 +39,12 @@ func TestRoutesAreDescribed(t *testing.T) {
 		}
 		delete(routes, name)
 		if op.scope != string(rt.scope) || op.keyless != (rt.access != forKey) {
-			t.Errorf(
-				"%s: described with scope %q, keyless: %t, want scope %q as its route", name,
-				op.scope, op.keyless, rt.scope,
-			)
+			t.Errorf("%s: described with scope %q, keyless: %t, want scope %q as its route", name, op.scope, op.keyless,
+				rt.scope)
 		}
 		described := strings.HasPrefix(op.description, "Scope: `"+op.scope+"`.\n")
 		if described != (op.scope != "") {
-			t.Errorf(
-				"%s: description begins with %.30q, want its scope %q", name, op.description,
-				op.scope,
-			)
+			t.Errorf("%s: description begins with %.30q, want its scope %q", name, op.description, op.scope)
 		}
 		if query := slices.Sorted(slices.Values(op.query)); !slices.Equal(
 			query, slices.Sorted(slices.Values(rt.query)),
@@ -57,10 +52,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 			t.Errorf("%s: described with parameters %v, want %v as its route", name, query, rt.query)
 		}
 		if (op.body != "") != rt.readsBody {
-			t.Errorf(
-				"%s: described with body %q, want one: %t as its route", name, op.body,
-				rt.readsBody,
-			)
+			t.Errorf("%s: described with body %q, want one: %t as its route", name, op.body, rt.readsBody)
 		}
 		if want := statusesOf(rt); !slices.Equal(op.statuses(), want) {
 			t.Errorf("%s: described are %v; the route answers %v", name, op.statuses(), want)
@@ -68,10 +60,8 @@ func TestRoutesAreDescribed(t *testing.T) {
 		for _, status := range op.statuses() {
 			counted := slices.Contains(op.answers[status].headers, "Ratelimit-Remaining")
 			if counted != (rt.access == forAddress || rt.access == forKey) {
-				t.Errorf(
-					"%s: %d described with rate limit: %t, want %t", name, status, counted,
-					rt.access == forAddress || rt.access == forKey,
-				)
+				t.Errorf("%s: %d described with rate limit: %t, want %t", name, status, counted,
+					rt.access == forAddress || rt.access == forKey)
 			}
 		}
 	}
@@ -171,10 +161,7 @@ func TestErrorTypesAreDescribed(t *testing.T) {
 			for _, name := range op.answers[status].types {
 				used[name] = true
 				if statuses[domain.Code(name)] != status {
-					t.Errorf(
-						"%v: %s described at status %d, want %d", op, name, status,
-						statuses[domain.Code(name)],
-					)
+					t.Errorf("%v: %s described at status %d, want %d", op, name, status, statuses[domain.Code(name)])
 				}
 			}
 			if status >= 400 && len(op.answers[status].types) == 0 && op.pattern != "/readyz" {
@@ -205,9 +192,7 @@ func TestScopesAreDescribed(t *testing.T) {
 		t.Errorf("described are %v, want %s", lines, want)
 	}
 	for _, scope := range domain.AllScopes() {
-		if !slices.ContainsFunc(
-			d.operations, func(op *operation) bool { return op.scope == string(scope) },
-		) {
+		if !slices.ContainsFunc(d.operations, func(op *operation) bool { return op.scope == string(scope) }) {
 			t.Errorf("%s: described for no operation, want at least one", scope)
 		}
 	}

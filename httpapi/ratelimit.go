@@ -22,25 +22,20 @@ const (
 // countForKey counts the request on the rate limit of its API key.
 func (req *request) countForKey() error {
 	req.api.users.seen(req.key.Reach.OrgID, time.Now())
-	return req.checkAllowance(
-		req.key.ID, req.api.keyRates.Take(req.key.ID, req.start), req.api.metrics.limited.key,
-	)
+	return req.checkAllowance(req.key.ID, req.api.keyRates.Take(req.key.ID, req.start), req.api.metrics.limited.key)
 }
 
 // countForAddress counts the request on the rate limit of the client's address.
 func (req *request) countForAddress() error {
 	block := shares.AddressBlock(req.remote)
-	return req.checkAllowance(
-		block.String(), req.api.addressRates.Take(block, req.start), req.api.metrics.limited.address,
-	)
+	return req.checkAllowance(block.String(), req.api.addressRates.Take(block, req.start),
+		req.api.metrics.limited.address)
 }
 
 // checkAllowance sets the RateLimit header fields. If the allowance of a key or address is used up,
 // it increments limited and returns rate_limited: at once, or after maxHeld if it was rejected too
 // often lately.
-func (req *request) checkAllowance(
-	id string, a shares.Allowance, limited prometheus.Counter,
-) error {
+func (req *request) checkAllowance(id string, a shares.Allowance, limited prometheus.Counter) error {
 	req.setHeader(slotRateLimit, "RateLimit-Limit", strconv.Itoa(a.Limit))
 	req.setHeader(slotRateRemaining, "RateLimit-Remaining", strconv.Itoa(a.Remaining))
 	req.setHeader(slotRateReset, "RateLimit-Reset", strconv.Itoa(apierror.WholeSeconds(a.Full)))
@@ -55,7 +50,5 @@ func (req *request) checkAllowance(
 		case <-time.After(min(held, maxHeld)):
 		}
 	}
-	return domain.RateLimited(
-		a.Next, "too many requests; wait for the number of seconds in the header Retry-After",
-	)
+	return domain.RateLimited(a.Next, "too many requests; wait for the number of seconds in the header Retry-After")
 }

@@ -30,9 +30,7 @@ func (a *api) newRouter() *chi.Mux {
 	for _, rt := range a.routes() {
 		r.Method(rt.method, rt.pattern, a.bind(rt))
 		if _, ok := a.wrongMethod[rt.pattern]; !ok {
-			a.wrongMethod[rt.pattern] = a.bind(
-				&route{method: methodOther, pattern: rt.pattern, access: rt.access},
-			)
+			a.wrongMethod[rt.pattern] = a.bind(&route{method: methodOther, pattern: rt.pattern, access: rt.access})
 		}
 		allowed[rt.pattern] = append(allowed[rt.pattern], rt.method)
 		slices.Sort(allowed[rt.pattern])
@@ -42,9 +40,7 @@ func (a *api) newRouter() *chi.Mux {
 		}
 	}
 	unknown := func(pattern string, access access) *route {
-		return a.bind(
-			&route{method: methodAny, pattern: pattern, access: access, handle: rejectPath},
-		)
+		return a.bind(&route{method: methodAny, pattern: pattern, access: access, handle: rejectPath})
 	}
 	a.unknownPath = map[string]*route{
 		"v1":   unknown("/v1/", forKey),

@@ -88,9 +88,7 @@ func (a *api) streamFeed(req *request, events feed, q query, states *snapshot) e
 	s := stream{
 		req: req, reader: reader, seen: seen, positions: positions != nil && *positions,
 		hub: events.Reader("").Hub, states: states, took: freeStreamTime,
-		out: sse.New(req, req.http, sse.Config{
-			Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive,
-		}),
+		out: sse.New(req, req.http, sse.Config{Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive}),
 	}
 	if caughtUp != nil && *caughtUp {
 		if s.caughtUp, err = reader.CaughtUp(req.ctx); err != nil {
@@ -283,9 +281,7 @@ func (a *api) spendTime(org string, took, free time.Duration) (wait time.Duratio
 	if !a.users.others(org, time.Now()) {
 		took, ahead = min(took/2, free), a.StreamTime
 	}
-	return a.timeRates.SpendAhead(
-		org, max(1, int(took.Microseconds())), int(ahead.Microseconds()), a.Now(),
-	)
+	return a.timeRates.SpendAhead(org, max(1, int(took.Microseconds())), int(ahead.Microseconds()), a.Now())
 }
 
 // readerEnded returns why a stream ends whose reader failed with err. Only endedByFault has a

@@ -45,9 +45,7 @@ func unparsedError(status int, reason string) error {
 			maxHeaderBytes,
 		))
 	case http.StatusExpectationFailed:
-		return apierror.WithStatus(
-			status, domain.Errorf(domain.CodeInvalidRequest, "Expect: must be 100-continue"),
-		)
+		return apierror.WithStatus(status, domain.Errorf(domain.CodeInvalidRequest, "Expect: must be 100-continue"))
 	case http.StatusNotImplemented:
 		return invalid("Transfer-Encoding: must be chunked")
 	case http.StatusHTTPVersionNotSupported:

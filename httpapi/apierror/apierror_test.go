@@ -24,15 +24,9 @@ func TestFrom(t *testing.T) {
 		logged bool
 		header http.Header
 	}{
-		"the caller's error": {
-			err: fmt.Errorf("wrapped: %w", invalid), status: 400, code: domain.CodeInvalidRequest,
-		},
-		"a status of its own": {
-			err: apierror.WithStatus(405, invalid), status: 405, code: domain.CodeInvalidRequest,
-		},
-		"an unknown error": {
-			err: cause, status: 500, code: domain.CodeInternal, logged: true,
-		},
+		"the caller's error":  {err: fmt.Errorf("wrapped: %w", invalid), status: 400, code: domain.CodeInvalidRequest},
+		"a status of its own": {err: apierror.WithStatus(405, invalid), status: 405, code: domain.CodeInvalidRequest},
+		"an unknown error":    {err: cause, status: 500, code: domain.CodeInternal, logged: true},
 		"an internal error with a message": {
 			err:    domain.Errorf(domain.CodeInternal, "password=secret"),
 			status: 500, code: domain.CodeInternal, logged: true,
@@ -52,18 +46,14 @@ func TestFrom(t *testing.T) {
 			header: http.Header{"WWW-Authenticate": {"Bearer"}},
 		},
 		"rate limited, with a delay": {
-			err: &domain.Error{Code: domain.CodeRateLimited, Message: "slower",
-				RetryAfter: 1500 * time.Millisecond},
+			err:    &domain.Error{Code: domain.CodeRateLimited, Message: "slower", RetryAfter: 1500 * time.Millisecond},
 			status: 429, code: domain.CodeRateLimited,
 			header: http.Header{"Retry-After": {"2"}},
 		},
 	} {
 		answer := apierror.From(tt.err)
 		if answer.Status != tt.status || answer.Error.Code != tt.code {
-			t.Errorf(
-				"%s: got %d %s, want %d %s", name, answer.Status, answer.Error.Code, tt.status,
-				tt.code,
-			)
+			t.Errorf("%s: got %d %s, want %d %s", name, answer.Status, answer.Error.Code, tt.status, tt.code)
 		}
 		if logged := answer.Cause != nil; logged != tt.logged {
 			t.Errorf("%s: got cause %v, want one: %t", name, answer.Cause, tt.logged)

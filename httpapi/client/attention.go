@@ -57,7 +57,5 @@ func (c *Client) Attention(ctx context.Context, filter AttentionFilter) (Page[Co
 	if filter.Limit != 0 {
 		values.Set("limit", strconv.Itoa(filter.Limit))
 	}
-	return ask[Page[Condition]](
-		ctx, c, call{method: http.MethodGet, path: route("attention"), query: values},
-	)
+	return ask[Page[Condition]](ctx, c, call{method: http.MethodGet, path: route("attention"), query: values})
 }

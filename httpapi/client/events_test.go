@@ -21,9 +21,7 @@ func TestRecent(t *testing.T) {
 		}
 	}
 	if len(r.known) != 100 || len(r.order) != 100 {
-		t.Errorf(
-			"got %d known and %d ordered cursors, want 100 of each", len(r.known), len(r.order),
-		)
+		t.Errorf("got %d known and %d ordered cursors, want 100 of each", len(r.known), len(r.order))
 	}
 }
 
@@ -51,10 +49,8 @@ func TestEventData(t *testing.T) {
 		len(updated.RemovedChannels) != 2 ||
 		credential.Slot != 3 ||
 		!rule.Enabled {
-		t.Errorf(
-			"got errors %v, %+v %+v %+v %+v %+v, want the data of each event", failures, value,
-			named, updated, credential, rule,
-		)
+		t.Errorf("got errors %v, %+v %+v %+v %+v %+v, want the data of each event", failures, value, named, updated,
+			credential, rule)
 	}
 	if err := (Event{Data: []byte(`[]`)}).Decode(&named); !errors.Is(err, ErrProtocol) {
 		t.Error(err)

@@ -104,9 +104,7 @@ const (
 //
 // A loop that returns at every error is therefore correct; one that continues after gaps checks
 // IsGap.
-func (c *Client) Events(
-	ctx context.Context, hubID, after string, options ...EventsOption,
-) iter.Seq2[Event, error] {
+func (c *Client) Events(ctx context.Context, hubID, after string, options ...EventsOption) iter.Seq2[Event, error] {
 	o := optionsOf(options)
 	return func(yield func(Event, error) bool) {
 		c.follow(ctx, hubSource(hubID), after, o, func(event FeedEvent, err error) bool {

@@ -81,10 +81,7 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 		},
 		"a cut before the end": {
 			"a", nil,
-			[]step{
-				events(nil, strings.TrimSuffix(frames("b c"), "\n")),
-				events(errSilent, frames("c d")),
-			},
+			[]step{events(nil, strings.TrimSuffix(frames("b c"), "\n")), events(errSilent, frames("c d"))},
 			"b c d", "a b",
 		},
 		"repeats after the break": {
@@ -93,15 +90,10 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 		},
 		"repeats, cut again": {
 			"a", nil,
-			[]step{
-				events(nil, frames("b c")), events(nil, frames("b")),
-				events(errSilent, frames("c d")),
-			},
+			[]step{events(nil, frames("b c")), events(nil, frames("b")), events(errSilent, frames("c d"))},
 			"b c d", "a c c",
 		},
-		"repeats within a stream": {
-			"a", nil, []step{events(errSilent, frames("b b c b d"))}, "b c d", "a",
-		},
+		"repeats within a stream": {"a", nil, []step{events(errSilent, frames("b b c b d"))}, "b c d", "a"},
 		"a position without event": {
 			"a", nil,
 			[]step{
@@ -177,10 +169,8 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 			defer cancel()
 			got, err := followed(c.Events(ctx, "hub-1", tt.after, tt.options...), 3)
 			if err != nil || got != tt.want || positions(s) != tt.from {
-				t.Errorf(
-					"%s: got %q, %v, from %q, want %q, from %q", name, got, err, positions(s),
-					tt.want, tt.from,
-				)
+				t.Errorf("%s: got %q, %v, from %q, want %q, from %q", name, got, err, positions(s), tt.want,
+					tt.from)
 			}
 		})
 	}
@@ -212,9 +202,7 @@ func TestEventsEnd(t *testing.T) {
 		"no scope": {
 			nil, []step{apiError(403, ErrInsufficientScope)}, "", []error{ErrInsufficientScope}, 1,
 		},
-		"no hub": {
-			nil, []step{apiError(404, ErrNotFound)}, "", []error{ErrNotFound}, 1,
-		},
+		"no hub": {nil, []step{apiError(404, ErrNotFound)}, "", []error{ErrNotFound}, 1},
 		"a cursor that is none": {
 			nil, []step{apiError(400, ErrInvalidRequest)}, "", []error{ErrInvalidRequest}, 1,
 		},
@@ -234,9 +222,7 @@ func TestEventsEnd(t *testing.T) {
 			nil, []step{events(nil, "id: x\n"+strings.TrimPrefix(frame("b"), "id: b\n"))}, "",
 			[]error{ErrProtocol}, 3,
 		},
-		"ids that cannot be sent": {
-			nil, []step{events(nil, "id: x\x01\n\n")}, "", []error{ErrProtocol}, 3,
-		},
+		"ids that cannot be sent": {nil, []step{events(nil, "id: x\x01\n\n")}, "", []error{ErrProtocol}, 3},
 		"blocks without end": {
 			nil, []step{events(nil, strings.Repeat("data: x\n", 1<<18))}, "", []error{ErrProtocol},
 			3,
@@ -277,10 +263,8 @@ func TestEventsEnd(t *testing.T) {
 				}
 			}
 			if got != tt.want || len(s.seen()) != tt.tries {
-				t.Errorf(
-					"%s: got %q after %d tries, want %q after %d", name, got, len(s.seen()),
-					tt.want, tt.tries,
-				)
+				t.Errorf("%s: got %q after %d tries, want %q after %d", name, got, len(s.seen()), tt.want,
+					tt.tries)
 			}
 		})
 	}
@@ -335,19 +319,16 @@ func TestOnPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var positions []string
 		note := OnPosition(func(cursor string) { positions = append(positions, cursor) })
-		c, _ := playing(
-			t, nil, events(nil, "id: a\n\nid: p\n\nid: p\n\n", frames("b"), "id: b\n\nid: q\n\n"),
-			events(errSilent, frames("b c")),
-		)
+		c, _ := playing(t, nil,
+			events(nil, "id: a\n\nid: p\n\nid: p\n\n", frames("b"), "id: b\n\nid: q\n\n"),
+			events(errSilent, frames("b c")))
 		got, err := followed(c.Events(t.Context(), "hub-1", "a", note), 2)
 		if got != "b c" || err != nil || fmt.Sprint(positions) != "[p q]" {
 			t.Errorf("got %q, %v, positions %v, want b c, nil, [p q]", got, err, positions)
 		}
 		positions = nil
-		c, _ = playing(
-			t, nil, pageOf("b", "b", false), pageOf("", "b", false), pageOf("", "r", false),
-			pageOf("c", "c", false),
-		)
+		c, _ = playing(t, nil, pageOf("b", "b", false), pageOf("", "b", false), pageOf("", "r", false),
+			pageOf("c", "c", false))
 		got, err = followed(c.Events(t.Context(), "hub-1", "a", LongPoll(), note), 2)
 		if got != "b c" || err != nil || fmt.Sprint(positions) != "[r]" {
 			t.Errorf("got %q, %v, positions %v, want b c, nil, [r]", got, err, positions)
@@ -368,9 +349,7 @@ func TestLastAndCaughtUp(t *testing.T) {
 			query  string
 		}{
 			"by stream": {"a", []step{events(errSilent, frames("b c")+mark+frames("d"))}, "caught_up=true"},
-			"by a page": {"", []step{
-				pageOf("b c", "c", false), events(errSilent, frames("d")),
-			}, "last=2"},
+			"by a page": {"", []step{pageOf("b c", "c", false), events(errSilent, frames("d"))}, "last=2"},
 		} {
 			var got []string
 			caughtUp := OnCaughtUp(func() { got = append(got, "caught up") })
@@ -421,9 +400,7 @@ func TestASequenceCanBeRangedOverTwice(t *testing.T) {
 		first, _ := followed(sequence, 2)
 		second, _ := followed(sequence, 2)
 		if first != "b c" || second != "b c" || positions(s) != "a a" {
-			t.Errorf(
-				"got %q, then %q, from %q, want b c twice, from a a", first, second, positions(s),
-			)
+			t.Errorf("got %q, then %q, from %q, want b c twice, from a a", first, second, positions(s))
 		}
 	})
 }

@@ -86,9 +86,7 @@ func (c *Client) Hubs(ctx context.Context, siteID string) iter.Seq2[ListedHub, e
 }
 
 // HubsPage reads one page of the list of hubs; siteID is as for Hubs. Scope hubs:read.
-func (c *Client) HubsPage(
-	ctx context.Context, siteID string, query PageQuery,
-) (Page[ListedHub], error) {
+func (c *Client) HubsPage(ctx context.Context, siteID string, query PageQuery) (Page[ListedHub], error) {
 	values := query.values()
 	if siteID != "" {
 		values.Set("site_id", siteID)
@@ -135,10 +133,7 @@ func (c *Client) UpdateHub(ctx context.Context, hubID string, update HubUpdate) 
 // ErrNotFound. ResetLink is not retried once the service may have received it, unless the service
 // asks for a retry: a second reset would revoke the new certificate.
 func (c *Client) ResetLink(ctx context.Context, hubID string) error {
-	_, err := c.do(
-		ctx, call{method: http.MethodPost, path: route("hubs", hubID, "reset-link"), once: true},
-		nil,
-	)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: route("hubs", hubID, "reset-link"), once: true}, nil)
 	return err
 }
 

@@ -78,10 +78,8 @@ func TestReconnectsAreSpread(t *testing.T) {
 		return all
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(
-			t, nil, events(nil), events(nil), events(nil), events(nil), events(nil), events(nil),
-			events(nil), events(nil), events(nil), events(errSilent, frames("b")),
-		)
+		c, s := playing(t, nil, events(nil), events(nil), events(nil), events(nil), events(nil), events(nil),
+			events(nil), events(nil), events(nil), events(errSilent, frames("b")))
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -103,27 +101,20 @@ func TestReconnectsAreSpread(t *testing.T) {
 			}()
 			return respond(r, 200, body, "Content-Type", "text/event-stream"), nil
 		}
-		c, s := playing(
-			t, nil, quarter, quarter, quarter, quarter, quarter, quarter, quarter, quarter,
-			events(errSilent, frames("b")),
-		)
+		c, s := playing(t, nil, quarter, quarter, quarter, quarter, quarter, quarter, quarter, quarter,
+			events(errSilent, frames("b")))
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
 			t.Fatal(err)
 		}
 		for _, wait := range waits(s) {
 			if wait > 15*time.Minute+200*time.Millisecond {
-				t.Errorf(
-					"reconnected %s after the end of the stream, want at most 200ms",
-					wait-15*time.Minute,
-				)
+				t.Errorf("reconnected %s after the end of the stream, want at most 200ms", wait-15*time.Minute)
 			}
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(
-			t, nil, events(nil, "retry: 7000\n\n"), events(nil, "retry: 999999999\n\n"),
-			events(errSilent, frames("b")),
-		)
+		c, s := playing(t, nil, events(nil, "retry: 7000\n\n"), events(nil, "retry: 999999999\n\n"),
+			events(errSilent, frames("b")))
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -135,9 +126,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 		c, s := playing(t, nil, pageOf("", "a", false))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := followed(c.Events(ctx, "hub-1", "a", LongPoll()), 1); !errors.Is(
-			err, context.DeadlineExceeded,
-		) {
+		if _, err := followed(c.Events(ctx, "hub-1", "a", LongPoll()), 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		if n := len(s.seen()); n > 20 {
@@ -160,9 +149,7 @@ func TestGivingUp(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
-		if _, err := followed(c.Events(ctx, "hub-1", "a"), 9); !errors.Is(
-			err, context.DeadlineExceeded,
-		) {
+		if _, err := followed(c.Events(ctx, "hub-1", "a"), 9); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ended with %v, want the context's deadline", err)
 		}
 	})

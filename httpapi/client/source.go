@@ -70,9 +70,7 @@ func (s source) streamCall(caughtUp, states bool) call {
 	if states {
 		values.Set("snapshot", "true")
 	}
-	return call{
-		method: http.MethodGet, path: s.path + "/stream", query: values, reader: s.reader,
-	}
+	return call{method: http.MethodGet, path: s.path + "/stream", query: values, reader: s.reader}
 }
 
 // query returns a copy of the filter.

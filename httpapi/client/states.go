@@ -86,9 +86,8 @@ func (c *Client) StateAt(ctx context.Context, hub string, at time.Time) (PastSta
 	values := url.Values{"at": {at.UTC().Format(time.RFC3339Nano)}}
 	var channels []PastChannel
 	for {
-		past, err := ask[pastPage](
-			ctx, c, call{method: http.MethodGet, path: route("hubs", hub, "state"), query: values},
-		)
+		past, err := ask[pastPage](ctx, c,
+			call{method: http.MethodGet, path: route("hubs", hub, "state"), query: values})
 		if err != nil {
 			return PastState{}, err
 		}
@@ -145,9 +144,7 @@ type StateSnapshot struct {
 func (c *Client) SnapshotStates(ctx context.Context, filter StateFilter) (StateSnapshot, error) {
 	var snapshot StateSnapshot
 	for item, err := range all(func(after string) (Page[State], error) {
-		p, position, err := c.statesPage(
-			ctx, filter, PageQuery{Limit: maxStates, StartingAfter: after},
-		)
+		p, position, err := c.statesPage(ctx, filter, PageQuery{Limit: maxStates, StartingAfter: after})
 		snapshot.Position = cmp.Or(snapshot.Position, position)
 		return p, err
 	}, func(s State) string { return s.ID }) {
@@ -164,9 +161,7 @@ const maxStates = 500
 
 // StatesPage reads one page of the list of states, of up to 500 items, 100 by default. Scope
 // hubs:read.
-func (c *Client) StatesPage(
-	ctx context.Context, filter StateFilter, query PageQuery,
-) (Page[State], error) {
+func (c *Client) StatesPage(ctx context.Context, filter StateFilter, query PageQuery) (Page[State], error) {
 	p, _, err := c.statesPage(ctx, filter, query)
 	return p, err
 }
@@ -177,8 +172,6 @@ func (c *Client) statesPage(
 ) (p Page[State], position string, err error) {
 	values := query.values()
 	filter.addTo(values)
-	header, err := c.do(
-		ctx, call{method: http.MethodGet, path: route("state"), query: values}, &p,
-	)
+	header, err := c.do(ctx, call{method: http.MethodGet, path: route("state"), query: values}, &p)
 	return p, header.Get(cursorHeader), err
 }

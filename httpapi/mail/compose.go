@@ -100,9 +100,7 @@ func domainOf(address string) string { return address[strings.LastIndexByte(addr
 // fileName returns the mail's file name, the same at every try. Names sort by time.
 func fileName(q queued) string {
 	micros := q.QueuedAt.Nanosecond() / int(time.Microsecond)
-	return fmt.Sprintf(
-		"%s%06dZ-%s", q.QueuedAt.UTC().Format("20060102T150405"), micros, fileID(q.id()),
-	)
+	return fmt.Sprintf("%s%06dZ-%s", q.QueuedAt.UTC().Format("20060102T150405"), micros, fileID(q.id()))
 }
 
 // fileID replaces the characters of an id that a file system or a Message-ID may not accept.

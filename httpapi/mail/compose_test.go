@@ -91,10 +91,7 @@ func readMail(t testing.TB, raw string) received {
 	t.Helper()
 	for line := range strings.SplitSeq(raw, "\r\n") {
 		if len(line) > 998 || strings.ContainsAny(line, "\r\n\x00") {
-			t.Fatalf(
-				"a line has %d bytes, want at most 998 and no control characters: %q", len(line),
-				line,
-			)
+			t.Fatalf("a line has %d bytes, want at most 998 and no control characters: %q", len(line), line)
 		}
 	}
 	message, err := netmail.ReadMessage(strings.NewReader(raw))
@@ -279,22 +276,16 @@ func checkName(t testing.TB, name string) {
 	if err != nil || len(to) != 1 || to[0].Address != "ann@example.org" {
 		t.Errorf("%q: to %v, %v", name, to, err)
 	}
-	shown, ok := strings.CutPrefix(
-		strings.NewReplacer("=\u200B?", "=?", " \u00A0", "  ").Replace(got.subject),
-		"Invitation to",
-	)
+	shown, ok := strings.CutPrefix(strings.NewReplacer("=\u200B?", "=?", " \u00A0", "  ").Replace(got.subject),
+		"Invitation to")
 	shown = strings.TrimSpace(shown)
 	if !ok || strings.ContainsFunc(shown, unicode.IsControl) ||
-		strings.ContainsFunc(
-			shown, func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) },
-		) {
+		strings.ContainsFunc(shown, func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }) {
 		t.Errorf("%q: subject %q", name, got.subject)
 	}
 	lines := strings.Split(got.text, "\n")
 	if len(lines) != 15 || strings.TrimSpace(lines[1]) != shown {
-		t.Errorf(
-			"%q: the subject has %q, the text %d lines with %q", name, shown, len(lines), lines[1],
-		)
+		t.Errorf("%q: the subject has %q, the text %d lines with %q", name, shown, len(lines), lines[1])
 	}
 	_, inner, _ := strings.Cut(got.html, "<bdi>")
 	inner, _, _ = strings.Cut(inner, "</bdi>")

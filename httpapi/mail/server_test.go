@@ -14,39 +14,22 @@ func TestParseServer(t *testing.T) {
 		tls     mail.TLS
 		user    string
 	}{
-		"smtps://mail.example.org": {
-			"mail.example.org:465", mail.TLSImplicit, "",
-		},
-		"smtps://ann:secret@mail.example.org:4650": {
-			"mail.example.org:4650", mail.TLSImplicit, "ann",
-		},
-		"smtp://mail.example.org": {
-			"mail.example.org:587", mail.TLSRequired, "",
-		},
+		"smtps://mail.example.org":                 {"mail.example.org:465", mail.TLSImplicit, ""},
+		"smtps://ann:secret@mail.example.org:4650": {"mail.example.org:4650", mail.TLSImplicit, "ann"},
+		"smtp://mail.example.org":                  {"mail.example.org:587", mail.TLSRequired, ""},
 		"smtp://ann%40example.org:p%2Fw@mail.example.org:25/": {
 			"mail.example.org:25", mail.TLSRequired, "ann@example.org",
 		},
-		"smtp://mailpit:1025?tls=optional": {
-			"mailpit:1025", mail.TLSOffered, "",
-		},
-		"smtp://localhost:1025": {
-			"localhost:1025", mail.TLSOffered, "",
-		},
-		"smtp://127.0.0.1:1025": {
-			"127.0.0.1:1025", mail.TLSOffered, "",
-		},
-		"smtp://[::1]:1025": {"[::1]:1025", mail.TLSOffered, ""},
-		"smtp://10.0.0.1": {
-			"10.0.0.1:587", mail.TLSRequired, "",
-		},
+		"smtp://mailpit:1025?tls=optional": {"mailpit:1025", mail.TLSOffered, ""},
+		"smtp://localhost:1025":            {"localhost:1025", mail.TLSOffered, ""},
+		"smtp://127.0.0.1:1025":            {"127.0.0.1:1025", mail.TLSOffered, ""},
+		"smtp://[::1]:1025":                {"[::1]:1025", mail.TLSOffered, ""},
+		"smtp://10.0.0.1":                  {"10.0.0.1:587", mail.TLSRequired, ""},
 	} {
 		got, err := mail.ParseServer(text)
 		if err != nil || got.String() != want.address || got.TLS != want.tls ||
 			got.User != want.user {
-			t.Errorf(
-				"ParseServer(%s): got %s %d %q, %v, want %+v", text, got, got.TLS, got.User, err,
-				want,
-			)
+			t.Errorf("ParseServer(%s): got %s %d %q, %v, want %+v", text, got, got.TLS, got.User, err, want)
 		}
 	}
 }

@@ -48,9 +48,7 @@ func (m *Mailer) putToAdmins(
 			continue
 		}
 		q := mailTo(member)
-		err := m.put(ctx, q, Envelope{
-			Sender: org.ID, Recipient: member.ID, Topic: q.ID, Expires: expires,
-		})
+		err := m.put(ctx, q, Envelope{Sender: org.ID, Recipient: member.ID, Topic: q.ID, Expires: expires})
 		if err != nil {
 			return err
 		}

@@ -18,9 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // session connects a client to a server whose API answers the paths, and the keys it got.
-func session(
-	t *testing.T, commands bool, answers func(path string) string,
-) (s *mcp.ClientSession, server *mcp.Server) {
+func session(t *testing.T, commands bool, answers func(path string) string) (s *mcp.ClientSession, server *mcp.Server) {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, answers(r.URL.RequestURI()))
@@ -31,9 +29,7 @@ func session(
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	server = New(Config{
-		Commands: commands, Client: func(string) (*client.Client, error) { return c, nil },
-	})
+	server = New(Config{Commands: commands, Client: func(string) (*client.Client, error) { return c, nil }})
 	near, far := mcp.NewInMemoryTransports()
 	serving, err := server.Connect(t.Context(), far, nil)
 	if err != nil {
@@ -50,9 +46,7 @@ func session(
 // call calls a tool and returns its answer, or its error as text.
 func call(t *testing.T, s *mcp.ClientSession, name, arguments string, into any) (failed string) {
 	t.Helper()
-	result, err := s.CallTool(
-		t.Context(), &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)},
-	)
+	result, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
 	if err != nil {
 		return err.Error()
 	}
@@ -104,9 +98,7 @@ func TestArguments(t *testing.T) {
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	keys := make(chan string, 10)
-	server := httptest.NewServer(Handler(New(Config{Client: func(
-		key string,
-	) (*client.Client, error) {
+	server := httptest.NewServer(Handler(New(Config{Client: func(key string) (*client.Client, error) {
 		keys <- key
 		return nil, context.Canceled
 	}})))

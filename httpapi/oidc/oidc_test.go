@@ -105,10 +105,8 @@ func write(t *testing.T, file claims) string {
 	dir := t.TempDir()
 	text, err := json.Marshal(file)
 	if err == nil {
-		err = errors.Join(
-			os.WriteFile(filepath.Join(dir, "oidc.json"), text, 0o600),
-			os.WriteFile(filepath.Join(dir, "secret"), []byte("s3cret\n"), 0o600),
-		)
+		err = errors.Join(os.WriteFile(filepath.Join(dir, "oidc.json"), text, 0o600),
+			os.WriteFile(filepath.Join(dir, "secret"), []byte("s3cret\n"), 0o600))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -218,9 +216,7 @@ func TestTokensAreChecked(t *testing.T) {
 		"no address":       {want: forbidden, change: set("email", "ann")},
 		"another domain":   {want: forbidden, more: domains("example.com")},
 		"the right domain": {more: domains("Example.org")},
-		"another claim": {
-			want: forbidden, more: claims{"email_verified_claim": "xms_edov"}, info: info("1f0c"),
-		},
+		"another claim":    {want: forbidden, more: claims{"email_verified_claim": "xms_edov"}, info: info("1f0c")},
 		"too many groups": {want: forbidden, info: info("1f0c"), change: func(c claims) {
 			delete(c, "groups")
 			c["_claim_names"] = claims{"groups": "src1"}

@@ -205,9 +205,7 @@ func TestGuardAtTheDial(t *testing.T) {
 	for _, private := range []bool{false, true} {
 		transport := newTransport(private)
 		defer transport.CloseIdleConnections()
-		receiver, err := NewReceiver(Config{
-			URL: server.URL, Timeout: time.Minute, Transport: transport,
-		})
+		receiver, err := NewReceiver(Config{URL: server.URL, Timeout: time.Minute, Transport: transport})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,10 +81,8 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 			pass(time.Hour)
 			if err := f.finish(); err != nil || len(delivered) != len(events) ||
 				f.file.last() != "300" {
-				t.Errorf(
-					"got %d events, position %s, %v, want %d and position 300",
-					len(delivered), f.file.last(), err, len(events),
-				)
+				t.Errorf("got %d events, position %s, %v, want %d and position 300", len(delivered), f.file.last(), err,
+					len(events))
 			}
 		})
 	}
@@ -215,10 +213,7 @@ func TestAnswers(t *testing.T) {
 				wantList(t, box.list(), posted+" "+posted)
 				if wait := times[1].Sub(times[0]); wait < tt.atLeast ||
 					tt.atMost > 0 && wait > tt.atMost {
-					t.Errorf(
-						"the second attempt came after %v, want %v to %v",
-						wait, tt.atLeast, tt.atMost,
-					)
+					t.Errorf("the second attempt came after %v, want %v to %v", wait, tt.atLeast, tt.atMost)
 				}
 			})
 		})
@@ -340,9 +335,7 @@ func TestEnds(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*ForwarderConfig){
 		"feed": func(c *ForwarderConfig) {
-			c.Feed = func(
-				context.Context, string, func(string),
-			) iter.Seq2[Event, error] {
+			c.Feed = func(context.Context, string, func(string)) iter.Seq2[Event, error] {
 				return func(yield func(Event, error) bool) {
 					yield(Event{}, errStop)
 				}
@@ -371,9 +364,7 @@ func TestEnds(t *testing.T) {
 func TestPositionsWithoutEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		feed := func(
-			ctx context.Context, _ string, onPosition func(string),
-		) iter.Seq2[Event, error] {
+		feed := func(ctx context.Context, _ string, onPosition func(string)) iter.Seq2[Event, error] {
 			return func(yield func(Event, error) bool) {
 				onPosition("1")
 				time.Sleep(3 * time.Second)

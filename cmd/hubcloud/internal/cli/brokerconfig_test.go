@@ -48,9 +48,7 @@ func TestBrokerConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.Shards != 2 || first.URL != "tls://nats-1:4222,tls://nats-2:4222,tls://nats-3:4222" {
-		t.Errorf(
-			"credentials have %d shards at %s, want 2 at the three nodes", first.Shards, first.URL,
-		)
+		t.Errorf("credentials have %d shards at %s, want 2 at the three nodes", first.Shards, first.URL)
 	}
 	routes, key := contentOf(t, dir, "routes.conf"), contentOf(t, dir, "broker-key.pem")
 	for _, secret := range []string{
@@ -77,10 +75,7 @@ func TestBrokerConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifyCertificate(
-		t, contentOf(t, dir, "ca.pem"), contentOf(t, dir, "broker.pem"), "nats-2",
-		"hubs.example.org",
-	)
+	verifyCertificate(t, contentOf(t, dir, "ca.pem"), contentOf(t, dir, "broker.pem"), "nats-2", "hubs.example.org")
 
 	stdout, _ = configure(t, append(args, "--shards", "0", "--json")...)
 	var said map[string]string
@@ -114,10 +109,7 @@ func TestBrokerConfig(t *testing.T) {
 	}
 	if renewed.Shards != first.Shards ||
 		renewed.Users[streams.AccountCloud] == first.Users[streams.AccountCloud] {
-		t.Errorf(
-			"without the credentials: %d shards, want %d and new passwords", renewed.Shards,
-			first.Shards,
-		)
+		t.Errorf("without the credentials: %d shards, want %d and new passwords", renewed.Shards, first.Shards)
 	}
 
 	other := t.TempDir()
@@ -155,9 +147,7 @@ func verifyCertificate(t *testing.T, authority, certificate string, names ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, usage := range []x509.ExtKeyUsage{
-		x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth,
-	} {
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
 		for _, name := range names {
 			if _, err := leaf.Verify(x509.VerifyOptions{
 				Roots: pool, DNSName: name, KeyUsages: []x509.ExtKeyUsage{usage},

@@ -17,9 +17,7 @@ func TestRebuildError(t *testing.T) {
 	if err := rebuildError(interrupted, nil); err != nil {
 		t.Errorf("interrupted after the switch: got %v, want no error", err)
 	}
-	stopped := &schema.StoppedError{
-		Projection: schema.Directory, Sequence: 7, Err: errors.New("not an event"),
-	}
+	stopped := &schema.StoppedError{Projection: schema.Directory, Sequence: 7, Err: errors.New("not an event")}
 	for name, test := range map[string]struct {
 		ctx  context.Context
 		err  error

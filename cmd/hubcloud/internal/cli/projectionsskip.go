@@ -35,10 +35,8 @@ func (c *projectionsSkipCommand) Run(ctx context.Context, out Output) error {
 		return installation.Usagef("--why: must not be empty")
 	}
 	return c.withReadModels(ctx, func(ctx context.Context, models *readModels) error {
-		now, err := models.Skip(
-			ctx, models.session.Log, installation.OperatorOrigin(), c.Projection, c.Sequence,
-			strings.TrimSpace(c.Why),
-		)
+		now, err := models.Skip(ctx, models.session.Log, installation.OperatorOrigin(), c.Projection, c.Sequence,
+			strings.TrimSpace(c.Why))
 		if err != nil {
 			return err
 		}

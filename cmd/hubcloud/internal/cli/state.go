@@ -66,9 +66,7 @@ func (c *stateCommand) Run(ctx context.Context, out Output) error {
 		row := func(s client.State) []string {
 			return append([]string{cmp.Or(names[s.HubID], s.HubID)}, rowOfState(s)...)
 		}
-		header := []string{
-			"HUB", "CONNECTION", "DEVICE", "ROOM", "CHANNEL", "VALUE", "UNIT", "STATUS", "OBSERVED",
-		}
+		header := []string{"HUB", "CONNECTION", "DEVICE", "ROOM", "CHANNEL", "VALUE", "UNIT", "STATUS", "OBSERVED"}
 		return list(out.Out, c.outputFlags, chosen, header, row)
 	})
 }

@@ -137,9 +137,7 @@ func (c *webhooksDeliveriesCommand) Run(ctx context.Context, out Output) error {
 			return err
 		}
 		header := []string{"AT", "EVENTS", "ATTEMPT", "MS", "ANSWER"}
-		return list(out.Out, c.outputFlags, each(all), header, func(
-			d client.WebhookDelivery,
-		) []string {
+		return list(out.Out, c.outputFlags, each(all), header, func(d client.WebhookDelivery) []string {
 			return []string{
 				shortTime(d.At), strconv.Itoa(d.Events), strconv.Itoa(d.Attempt),
 				strconv.FormatInt(d.DurationMS, 10), answerOf(d),

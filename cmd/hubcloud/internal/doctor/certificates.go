@@ -32,9 +32,7 @@ func checkCertificates(ctx context.Context, t *target, f *findings) {
 	for _, file := range t.Certificates {
 		chain, err := readCertificates(file)
 		if err != nil {
-			f.unclear("%v", err).todo(
-				"check that the file of --certificate exists and is PEM",
-			)
+			f.unclear("%v", err).todo("check that the file of --certificate exists and is PEM")
 			continue
 		}
 		for _, c := range chain {
@@ -64,9 +62,8 @@ func checkAuthority(t *target, f *findings) *x509.Certificate {
 		(t.Started == nil || t.Started.ExternalBroker):
 		return nil // the service was never started, or the replica has no authority
 	case err != nil:
-		f.wrong("the authority's certificate: %v", err).todo(
-			"restore it from a backup: without it no hub trusts the broker",
-		)
+		f.wrong("the authority's certificate: %v", err).todo("restore it from a backup: without it no hub " +
+			"trusts the broker")
 		return nil
 	}
 	authority := chain[0]

@@ -32,11 +32,7 @@ func limits() Limits {
 func TestHangingServers(t *testing.T) {
 	t.Parallel()
 	peer, dir := listenSilently(t), t.TempDir()
-	credentials := streams.Credentials{
-		URL:    "nats://" + peer,
-		Shards: 64,
-		Users:  map[streams.Account]streams.User{},
-	}
+	credentials := streams.Credentials{URL: "nats://" + peer, Shards: 64, Users: map[streams.Account]streams.User{}}
 	for i := range 64 {
 		credentials.Users[streams.ShardAccount(i)] = streams.User{User: "shard"}
 	}
@@ -125,9 +121,7 @@ func TestClockOffset(t *testing.T) {
 			t.Errorf("offset(%+v): got %s, %s", c, apart, unsure)
 		}
 	}
-	target := newTarget(
-		t.Context(), Config{DataDir: t.TempDir(), Limits: Limits{ClockSkew: -time.Hour}},
-	)
+	target := newTarget(t.Context(), Config{DataDir: t.TempDir(), Limits: Limits{ClockSkew: -time.Hour}})
 	f := newFindings()
 	checkClock(t.Context(), target, f) // no difference is below a limit of -1h
 	if f.Verdict != Wrong {
@@ -152,9 +146,7 @@ func TestFormats(t *testing.T) {
 			t.Errorf("ago(%s) is %q, want %q", d, got, want)
 		}
 	}
-	if got := several([]string{
-		"a", "b", "c", "d", "e", "f", "g",
-	}); got != "a, b, c, d, e and 2 more" {
+	if got := several([]string{"a", "b", "c", "d", "e", "f", "g"}); got != "a, b, c, d, e and 2 more" {
 		t.Error(got)
 	}
 }

@@ -27,11 +27,8 @@ func TestNewestFactsCount(t *testing.T) {
 	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	issue := func(hub domain.HubID, digit string, end time.Time) {
 		t.Helper()
-		err := service.IssueCertificate(
-			t.Context(), installationtest.Operator, hub, domain.IssueCertificate{
-				Fingerprint: strings.Repeat(digit, 64), ExpiresAt: end, SecretHash: secret,
-			},
-		)
+		err := service.IssueCertificate(t.Context(), installationtest.Operator, hub,
+			domain.IssueCertificate{Fingerprint: strings.Repeat(digit, 64), ExpiresAt: end, SecretHash: secret})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,9 +42,7 @@ func TestNewestFactsCount(t *testing.T) {
 		issue(hub, string(rune('1'+i)), end)
 	}
 	issue(renewed, "4", end.Add(time.Hour))
-	if _, err := service.RotateSecret(
-		t.Context(), installationtest.Operator, revoked, false,
-	); err != nil {
+	if _, err := service.RotateSecret(t.Context(), installationtest.Operator, revoked, false); err != nil {
 		t.Fatal(err)
 	}
 	ends := map[domain.HubID]time.Time{kept: end, renewed: end.Add(time.Hour)}
@@ -57,9 +52,7 @@ func TestNewestFactsCount(t *testing.T) {
 		if err != nil || facts.read != facts.events || facts.events == 0 ||
 			!maps.EqualFunc(facts.ends, ends, time.Time.Equal) ||
 			!maps.Equal(facts.issued, issued) {
-			t.Errorf(
-				"the newest %d first: got %+v, %v, want %v and %v", newest, facts, err, ends, issued,
-			)
+			t.Errorf("the newest %d first: got %+v, %v, want %v and %v", newest, facts, err, ends, issued)
 		}
 	}
 }

@@ -65,9 +65,7 @@ func TestStreamsAreListedToTheLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(
-		all, func(a, b streamInfo) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) },
-	)
+	slices.SortFunc(all, func(a, b streamInfo) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
 	if len(all) != count {
 		t.Fatalf("got %d streams, want %d", len(all), count)
 	}

@@ -53,9 +53,7 @@ func newTarget(ctx context.Context, cfg Config) *target {
 }
 
 // askService asks the service with an admin address for its findings.
-func askService(
-	ctx context.Context, admin string, limits Limits,
-) (found map[string]*findings, err error) {
+func askService(ctx context.Context, admin string, limits Limits) (found map[string]*findings, err error) {
 	if admin == "" {
 		return nil, errNoService
 	}
@@ -63,10 +61,8 @@ func askService(
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(
-		ctx, http.MethodGet,
-		installation.LocalURL(admin)+Path+"?limits="+url.QueryEscape(string(text)), nil,
-	)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		installation.LocalURL(admin)+Path+"?limits="+url.QueryEscape(string(text)), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -104,10 +104,8 @@ func watchPair(t *testing.T, certificate, key []byte) *pairFiles {
 	}
 	f.write(t, certificate, key)
 	var err error
-	f.certificateFiles, err = openCertificateFiles(
-		f.certificate, f.key, func(end time.Time) { f.ends <- end },
-		slog.New(slog.NewTextHandler(&f.log, nil)),
-	)
+	f.certificateFiles, err = openCertificateFiles(f.certificate, f.key, func(end time.Time) { f.ends <- end },
+		slog.New(slog.NewTextHandler(&f.log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

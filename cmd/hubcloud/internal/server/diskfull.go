@@ -83,10 +83,7 @@ func waitForSpace(ctx context.Context, cfg Config, err error, logger *slog.Logge
 	if _ = retryOnFullDisk(ctx, cfg.DataDir, logger, nil, probe); ctx.Err() != nil {
 		return ctx.Err()
 	}
-	logger.Info(
-		"disk has space again: starting", "dir", cfg.DataDir,
-		"waited", time.Since(began).Round(time.Second),
-	)
+	logger.Info("disk has space again: starting", "dir", cfg.DataDir, "waited", time.Since(began).Round(time.Second))
 	extendStart(logger, cfg.StartTimeout+extendBy)
 	return nil
 }
@@ -104,10 +101,8 @@ func retryOnFullDisk(
 		}
 		if now := time.Now(); now.Sub(loggedAt) >= waitLogInterval {
 			loggedAt = now
-			logger.Error(
-				"waiting: the disk is full; the start continues by itself once bytes and inodes are "+
-					"free", "dir", dir, "waited", now.Sub(began).Round(time.Second), "error", err,
-			)
+			logger.Error("waiting: the disk is full; the start continues by itself once bytes and inodes are free",
+				"dir", dir, "waited", now.Sub(began).Round(time.Second), "error", err)
 			extendStart(logger, extendBy)
 		}
 		select {

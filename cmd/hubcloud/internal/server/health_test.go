@@ -21,9 +21,7 @@ func TestHealthDoesNotFlap(t *testing.T) {
 		h := &health{
 			logger:     slog.New(slog.NewTextHandler(&log, nil)),
 			conditions: map[string]*condition{},
-			components: []component{
-				{"part", func(context.Context) (string, *problem) { return "fine", current }},
-			},
+			components: []component{{"part", func(context.Context) (string, *problem) { return "fine", current }}},
 		}
 		h.started.Store(true)
 		expect := func(ok bool, detail string) {

@@ -38,27 +38,20 @@ func (c Config) validateHTTPS() error {
 		c.ACMEAcceptTerms):
 		return errors.New("--acme-… needs --acme-domain")
 	case len(c.ACMEDomains) > 0 && !c.ACMEAcceptTerms:
-		return fmt.Errorf(
-			"--acme-domain needs --acme-accept-terms: read the terms of service of %s first",
-			c.acmeDirectory(),
-		)
+		return fmt.Errorf("--acme-domain needs --acme-accept-terms: read the terms of service of %s first",
+			c.acmeDirectory())
 	case c.HTTPRedirect != "" && !c.https():
 		return errors.New("--http-redirect needs --tls-cert or --acme-domain")
 	case c.HTTPRedirect != "" && installation.CheckAddress(c.HTTPRedirect) != nil:
-		return fmt.Errorf(
-			"--http-redirect %q: must be HOST:PORT or :PORT, where port 0 picks a free one",
-			c.HTTPRedirect,
-		)
+		return fmt.Errorf("--http-redirect %q: must be HOST:PORT or :PORT, where port 0 picks a free one",
+			c.HTTPRedirect)
 	case c.https() && strings.HasPrefix(c.PublicURL, "http://"):
 		return fmt.Errorf("--public-url %q: must be https://…, as --http speaks HTTPS", c.PublicURL)
 	}
 	for _, domain := range c.ACMEDomains {
 		if !isDomain(domain) {
-			return fmt.Errorf(
-				"--acme-domain %q: must be a name such as hubs.example.org, without a wildcard, "+
-					"a port or a path",
-				domain,
-			)
+			return fmt.Errorf("--acme-domain %q: must be a name such as hubs.example.org, without a wildcard, a port "+
+				"or a path", domain)
 		}
 	}
 	if u, err := url.Parse(c.ACMEDirectory); c.ACMEDirectory != "" &&
@@ -137,10 +130,8 @@ func (s *web) serveHTTPS(listener net.Listener, api httpapi.API) error {
 		s.bound.HTTPRedirect = plain.Addr().String()
 		s.serveHTTP(api.Listener(plain), httpapi.NewServer(redirect, s.logger))
 	}
-	s.serveHTTP(
-		api.TLSListener(listener, s.certificate.TLS()),
-		httpapi.NewServer(withHSTS(api, s.bound.PublicURL), s.logger),
-	)
+	s.serveHTTP(api.TLSListener(listener, s.certificate.TLS()),
+		httpapi.NewServer(withHSTS(api, s.bound.PublicURL), s.logger))
 	s.run(stopLoops, "certificate", s.certificate.Run)
 	return nil
 }

@@ -75,9 +75,7 @@ func startTraces(ctx context.Context, version string, logger *slog.Logger) (trac
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		failures.Do(func() { logger.Warn("trace export failed", "error", err) })
 	}))
-	return traceSender{
-		sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about)),
-	}, nil
+	return traceSender{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))}, nil
 }
 
 // tracesWanted reports whether the environment names a collector and does not switch the exporter

@@ -95,9 +95,7 @@ func (s *web) disconnectReason(hub domain.HubID) *string {
 type portalFaults struct{ reader *hubfaults.Reader }
 
 // HubFaults asks the replica that serves the hub.
-func (f portalFaults) HubFaults(
-	ctx context.Context, hub domain.HubID,
-) (faults []portal.HubFault, err error) {
+func (f portalFaults) HubFaults(ctx context.Context, hub domain.HubID) (faults []portal.HubFault, err error) {
 	known, err := f.reader.Hub(ctx, hub)
 	for _, fault := range known {
 		faults = append(faults, portal.HubFault{Reason: string(fault.Reason), Since: fault.Since})

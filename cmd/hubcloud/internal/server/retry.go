@@ -64,10 +64,8 @@ func (s *process) retry(ctx context.Context, what string, do func(ctx context.Co
 			if before := last.Load(); before != nil {
 				err = *before // the timeout may have cut this try short
 			}
-			return fmt.Errorf(
-				"%w: after %s (--start-timeout) still waiting for %s: %w", errStartTimeout,
-				s.cfg.StartTimeout, what, err,
-			)
+			return fmt.Errorf("%w: after %s (--start-timeout) still waiting for %s: %w", errStartTimeout,
+				s.cfg.StartTimeout, what, err)
 		case lasting(err) || ctx.Err() != nil:
 			return err
 		}
