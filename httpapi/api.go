@@ -41,7 +41,6 @@ type api struct {
 	connections   *connections
 	metrics       *metrics
 	buffers       buffers
-	users         users
 	compressors   *compressors
 }
 

@@ -92,7 +92,7 @@ type Config struct {
 	// DefaultStreamsPerKey.
 	StreamsPerKey int `check:"positive"`
 	// StreamTime is how long the event streams and searches of an organization together may take, in a
-	// second on this replica. While others use the API or the portal it is half of that, and the time
+	// second on this replica. While others use the API or the portal, or have events, it is half of that, and the time
 	// counts for which they wait for a processor. Beyond it they wait for each other, and a write has
 	// several events.
 	// Defaults to three quarters of all processors' time.
@@ -131,7 +131,8 @@ type Config struct {
 	// at once, and /readyz reports that the process is not ready. If nil, the service never stops.
 	Draining <-chan struct{}
 
-	// Shares reports the limits of the API. If nil, nothing reports them.
+	// Shares reports the limits of the API, and knows whether others are active. If nil, nothing
+	// reports them, and nobody is.
 	Shares *shares.Registry
 	// Now is the clock of timestamps and rate limits. Defaults to time.Now.
 	Now func() time.Time

@@ -10,7 +10,7 @@ import (
 	"hubcloud/streams/shares"
 )
 
-// portalUsers stands for the organization of all visitors of the portal among the users of the API.
+// portalUsers stands for the organization of all visitors of the portal among the active ones.
 const portalUsers = ""
 
 // portalRoutes returns the routes of the portal's pages. Their requests count on the client's
@@ -26,7 +26,7 @@ func (a *api) portalRoutes() []*route {
 			readsBody: page.Method == http.MethodPost, longLived: page.LongLived,
 			asksHub: page.AsksHub,
 			handle: func(req *request) error {
-				req.api.users.seen(portalUsers, time.Now())
+				req.api.Shares.Active(portalUsers, time.Now())
 				page.Handle(req, req.http.WithContext(req.ctx), req.portalRequestInfo())
 				if req.status == 0 {
 					return req.ctx.Err() // the visitor has gone

@@ -21,7 +21,7 @@ const (
 
 // countForKey counts the request on the rate limit of its API key.
 func (req *request) countForKey() error {
-	req.api.users.seen(req.key.Reach.OrgID, time.Now())
+	req.api.Shares.Active(req.key.Reach.OrgID, time.Now())
 	return req.checkAllowance(req.key.ID, req.api.keyRates.Take(req.key.ID, req.start), req.api.metrics.limited.key)
 }
 

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"net/http"
-	"sync"
 	"time"
 
 	"hubcloud/domain"
@@ -17,10 +16,10 @@ const (
 	// holds up one stream, not the organization's.
 	maxStreamTime = 100 * time.Millisecond
 	// freeStreamTime is what a write takes when nothing else runs, and counts at most while no other
-	// organization uses the API.
+	// organization uses the service.
 	freeStreamTime = 25 * time.Microsecond
 	// streamsAhead is the time of writes that an organization's streams begin at once while other
-	// organizations use the API: what others do then waits behind these.
+	// organizations use the service: what others do then waits behind these.
 	streamsAhead = 5 * time.Millisecond
 	// streamDebt is how many seconds of Config.StreamTime the writes of an organization are behind at
 	// most: thousands of streams, each of which has much to send.
@@ -258,6 +257,7 @@ func (s *stream) sendEvents() (ended string, cause error) {
 // to write at the same time are one on average, and the fewer write in a second the more others have to do.
 func (s *stream) pace() {
 	a := s.req.api
+	a.Shares.Active(s.req.key.Reach.OrgID, time.Now())
 	wait := a.spendTime(s.req.key.Reach.OrgID, min(s.took, maxStreamTime), freeStreamTime)
 	s.took = 0
 	if wait <= 0 {
@@ -274,11 +274,10 @@ func (s *stream) pace() {
 }
 
 // spendTime counts time of the processors that an organization takes, and returns how long it must wait
-// before it takes more. While others use the API or the portal that is twice the time, and otherwise free at
-// most.
+// before it takes more. While others use the service that is twice the time, and otherwise free at most.
 func (a *api) spendTime(org string, took, free time.Duration) (wait time.Duration) {
 	took, ahead := 2*took, min(streamsAhead, a.StreamTime)
-	if !a.users.others(org, time.Now()) {
+	if !a.Shares.OthersActive(org, time.Now()) {
 		took, ahead = min(took/2, free), a.StreamTime
 	}
 	return a.timeRates.SpendAhead(org, max(1, int(took.Microseconds())), int(ahead.Microseconds()), a.Now())
@@ -337,32 +336,4 @@ func (s *stream) next() (frames []byte, buf *[]byte, err error) {
 	}
 	*buf = frames
 	return frames, buf, nil
-}
-
-// users are the two organizations that used the API last.
-type users struct {
-	mu   sync.Mutex
-	orgs [2]string
-	at   [2]time.Time
-}
-
-// seen records that an organization uses the API.
-func (u *users) seen(org string, at time.Time) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.orgs[0] != org {
-		u.orgs[1], u.at[1] = u.orgs[0], u.at[0]
-	}
-	u.orgs[0], u.at[0] = org, at
-}
-
-// others reports whether another organization used the API in the last second.
-func (u *users) others(org string, at time.Time) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	last := u.at[0]
-	if u.orgs[0] == org {
-		last = u.at[1]
-	}
-	return at.Sub(last) < time.Second
 }

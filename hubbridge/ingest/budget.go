@@ -161,6 +161,7 @@ func (s *hubState) spend(records []journal.Record) error {
 	if b == nil || len(records) == 0 {
 		return nil
 	}
+	b.cfg.Shares.Active(s.log.org, time.Now())
 	bytes := int64(0)
 	for i := range records {
 		bytes += copies * int64(len(records[i].Payload)+eventOverhead)

@@ -8,6 +8,7 @@ import (
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/shares"
 	"hubcloud/streams/streamstest"
 )
 
@@ -17,10 +18,13 @@ import (
 func TestBudgetOfAHub(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
-	now, log := &clock{now: time.Now()}, &logLines{}
+	begun, log, active := time.Now(), &logLines{}, new(shares.Registry)
+	now := &clock{now: begun}
 	h := adopted(r)
 	start := func() (*ingest.Budget, *running) {
-		budget := ingest.NewBudget(ingest.BudgetConfig{Conns: r.Conns, Ownership: r, HubBytes: 50_000, Now: now.Now})
+		budget := ingest.NewBudget(ingest.BudgetConfig{
+			Conns: r.Conns, Ownership: r, HubBytes: 50_000, Shares: active, Now: now.Now,
+		})
 		if err := budget.Measure(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -73,6 +77,9 @@ func TestBudgetOfAHub(t *testing.T) {
 	}
 	now.advance(time.Minute)
 	h.eventsAcked("a", stored+1, stored+size)
+	if !active.OthersActive("", begun) {
+		t.Error("an organization whose hub has events is not active")
+	}
 }
 
 // The broken messages of one hub took the CPU of others' events. Now a bounded number is looked at.

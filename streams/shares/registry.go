@@ -15,10 +15,12 @@ const (
 	maxHeldBack = 1000
 )
 
-// Registry has the Pools and Rates of a process. It is a prometheus.Collector.
+// Registry has the Pools and Rates of a process, and the organizations that use it now. It is a
+// prometheus.Collector.
 type Registry struct {
 	mu       sync.Mutex
 	accounts []*account
+	active   active
 }
 
 // Use is what is used of a resource, and who was held back since the process began.
