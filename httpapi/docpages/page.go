@@ -69,8 +69,11 @@ var markdown = goldmark.New(
 	goldmark.WithRendererOptions(html.WithUnsafe()),
 )
 
-// article renders Markdown and returns its sections too. Headings are links to themselves. Tables and
-// code scroll on their own, not the page.
+// labels matches a heading and a table.
+var labels = regexp.MustCompile(`<h[1-6] id="([^"]+)">|<table>`)
+
+// article renders Markdown and returns its sections too. Headings are links to themselves and the names
+// of the tables after them. Tables and code scroll on their own, not the page.
 func article(source []byte) (template.HTML, []entry) {
 	document := markdown.Parser().Parse(text.NewReader(source))
 	var out bytes.Buffer
@@ -78,9 +81,16 @@ func article(source []byte) (template.HTML, []entry) {
 		panic(fmt.Sprintf("docpages: Markdown: %v", err)) // a buffer takes everything
 	}
 	body := title.ReplaceAllString(out.String(), `<$1 id="$2"><a class="anchor" href="#$2">$3</a></$1>`)
+	name := `aria-label="Table"`
+	body = labels.ReplaceAllStringFunc(body, func(found string) string {
+		if found != "<table>" {
+			name = `aria-labelledby="` + labels.FindStringSubmatch(found)[1] + `"`
+			return found
+		}
+		return `<div class="scroll" tabindex="0" role="group" ` + name + `><table ` + name + `>`
+	})
 	body = strings.NewReplacer(
-		"<table>", `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`,
-		"</table>", "</table></div>",
+		"</table>", "</table></div>", "<th>", `<th scope="col">`,
 		"<pre>", `<div class="code"><pre tabindex="0">`, "</pre>", "</pre></div>",
 	).Replace(body)
 	return template.HTML(body), headings(document, source)

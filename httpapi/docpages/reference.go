@@ -106,8 +106,9 @@ func renderReference(document string) []byte {
 	p.Article = prose(d.Info.Description)
 	for _, t := range d.Tags {
 		p.Tags = append(p.Tags, tag{
-			Name: t.Name, ID: "tag-" + strings.ToLower(t.Name), Description: prose(t.Description),
-			Guide: t.ExternalDocs.URL, GuideText: t.ExternalDocs.Description,
+			Name: t.Name, ID: "tag-" + strings.ReplaceAll(strings.ToLower(t.Name), " ", "-"),
+			Description: prose(t.Description),
+			Guide:       t.ExternalDocs.URL, GuideText: t.ExternalDocs.Description,
 		})
 	}
 	for _, path := range d.Paths {

@@ -123,6 +123,7 @@ class Chart {
       this.box,
     );
     const picture = (this.picture = this.plot.root.querySelector(".u-wrap"));
+    this.plot.root.querySelector("table").setAttribute("aria-label", label);
     picture.setAttribute("role", "slider"); // over the chart's time, by the keyboard
     picture.setAttribute("aria-label", label);
     picture.setAttribute("aria-valuenow", 100);
