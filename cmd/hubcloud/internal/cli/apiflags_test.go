@@ -44,7 +44,7 @@ func TestAPIUsageErrors(t *testing.T) {
 		{[]string{"devices"}, "hub"},
 		{[]string{"events"}, "hub"},
 		{[]string{"events", hub1, "--new"}, "--follow"},
-		{[]string{"events", hub1, "--follow", "--new", "--after", "c"}, "one of them"},
+		{[]string{"events", hub1, "--follow", "--new", "--after", "c"}, "used together"},
 		{[]string{"events", hub1, "--url", "x"}, "--url"},
 		{[]string{"send", hub1, "1", "lock"}, "value"},
 		{[]string{"send", hub1, "1", "lock", "true", "--limit", "0s"}, "--limit"},

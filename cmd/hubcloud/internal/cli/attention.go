@@ -26,11 +26,7 @@ func (*attentionCommand) Help() string {
 // Run lists the conditions.
 func (c *attentionCommand) Run(ctx context.Context, out Output) error {
 	return c.withClient(ctx, func(api *client.Client) error {
-		site, err := siteID(ctx, api, c.Site)
-		if err != nil {
-			return err
-		}
-		hub, err := hubID(ctx, api, c.Hub)
+		site, hub, err := placeIDs(ctx, api, c.Site, c.Hub)
 		if err != nil {
 			return err
 		}
@@ -43,14 +39,10 @@ func (c *attentionCommand) Run(ctx context.Context, out Output) error {
 		}
 		header := []string{"SEVERITY", "WHAT", "HUB", "DEVICE", "ROOM", "SINCE", "SEEN"}
 		return list(out.Out, c.outputFlags, each(page.Data), header, func(c client.Condition) []string {
-			row := []string{c.Severity, c.Title, c.HubID, orEmpty(c.DeviceName), orEmpty(c.Room), "", ""}
-			if c.Since != nil {
-				row[5] = shortTime(*c.Since)
+			return []string{
+				c.Severity, c.Title, c.HubID, orEmpty(c.DeviceName), orEmpty(c.Room),
+				timeOrEmpty(c.Since), timeOrEmpty(c.SeenAt),
 			}
-			if c.SeenAt != nil {
-				row[6] = shortTime(*c.SeenAt)
-			}
-			return row
 		})
 	})
 }

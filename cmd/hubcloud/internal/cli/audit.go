@@ -16,10 +16,10 @@ type auditCommand struct {
 	apiFlags
 	Follow  bool     `help:"Continue with new records until Ctrl-C." short:"f"`
 	CSV     bool     `help:"Print a file for spreadsheets, of at most 10,000 records." name:"csv"`
-	After   string   `help:"Begin after this cursor." placeholder:"CURSOR"`
-	Since   string   `help:"Begin with the records since this time, such as 2026-01-02T03:04:05Z, or so long ago, such as 15m." placeholder:"TIME"`
+	After   string   `help:"Begin after this cursor." xor:"begin" placeholder:"CURSOR"`
+	Since   string   `help:"Begin with the records since this time, such as 2026-01-02T03:04:05Z, or so long ago, such as 15m." xor:"begin" placeholder:"TIME"`
 	Until   string   `help:"Only records before this time, or so long ago." placeholder:"TIME"`
-	Last    int      `help:"Begin with the newest N records, at most 500." placeholder:"N"`
+	Last    int      `help:"Begin with the newest N records, at most 500." xor:"begin" placeholder:"N"`
 	Type    []string `help:"Only this type, such as key.created, or with this prefix, such as key.*; may be repeated." placeholder:"TYPE"`
 	Hub     []string `help:"Only changes of this hub and its devices; may be repeated." placeholder:"HUB" complete:"hub"`
 	Actor   string   `help:"Only changes by the member, API key or hub with this id." placeholder:"ID"`
@@ -39,17 +39,9 @@ audit:read. The last column is the record's cursor.
 
 // Validate checks the flags. The flag parser calls it.
 func (c *auditCommand) Validate() error {
-	begins := 0
-	for _, given := range []bool{c.After != "", c.Since != "", c.Last != 0} {
-		if given {
-			begins++
-		}
-	}
 	_, sinceErr := timeOf("--since", c.Since, time.Now())
 	_, untilErr := timeOf("--until", c.Until, time.Now())
 	switch {
-	case begins > 1:
-		return errors.New("--after, --since and --last: give only one of them")
 	case c.Last < 0 || c.Last > 500:
 		return errors.New("--last: must be from 1 to 500")
 	case c.Follow && (c.Until != "" || c.CSV):

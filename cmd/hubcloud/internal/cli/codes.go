@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"hubcloud/httpapi/client"
 )
@@ -93,19 +92,11 @@ func (c *codesListCommand) Run(ctx context.Context, out Output) error {
 				times = append(times, strings.Join(t.Days, ",")+" "+t.From+"-"+t.Until)
 			}
 			return []string{
-				strconv.FormatInt(code.Slot, 10), label, state, boundText(code.ValidFrom),
-				boundText(code.ValidUntil), strings.Join(times, "; "),
+				strconv.FormatInt(code.Slot, 10), label, state, timeOrEmpty(code.ValidFrom),
+				timeOrEmpty(code.ValidUntil), strings.Join(times, "; "),
 			}
 		})
 	})
-}
-
-// boundText returns a time, "" for none.
-func boundText(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return shortTime(*t)
 }
 
 type codesAddCommand struct {

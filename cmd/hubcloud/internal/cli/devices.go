@@ -75,13 +75,9 @@ func (c *devicesCommand) showDevice(out Output, device client.Device) error {
 	header := []string{"CHANNEL", "VALUE", "UNIT", "STATUS", "DESIRED", "OBSERVED", "AVAILABLE", "WRITABLE"}
 	return list(
 		out.Out, c.outputFlags, each(device.Channels), header, func(ch client.Channel) []string {
-			observed := ""
-			if ch.ObservedAt != nil {
-				observed = shortTime(*ch.ObservedAt)
-			}
 			return []string{
 				nameOfChannel(ch.ChannelHead), textOf(ch.Value), orEmpty(ch.Unit),
-				string(ch.Status), textOf(ch.Desired), observed, yesNo(ch.Available),
+				string(ch.Status), textOf(ch.Desired), timeOrEmpty(ch.ObservedAt), yesNo(ch.Available),
 				yesNo(ch.Writable),
 			}
 		},

@@ -19,10 +19,10 @@ type eventsCommand struct {
 	HubID  string `arg:"" optional:"" name:"hub" help:"Id or name of the hub." complete:"hub"`
 	All    bool   `help:"Print the events of all hubs of the organization: its feed." env:"-"`
 	Follow bool   `help:"Continue with new events until Ctrl-C, also after lost connections and restarts of the service." short:"f"`
-	After  string `help:"Begin after this cursor, with --all after this position of the feed. Defaults to the oldest event." placeholder:"CURSOR"`
-	Since  string `help:"Begin with the events since this time, such as 2026-01-02T03:04:05Z, or so long ago, such as 15m." placeholder:"TIME"`
-	Last   int    `help:"Begin with the newest N events, at most 500; with --follow, go on with new ones." placeholder:"N"`
-	New    bool   `help:"Begin with the next new event. Needs --follow."`
+	After  string `help:"Begin after this cursor, with --all after this position of the feed. Defaults to the oldest event." xor:"begin" placeholder:"CURSOR"`
+	Since  string `help:"Begin with the events since this time, such as 2026-01-02T03:04:05Z, or so long ago, such as 15m." xor:"begin" placeholder:"TIME"`
+	Last   int    `help:"Begin with the newest N events, at most 500; with --follow, go on with new ones." xor:"begin" placeholder:"N"`
+	New    bool   `help:"Begin with the next new event. Needs --follow." xor:"begin"`
 	Reader string `help:"Name of this reader, 1 to 64 characters: \"hubcloud readers\" and the portal then show how far it has read." placeholder:"NAME"`
 	feedFlags
 }
@@ -67,15 +67,6 @@ func (c *eventsCommand) Validate() error {
 	}
 	if c.Last < 0 || c.Last > 500 {
 		return errors.New("--last: must be from 1 to 500")
-	}
-	begins := 0
-	for _, given := range []bool{c.New, c.After != "", c.Since != "", c.Last > 0} {
-		if given {
-			begins++
-		}
-	}
-	if begins > 1 {
-		return errors.New("--new, --after, --since and --last: give only one of them")
 	}
 	if err := checkReader(c.Reader); err != nil {
 		return err

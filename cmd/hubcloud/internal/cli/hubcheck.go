@@ -56,9 +56,9 @@ A running service cannot do this: it can neither withhold its acks from one hub 
 and decoding are the service's own code, and the hub cannot tell the difference. No data of a service is used or changed.
 
 The hub gets real commands, about 30 and then --commands more, which fill its queue of events, and short pairing and removal windows. It
-needs a device with a writable channel, which --device selects. A hub that answers hub_unavailable or shows
-no such channel, because its radio is not ready, is asked again for two minutes. A check takes one to two minutes; --commands 2100 adds as
-many commands, a second or so for each on a real radio.
+needs a device with a writable channel, which --device selects. A hub that answers hub_unavailable or shows no such channel, because its
+radio is not ready, is asked again for two minutes. A check takes one to two minutes; --commands 2100 adds as many commands, a second or so
+for each on a real radio.
 
 With --state a hub can be checked again and again: without it each check has an authority of its own, which a hub that was checked before
 does not trust. Restart the hub after the check has begun, so that it enrols.

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"hubcloud/httpapi/client"
 )
@@ -30,11 +29,9 @@ func (c *hubsCommand) Run(ctx context.Context, out Output) error {
 		if err != nil {
 			return err
 		}
-		sites := map[string]string{}
-		if !c.JSON {
-			if sites, err = siteNames(ctx, api); err != nil {
-				return err
-			}
+		sites, err := namesByID(c.outputFlags, api.Sites(ctx), siteName)
+		if err != nil {
+			return err
 		}
 		header := []string{"HUB", "NAME", "STATUS", "SINCE", "SITE"}
 		return list(out.Out, c.outputFlags, api.Hubs(ctx, site), header, func(hub client.ListedHub) []string {
@@ -44,19 +41,4 @@ func (c *hubsCommand) Run(ctx context.Context, out Output) error {
 			}
 		})
 	})
-}
-
-// siteNames returns the names of the sites by id; none if the key may not list sites.
-func siteNames(ctx context.Context, api *client.Client) (map[string]string, error) {
-	names := map[string]string{}
-	for site, err := range api.Sites(ctx) {
-		if errors.Is(err, client.ErrInsufficientScope) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		names[site.ID] = site.Name
-	}
-	return names, nil
 }

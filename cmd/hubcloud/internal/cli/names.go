@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -52,11 +53,12 @@ func hubID(ctx context.Context, api *client.Client, text string) (string, error)
 	if _, ok := domain.ParseHubID(text); ok || text == "" {
 		return text, nil
 	}
-	hub, err := pick("hub", text, api.Hubs(ctx, ""), func(h client.ListedHub) (id, name string) {
-		return h.ID, orEmpty(h.Name)
-	})
+	hub, err := pick("hub", text, api.Hubs(ctx, ""), hubName)
 	return hub.ID, err
 }
+
+func hubName(h client.ListedHub) (id, name string) { return h.ID, orEmpty(h.Name) }
+func siteName(s client.Site) (id, name string)     { return s.ID, s.Name }
 
 // siteID returns the id of the site with an id or a name; "" for "". A name needs the scope
 // sites:read.
@@ -64,10 +66,38 @@ func siteID(ctx context.Context, api *client.Client, text string) (string, error
 	if text == "" || len(text) == 36 && strings.Count(text, "-") == 4 {
 		return text, nil
 	}
-	site, err := pick("site", text, api.Sites(ctx), func(s client.Site) (id, name string) {
-		return s.ID, s.Name
-	})
+	site, err := pick("site", text, api.Sites(ctx), siteName)
 	return site.ID, err
+}
+
+// placeIDs returns the ids of a site and of a hub, each of which has an id or a name, or is "".
+func placeIDs(ctx context.Context, api *client.Client, site, hub string) (siteIs, hubIs string, err error) {
+	if siteIs, err = siteID(ctx, api, site); err == nil {
+		hubIs, err = hubID(ctx, api, hub)
+	}
+	return siteIs, hubIs, err
+}
+
+// namesByID returns the names of items by id, for a table: none with --json, or if the key may not
+// list the items.
+func namesByID[T any](
+	f outputFlags, items iter.Seq2[T, error], of func(T) (id, name string),
+) (map[string]string, error) {
+	names := map[string]string{}
+	if f.JSON {
+		return names, nil
+	}
+	for item, err := range items {
+		if errors.Is(err, client.ErrInsufficientScope) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		id, name := of(item)
+		names[id] = name
+	}
+	return names, nil
 }
 
 // idsOf returns the ids for several ids or names.

@@ -157,5 +157,13 @@ func orEmpty(text *string) string {
 	return *text
 }
 
+// timeOrEmpty formats a time as shortTime does, "" for nil.
+func timeOrEmpty(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return shortTime(*t)
+}
+
 // shortTime formats a time to the second, in UTC.
 func shortTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -35,10 +35,10 @@ the service afterwards, with the flags that it had.
 The installation then has its state AT THE TIME OF THE BACKUP. All later changes are lost: what was added later is missing, and what was removed
 later is back. API keys, members and hub certificates that were revoked after the backup ARE VALID AGAIN; revoke them again.
 
-Events: if the backup has no hub logs, all hub events are lost; requests with a cursor are answered 410, and clients resync as
-the API describes. With hub logs, cursors of events in the backup stay valid. Hubs keep their certificates and their numbering; the event
-hub.log_reset marks where a log was restored, and hub.events_skipped reports what a hub sent after the backup and no longer has. People must sign in to the portal again. With --postgres-url,
-give the service an empty database.
+Events: if the backup has no hub logs, all hub events are lost; requests with a cursor are answered 410, and clients resync as the API
+describes. With hub logs, cursors of events in the backup stay valid. Hubs keep their certificates and their numbering; the event
+hub.log_reset marks where a log was restored, and hub.events_skipped reports what a hub sent after the backup and no longer has. People must
+sign in to the portal again. With --postgres-url, give the service an empty database.
 
 A DAMAGED DIRECTORY: where the disk has lost events of the directory, no service starts, since nobody can tell who owns what. With --directory,
 the command puts these events back in their places, from a backup or from a copy of another server's store, and changes nothing else; all later

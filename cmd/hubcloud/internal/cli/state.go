@@ -32,11 +32,7 @@ Which doors are unlocked? Which commands had another outcome?
 // Run lists the states.
 func (c *stateCommand) Run(ctx context.Context, out Output) error {
 	return c.withClient(ctx, func(api *client.Client) error {
-		site, err := siteID(ctx, api, c.Site)
-		if err != nil {
-			return err
-		}
-		hub, err := hubID(ctx, api, c.Hub)
+		site, hub, err := placeIDs(ctx, api, c.Site, c.Hub)
 		if err != nil {
 			return err
 		}
@@ -54,32 +50,17 @@ func (c *stateCommand) Run(ctx context.Context, out Output) error {
 				}
 			}
 		}
-		names := map[string]string{}
-		if !c.JSON {
-			for h, err := range api.Hubs(ctx, site) {
-				if err != nil {
-					return err
-				}
-				names[h.ID] = orEmpty(h.Name)
-			}
-		}
-		row := func(s client.State) []string {
-			return append([]string{cmp.Or(names[s.HubID], s.HubID)}, rowOfState(s)...)
+		names, err := namesByID(c.outputFlags, api.Hubs(ctx, site), hubName)
+		if err != nil {
+			return err
 		}
 		header := []string{"HUB", "CONNECTION", "DEVICE", "ROOM", "CHANNEL", "VALUE", "UNIT", "STATUS", "OBSERVED"}
-		return list(out.Out, c.outputFlags, chosen, header, row)
+		return list(out.Out, c.outputFlags, chosen, header, func(s client.State) []string {
+			return []string{
+				cmp.Or(names[s.HubID], s.HubID), string(s.Connection.Status), orEmpty(s.Device.Name),
+				orEmpty(s.Device.Room), nameOfChannel(s.Channel.ChannelHead), textOf(s.Channel.Value),
+				orEmpty(s.Channel.Unit), string(s.Channel.Status), timeOrEmpty(s.Channel.ObservedAt),
+			}
+		})
 	})
-}
-
-// rowOfState returns the cells of a state after the hub.
-func rowOfState(s client.State) []string {
-	observed := ""
-	if s.Channel.ObservedAt != nil {
-		observed = shortTime(*s.Channel.ObservedAt)
-	}
-	return []string{
-		string(s.Connection.Status), orEmpty(s.Device.Name), orEmpty(s.Device.Room),
-		nameOfChannel(s.Channel.ChannelHead), textOf(s.Channel.Value), orEmpty(s.Channel.Unit),
-		string(s.Channel.Status), observed,
-	}
 }

@@ -32,8 +32,8 @@ type tapRunCommand struct {
 
 	Hub      []string   `help:"Id of a hub; may be repeated. Defaults to all hubs, including those added later." placeholder:"HUB_ID"`
 	Type     []string   `help:"Event type, such as channel.observed, or a prefix such as device.*; may be repeated. Defaults to all." placeholder:"TYPE"`
-	Since    string     `help:"Begin this long ago (2h) or at this time (2026-01-02T03:04:05Z). Defaults to the oldest event." placeholder:"WHEN"`
-	New      bool       `help:"Begin with the next new event. Needs --follow."`
+	Since    string     `help:"Begin this long ago (2h) or at this time (2026-01-02T03:04:05Z). Defaults to the oldest event." xor:"begin" placeholder:"WHEN"`
+	New      bool       `help:"Begin with the next new event. Needs --follow." xor:"begin"`
 	Follow   bool       `help:"Continue with new events until Ctrl-C." short:"f"`
 	Commands bool       `help:"Include the records of commands, as tap.command."`
 	Format   tap.Format `help:"Format of a line: ndjson, or cloudevents for CloudEvents 1.0." default:"ndjson" enum:"ndjson,cloudevents"`
@@ -76,8 +76,6 @@ func (c *tapRunCommand) Validate() error {
 	switch {
 	case c.New && !c.Follow:
 		return errors.New("--new needs --follow: there are no new events to print otherwise")
-	case c.New && c.Since != "":
-		return errors.New("--new and --since: give only one of them")
 	case c.CheckpointEvery <= 0:
 		return fmt.Errorf("--checkpoint-every %v: must be above 0", c.CheckpointEvery)
 	case c.Publish != "" && c.PublishURL == "":

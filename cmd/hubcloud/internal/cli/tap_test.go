@@ -27,7 +27,7 @@ func TestTapUsageErrors(t *testing.T) {
 		{[]string{"--hub", "HUB-1"}, exitUsage, "--hub"},
 		{[]string{"--since", "yesterday"}, exitUsage, "--since"},
 		{[]string{"--since", "-2h"}, exitUsage, "--since"},
-		{[]string{"--since", "2h", "--new", "--follow"}, exitUsage, "--new and --since"},
+		{[]string{"--since", "2h", "--new", "--follow"}, exitUsage, "--since and --new"},
 		{[]string{"--new"}, exitUsage, "--follow"},
 		{[]string{"--format", "xml"}, exitUsage, "--format"},
 		{[]string{"--checkpoint-every", "0s"}, exitUsage, "--checkpoint-every"},
