@@ -11,7 +11,7 @@ import (
 type Code string
 
 // The codes of the contract, in the order of its table. A new code needs a status in
-// httpapi/apierror, an entry in httpapi/openapi.yaml and a constant in httpapi/client/errors.go.
+// httpapi/response, an entry in httpapi/openapi.yaml and a constant in httpapi/client/errors.go.
 // Tests compare the first two.
 const (
 	CodeInvalidRequest      Code = "invalid_request"

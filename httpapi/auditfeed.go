@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/sse"
+	"hubcloud/httpapi/response"
 )
 
 const (
@@ -265,6 +265,6 @@ func encodeRecord(a domain.Activity) domain.EncodedEvent {
 	body := newAuditBody(a, cursor)
 	envelope := encodeLine(body)
 	frame := append([]byte("id: "), cursor...)
-	frame = sse.AppendEvent(append(frame, '\n'), a.Type, envelope)
+	frame = response.AppendEvent(append(frame, '\n'), a.Type, envelope)
 	return domain.EncodedEvent{Frame: frame, Envelope: envelope, Cursor: cursor}
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/apierror"
+	"hubcloud/httpapi/response"
 )
 
 const (
@@ -166,7 +166,7 @@ func (a *api) runBatch(ctx context.Context, req *request, b batch, id, key strin
 
 // reject sets the rejection of a command. After some errors the hub may have acted all the same.
 func (i *batchItem) reject(err error) {
-	public := apierror.From(err).Error
+	public := response.FromError(err).Error
 	i.Error, i.Status = &commandError{public.Code, public.Message}, statusRejected
 	switch domain.CodeOf(err) {
 	case domain.CodeHubTimeout, domain.CodeHubError, domain.CodeServiceUnavailable,

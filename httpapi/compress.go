@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"hubcloud/httpapi/docpages"
-	"hubcloud/httpapi/sse"
+	"hubcloud/httpapi/response"
 )
 
 const (
@@ -96,7 +96,7 @@ func (rt *route) compresses() bool {
 // for none. An event stream is not compressed: its events would wait for one another.
 func (req *request) mayCompress(status int) string {
 	header := req.w.Header()
-	if !req.route.compresses() || status != http.StatusOK || sse.IsStream(header) {
+	if !req.route.compresses() || status != http.StatusOK || response.IsStream(header) {
 		return ""
 	}
 	header["Vary"] = varyCoding

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/apierror"
+	"hubcloud/httpapi/response"
 )
 
 // localTime is the form of a time without an offset, with or without seconds.
@@ -401,6 +401,6 @@ func (a *api) setCredentials(
 }
 
 func (i *sentCredentialItem) reject(err error) {
-	public := apierror.From(err).Error
+	public := response.FromError(err).Error
 	i.Error = &commandError{public.Code, public.Message}
 }

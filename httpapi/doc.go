@@ -10,7 +10,7 @@
 // the allowance is full) and RateLimit-Policy, as in drafts 03 to 07 of
 // draft-ietf-httpapi-ratelimit-headers. Errors have the contract's error body and one of its types;
 // an error that is not a domain.Error becomes internal_error, and only the log has its text (see
-// apierror). The same holds for requests that net/http rejects because it cannot parse them, with
+// response). The same holds for requests that net/http rejects because it cannot parse them, with
 // 400, 417 or 431 and Connection: close, and for rejected connections (see Listener).
 //
 // Every request has one log line, one count and, if there is a collector, one span. They name the
@@ -99,7 +99,7 @@
 //
 // # Streams
 //
-// Each stream is a response owned by the server's goroutine for the request (see sse). It sends the
+// Each stream is a response owned by the server's goroutine for the request (see response). It sends the
 // events that are available in one write, and ends cleanly when its lifetime is over, its key is
 // revoked, the hub's log is reset or Config.Draining is closed. A client that does not read is
 // disconnected after at most ten seconds and delays no other. Between the events are keepalive

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/apierror"
+	"hubcloud/httpapi/response"
 )
 
 // writeError answers with err. A request for a page of the portal gets a page, any other the
@@ -15,7 +15,7 @@ func (req *request) writeError(err error) {
 		req.status = statusClientGone
 		return
 	}
-	answer := apierror.From(err)
+	answer := response.FromError(err)
 	if answer.Cause != nil {
 		req.err = answer.Cause
 	}

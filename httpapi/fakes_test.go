@@ -12,7 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
-	"hubcloud/httpapi/sse"
+	"hubcloud/httpapi/response"
 	"hubcloud/hubbridge/protocol"
 	keyindex "hubcloud/projections/access"
 	"hubcloud/projections/projectionstest"
@@ -359,7 +359,7 @@ func (r *worldReader) Next(_ context.Context, limit int) ([]domain.EncodedEvent,
 	}
 	to := r.at
 	for size := 0; to < min(len(r.log), r.at+limit); to++ {
-		if size += len(r.log[to].Envelope); size > sse.BatchBytes && to > r.at {
+		if size += len(r.log[to].Envelope); size > response.BatchBytes && to > r.at {
 			break
 		}
 	}

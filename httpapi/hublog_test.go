@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/sse"
+	"hubcloud/httpapi/response"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
@@ -61,8 +61,8 @@ func TestReadFitsIntoWrite(t *testing.T) {
 		for _, e := range events {
 			bytes += len(e.Envelope)
 		}
-		if bytes > sse.BatchBytes {
-			t.Errorf("Next returned %d bytes of events, want at most %d", bytes, sse.BatchBytes)
+		if bytes > response.BatchBytes {
+			t.Errorf("Next returned %d bytes of events, want at most %d", bytes, response.BatchBytes)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/apierror"
+	"hubcloud/httpapi/response"
 )
 
 // describable returns the routes that openapi.yaml must describe: all but the pages for people.
@@ -141,7 +141,7 @@ func statusesOf(rt *route) []int {
 // The domain and openapi.yaml have the same error types, in the same order and with the same
 // statuses.
 func TestErrorTypesAreDescribed(t *testing.T) {
-	statuses := apierror.Statuses()
+	statuses := response.Statuses()
 	t.Parallel()
 	d := described(t)
 	types := d.schema("ErrorType").get("enum").texts()

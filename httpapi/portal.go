@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/httpapi/apierror"
 	"hubcloud/httpapi/portal"
+	"hubcloud/httpapi/response"
 	"hubcloud/streams/shares"
 )
 
@@ -51,7 +51,7 @@ func (req *request) portalRequestInfo() portal.RequestInfo {
 
 // writeErrorPage answers with a page of the portal if the request was for one, and reports whether
 // it was. A request that could not be parsed has no URL.
-func (req *request) writeErrorPage(answer apierror.Answer) bool {
+func (req *request) writeErrorPage(answer response.Answer) bool {
 	if req.api.Portal == nil || req.http.URL == nil ||
 		req.http.URL.Path != "/portal" && !strings.HasPrefix(req.http.URL.Path, "/portal/") {
 		return false

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/apierror"
+	"hubcloud/httpapi/response"
 	"hubcloud/streams/shares"
 )
 
@@ -38,7 +38,7 @@ func (req *request) countForAddress() error {
 func (req *request) checkAllowance(id string, a shares.Allowance, limited prometheus.Counter) error {
 	req.setHeader(slotRateLimit, "RateLimit-Limit", strconv.Itoa(a.Limit))
 	req.setHeader(slotRateRemaining, "RateLimit-Remaining", strconv.Itoa(a.Remaining))
-	req.setHeader(slotRateReset, "RateLimit-Reset", strconv.Itoa(apierror.WholeSeconds(a.Full)))
+	req.setHeader(slotRateReset, "RateLimit-Reset", strconv.Itoa(response.WholeSeconds(a.Full)))
 	req.setHeader(slotRatePolicy, "RateLimit-Policy", a.Policy)
 	if a.Granted {
 		return nil

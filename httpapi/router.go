@@ -8,7 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/apierror"
+	"hubcloud/httpapi/response"
 )
 
 // Labels that stand for the method of requests with a method or path that no route has.
@@ -122,7 +122,7 @@ func rejectPath(req *request) error {
 func rejectMethod(allowed string) func(*request) error {
 	return func(req *request) error {
 		req.w.Header().Set("Allow", allowed)
-		return apierror.WithStatus(http.StatusMethodNotAllowed, domain.Errorf(
+		return response.WithStatus(http.StatusMethodNotAllowed, domain.Errorf(
 			domain.CodeInvalidRequest, "method: must be one of %s for this path", allowed,
 		))
 	}

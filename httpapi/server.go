@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"hubcloud/httpapi/sse"
+	"hubcloud/httpapi/response"
 )
 
 // Limits of the server that NewServer makes.
@@ -19,7 +19,7 @@ const (
 	// maxConcurrentStreams is how many requests may be under way on one connection with HTTP/2.
 	maxConcurrentStreams = 250
 	// writeTimeout is how long a client may take to accept one write.
-	writeTimeout = sse.WriteTimeout
+	writeTimeout = response.WriteTimeout
 )
 
 // NewServer returns a server for handlers of this package. It bounds the size of a client's header,

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/sse"
+	"hubcloud/httpapi/response"
 )
 
 // Types of what a stream sends beside events, if the client has asked for it.
@@ -20,7 +20,7 @@ const (
 )
 
 // snapshotPage is how many states of a snapshot are read at once. Together they are about as large
-// as sse.BatchBytes.
+// as response.BatchBytes.
 const snapshotPage = 40
 
 // mark is the data of a message that is no event of a hub. It has the members of an event.
@@ -48,7 +48,7 @@ func (s *stream) appendMark(frames []byte, typ string) []byte {
 	frames = append(frames, "id: "...)
 	frames = append(frames, cursor...)
 	frames = append(frames, '\n')
-	return sse.AppendEvent(frames, typ, data)
+	return response.AppendEvent(frames, typ, data)
 }
 
 // snapshot reads the last reported states that a stream sends before its events, page by page.
@@ -150,7 +150,7 @@ func (s *snapshot) appendPage(frames []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		frames = sse.AppendEvent(frames, typeState, data)
+		frames = response.AppendEvent(frames, typeState, data)
 	}
 	return frames, nil
 }
@@ -177,7 +177,7 @@ func (s *stream) sendSnapshot() (ended string, cause error) {
 			return endedByFault, err
 		}
 		if s.out.TakeKeepalive(time.Now()) {
-			frames = sse.AppendKeepalive(frames)
+			frames = response.AppendKeepalive(frames)
 		}
 		if s.out.Send(frames) != nil {
 			return endedByClient, nil

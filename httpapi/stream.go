@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/sse"
+	"hubcloud/httpapi/response"
 )
 
 const (
@@ -87,7 +87,7 @@ func (a *api) streamFeed(req *request, events feed, q query, states *snapshot) e
 	s := stream{
 		req: req, reader: reader, seen: seen, positions: positions != nil && *positions,
 		hub: events.Reader("").Hub, states: states, took: freeStreamTime,
-		out: sse.New(req, req.http, sse.Config{Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive}),
+		out: response.NewStream(req, req.http, response.StreamConfig{Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive}),
 	}
 	if caughtUp != nil && *caughtUp {
 		if s.caughtUp, err = reader.CaughtUp(req.ctx); err != nil {
@@ -132,7 +132,7 @@ func lastEventID(r *http.Request) (string, error) {
 type stream struct {
 	req    *request
 	reader EventReader
-	out    sse.Stream
+	out    response.Stream
 	seen   seen
 	// positions reports that the client asked for positions: blocks that have only an id. Clients
 	// must not take them for messages, but many do, so a stream has none by default.
@@ -308,10 +308,10 @@ func (s *stream) readerEnded(err error) (ended string, cause error) {
 func (s *stream) idleFrames(keepalive bool) []byte {
 	frames := make([]byte, 0, 64)
 	if keepalive {
-		frames = sse.AppendKeepalive(frames)
+		frames = response.AppendKeepalive(frames)
 	}
 	if s.positions {
-		frames = sse.AppendLastEventID(frames, s.reader.Cursor())
+		frames = response.AppendLastEventID(frames, s.reader.Cursor())
 	}
 	return frames
 }

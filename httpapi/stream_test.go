@@ -13,7 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
-	"hubcloud/httpapi/sse"
+	"hubcloud/httpapi/response"
 	"hubcloud/streams/shares"
 	"hubcloud/streams/streamstest"
 )
@@ -235,9 +235,9 @@ func TestStreamOrder(t *testing.T) {
 	for i := uint64(1); i <= 250; i++ {
 		o.expect(string(encodedEvent(i, 900).Frame))
 	}
-	s.emit(1, sse.BatchBytes)
+	s.emit(1, response.BatchBytes)
 	s.emit(2, 10)
-	o.expect(string(encodedEvent(251, sse.BatchBytes).Frame))
+	o.expect(string(encodedEvent(251, response.BatchBytes).Frame))
 	o.expect(string(encodedEvent(252, 10).Frame))
 	o.expect(string(encodedEvent(253, 10).Frame))
 }

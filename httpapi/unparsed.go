@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/apierror"
+	"hubcloud/httpapi/response"
 )
 
 // net/http rejects some requests before it calls a handler: malformed HTTP, a header that is too
@@ -40,12 +40,12 @@ func parseServerError(p []byte) (status int, reason string, ok bool) {
 func unparsedError(status int, reason string) error {
 	switch status {
 	case http.StatusRequestHeaderFieldsTooLarge:
-		return apierror.WithStatus(status, domain.Errorf(
+		return response.WithStatus(status, domain.Errorf(
 			domain.CodeInvalidRequest, "header: must be at most %d bytes, including the path",
 			maxHeaderBytes,
 		))
 	case http.StatusExpectationFailed:
-		return apierror.WithStatus(status, domain.Errorf(domain.CodeInvalidRequest, "Expect: must be 100-continue"))
+		return response.WithStatus(status, domain.Errorf(domain.CodeInvalidRequest, "Expect: must be 100-continue"))
 	case http.StatusNotImplemented:
 		return invalid("Transfer-Encoding: must be chunked")
 	case http.StatusHTTPVersionNotSupported:

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/apierror"
+	"hubcloud/httpapi/response"
 )
 
 // WriteError answers a request that the router rejects under /portal: an unknown path, a method
@@ -136,7 +136,7 @@ func codeOf(err error) domain.Code {
 
 // statusOf returns the HTTP status that the API has for a code; 500 for an unknown one.
 func statusOf(code domain.Code) int {
-	if status, ok := apierror.Status(code); ok {
+	if status, ok := response.Status(code); ok {
 		return status
 	}
 	return http.StatusInternalServerError

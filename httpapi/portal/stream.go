@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/sse"
+	"hubcloud/httpapi/response"
 	"hubcloud/streams/shares"
 	"hubcloud/streams/telemetry"
 )
@@ -57,7 +57,7 @@ func (r streamRequest) filter() (filter domain.EventFilter) {
 // stream writes one response. All fields belong to the request's goroutine.
 type stream struct {
 	*Portal
-	out    sse.Stream
+	out    response.Stream
 	viewer streamViewer
 	filter domain.EventFilter
 	reader EventReader // nil before begin has followed the feed
@@ -88,7 +88,7 @@ func (p *Portal) stream(
 	ctx := r.Context()
 	s := &stream{
 		Portal: p, viewer: viewer, filter: request.filter(), timer: time.NewTimer(0),
-		out: sse.New(w, r, sse.Config{
+		out: response.NewStream(w, r, response.StreamConfig{
 			Lifetime: p.StreamLifetime,
 			// Keepalives renew the position, which must not expire while no event arrives.
 			Keepalive: min(p.StreamKeepalive, p.Retention/4),
@@ -145,7 +145,7 @@ func (s *stream) run(ctx context.Context) error {
 			if !s.viewer.SignedIn(ctx) {
 				return nil
 			}
-			s.buffer = sse.AppendKeepalive(s.buffer)
+			s.buffer = response.AppendKeepalive(s.buffer)
 			s.appendPosition()
 		case !now.Before(s.nextRefresh):
 			if err := s.refreshStates(ctx); err != nil {
@@ -210,7 +210,7 @@ func (s *stream) stopped(ctx context.Context) bool {
 // collectEvents appends new events to the buffer, about as many as one write should have. more
 // reports whether there may be more.
 func (s *stream) collectEvents(ctx context.Context) (more bool, err error) {
-	for len(s.buffer) < sse.BatchBytes {
+	for len(s.buffer) < response.BatchBytes {
 		events, err := s.reader.Next(ctx, streamBatch)
 		if err != nil {
 			return false, err

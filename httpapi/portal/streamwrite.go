@@ -3,13 +3,13 @@ package portal
 import (
 	"encoding/json"
 
-	"hubcloud/httpapi/sse"
+	"hubcloud/httpapi/response"
 )
 
 // appendPosition buffers the position after all events that were read. Like the position of an
 // event, it is an id, but without an event.
 func (s *stream) appendPosition() {
-	s.buffer = sse.AppendLastEventID(s.buffer, s.reader.Cursor())
+	s.buffer = response.AppendLastEventID(s.buffer, s.reader.Cursor())
 }
 
 // appendStates buffers hub states. whole reports that the stream has no other hubs.
@@ -26,13 +26,13 @@ func (s *stream) appendEvent(eventType string, data any) {
 	if err != nil {
 		panic(err) // strings and times always marshal
 	}
-	s.buffer = sse.AppendEvent(s.buffer, eventType, text)
+	s.buffer = response.AppendEvent(s.buffer, eventType, text)
 }
 
 // flush writes the buffer. An error means that the client is gone or does not read.
 func (s *stream) flush() error {
 	err := s.out.Send(s.buffer)
-	if s.buffer = s.buffer[:0]; cap(s.buffer) > 2*sse.BatchBytes {
+	if s.buffer = s.buffer[:0]; cap(s.buffer) > 2*response.BatchBytes {
 		s.buffer = nil // do not keep the memory of one large write
 	}
 	return err

@@ -189,12 +189,8 @@ var importRules = []importRule{
 		reason: "importing the client brings only the standard library",
 	},
 	{
-		packages: "httpapi/sse", libraries: []string{},
-		reason: "API and portal write their streams with it",
-	},
-	{
-		packages: "httpapi/apierror", allowed: []string{"domain"}, libraries: []string{},
-		reason: "API and portal translate errors with it",
+		packages: "httpapi/response", allowed: []string{"domain"}, libraries: []string{},
+		reason: "API and portal write errors and streams with it",
 	},
 	{
 		packages: "streams/shares", allowed: []string{"domain"},
@@ -324,10 +320,10 @@ var textRules = []textRule{
 	{"$KV.", []string{"streams/jsapi"}, "JetStream's API is spoken in one package"},
 	{"Nats-Batch-", []string{"streams/jsapi"}, "JetStream's API is spoken in one package"},
 	{
-		"text/event-stream", []string{"httpapi/sse", "httpapi/client", "httpapi/portal"},
-		"SSE is written by sse and read by client; portal compares the header Accept",
+		"text/event-stream", []string{"httpapi/response", "httpapi/client", "httpapi/portal"},
+		"SSE is written by response and read by client; portal compares the header Accept",
 	},
-	{": keepalive", []string{"httpapi/sse"}, "SSE is written by one package"},
+	{": keepalive", []string{"httpapi/response"}, "SSE is written by one package"},
 	{`"through":`, []string{"hubbridge/codec"}, "acks are encoded by one package"},
 }
 

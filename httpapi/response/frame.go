@@ -1,4 +1,4 @@
-package sse
+package response
 
 // The frames of hub events are made where the events are read: encode.go in package feed.
 

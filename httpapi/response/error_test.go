@@ -1,4 +1,4 @@
-package apierror_test
+package response_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/apierror"
+	"hubcloud/httpapi/response"
 )
 
 func TestFrom(t *testing.T) {
@@ -25,7 +25,7 @@ func TestFrom(t *testing.T) {
 		header http.Header
 	}{
 		"the caller's error":  {err: fmt.Errorf("wrapped: %w", invalid), status: 400, code: domain.CodeInvalidRequest},
-		"a status of its own": {err: apierror.WithStatus(405, invalid), status: 405, code: domain.CodeInvalidRequest},
+		"a status of its own": {err: response.WithStatus(405, invalid), status: 405, code: domain.CodeInvalidRequest},
 		"an unknown error":    {err: cause, status: 500, code: domain.CodeInternal, logged: true},
 		"an internal error with a message": {
 			err:    domain.Errorf(domain.CodeInternal, "password=secret"),
@@ -51,7 +51,7 @@ func TestFrom(t *testing.T) {
 			header: http.Header{"Retry-After": {"2"}},
 		},
 	} {
-		answer := apierror.From(tt.err)
+		answer := response.FromError(tt.err)
 		if answer.Status != tt.status || answer.Error.Code != tt.code {
 			t.Errorf("%s: got %d %s, want %d %s", name, answer.Status, answer.Error.Code, tt.status, tt.code)
 		}
@@ -74,12 +74,12 @@ func TestFrom(t *testing.T) {
 // Every code of the contract has a status.
 func TestStatuses(t *testing.T) {
 	t.Parallel()
-	for code, status := range apierror.Statuses() {
-		if got, ok := apierror.Status(code); !ok || got != status || http.StatusText(got) == "" {
+	for code, status := range response.Statuses() {
+		if got, ok := response.Status(code); !ok || got != status || http.StatusText(got) == "" {
 			t.Errorf("Status(%s): got %d, %t, want %d", code, got, ok, status)
 		}
 	}
-	if status, ok := apierror.Status("no_such_code"); ok {
+	if status, ok := response.Status("no_such_code"); ok {
 		t.Errorf("Status of an unknown code: got %d, want false", status)
 	}
 }

@@ -1,4 +1,4 @@
-package sse
+package response
 
 import (
 	"math/rand/v2"
@@ -29,9 +29,9 @@ var (
 // IsStream reports whether an answer with the header is a stream.
 func IsStream(header http.Header) bool { return slices.Equal(header["Content-Type"], contentType) }
 
-// Config holds the durations of a stream. Both must be positive. New is called for each response
+// StreamConfig holds the durations of a stream. Both must be positive. NewStream is called for each response
 // and does not check them: they come from a configuration that has defaults and a Validate.
-type Config struct {
+type StreamConfig struct {
 	// Lifetime is the longest that a stream lasts. Each stream ends between 13/15 and 15/15 of
 	// Lifetime, so that clients do not reconnect all at once.
 	Lifetime time.Duration
@@ -53,12 +53,12 @@ type Stream struct {
 	keepalive     time.Duration
 }
 
-// New returns the stream of a response. The stream's lifetime begins now. New sets no header field
+// NewStream returns the stream of a response. The stream's lifetime begins now. NewStream sets no header field
 // and writes nothing, so that the caller can still answer with an error.
 //
 // If w, or a ResponseWriter that it wraps, has a method SetSendBuffer(bytes int), Begin uses the
 // method to bound the connection's send buffer.
-func New(w http.ResponseWriter, r *http.Request, cfg Config) Stream {
+func NewStream(w http.ResponseWriter, r *http.Request, cfg StreamConfig) Stream {
 	now := time.Now()
 	return Stream{
 		w:             w,

@@ -1,8 +1,4 @@
-// Package apierror turns errors into HTTP answers: the status of each of the contract's codes, the
-// header fields that go with a status, and the error body. The API and the portal's pages use the
-// same table. An error that is no domain.Error, or has an unknown code, becomes internal_error: its
-// text goes to the log and never to the client.
-package apierror
+package response
 
 import (
 	"context"
@@ -68,8 +64,8 @@ type Answer struct {
 
 var errInternal = domain.Errorf(domain.CodeInternal, "something failed on our side; quote the request id to support")
 
-// From returns the answer to a request that failed with err.
-func From(err error) Answer {
+// FromError returns the answer to a request that failed with err.
+func FromError(err error) Answer {
 	var known *domain.Error
 	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
 		err = domain.UnavailableBecause(err, "the request was not finished in time because part of the service is not "+

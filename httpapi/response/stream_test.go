@@ -1,4 +1,4 @@
-package sse_test
+package response_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hubcloud/httpapi/sse"
+	"hubcloud/httpapi/response"
 )
 
 // connection is a ResponseWriter that records deadlines and the size of its send buffer.
@@ -47,7 +47,7 @@ func newRequest(protocol int) *http.Request {
 	return r
 }
 
-var config = sse.Config{Lifetime: 15 * time.Minute, Keepalive: 30 * time.Second}
+var config = response.StreamConfig{Lifetime: 15 * time.Minute, Keepalive: 30 * time.Second}
 
 func TestBeginBoundsSendBuffer(t *testing.T) {
 	t.Parallel()
@@ -56,11 +56,11 @@ func TestBeginBoundsSendBuffer(t *testing.T) {
 		protocol int
 		want     int
 	}{
-		{"HTTP/1.1", 1, 2 * sse.BatchBytes},
+		{"HTTP/1.1", 1, 2 * response.BatchBytes},
 		{"HTTP/2, whose connection other requests share", 2, 0},
 	} {
 		c := newConnection()
-		s := sse.New(wrapper{c}, newRequest(tt.protocol), config)
+		s := response.NewStream(wrapper{c}, newRequest(tt.protocol), config)
 		if s.Begin(); c.sendBuffer != tt.want {
 			t.Errorf("%s: send buffer is %d bytes, want %d", tt.name, c.sendBuffer, tt.want)
 		}
@@ -81,11 +81,11 @@ func TestSendDeadlines(t *testing.T) {
 			protocol int
 			want     []time.Time
 		}{
-			{"HTTP/1.1", 1, []time.Time{began.Add(sse.WriteTimeout)}},
-			{"HTTP/2", 2, []time.Time{began.Add(sse.WriteTimeout), {}, began.Add(sse.WriteTimeout), {}}},
+			{"HTTP/1.1", 1, []time.Time{began.Add(response.WriteTimeout)}},
+			{"HTTP/2", 2, []time.Time{began.Add(response.WriteTimeout), {}, began.Add(response.WriteTimeout), {}}},
 		} {
 			c := newConnection()
-			s := sse.New(c, newRequest(tt.protocol), config)
+			s := response.NewStream(c, newRequest(tt.protocol), config)
 			for range 2 {
 				if err := s.Send([]byte("id: 1\n\n")); err != nil {
 					t.Fatalf("%s: Send: got %v, want nil", tt.name, err)
@@ -110,7 +110,7 @@ func TestSendReportsAClientThatIsGone(t *testing.T) {
 	t.Parallel()
 	c := newConnection()
 	c.err = errors.New("broken pipe")
-	s := sse.New(c, newRequest(1), config)
+	s := response.NewStream(c, newRequest(1), config)
 	if err := s.Send([]byte("id: 1\n\n")); !errors.Is(err, c.err) {
 		t.Errorf("Send returned %v, want %v", err, c.err)
 	}
@@ -119,7 +119,7 @@ func TestSendReportsAClientThatIsGone(t *testing.T) {
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := sse.New(newConnection(), newRequest(1), config)
+	s := response.NewStream(newConnection(), newRequest(1), config)
 	if s.TakeKeepalive(now) {
 		t.Error("got a keepalive at once, want it later")
 	}
@@ -147,9 +147,9 @@ func TestTimes(t *testing.T) {
 
 func TestFrames(t *testing.T) {
 	t.Parallel()
-	frames := sse.AppendKeepalive(nil)
-	frames = sse.AppendLastEventID(frames, "c7")
-	frames = sse.AppendEvent(frames, "hub.portal_now", []byte(`{}`))
+	frames := response.AppendKeepalive(nil)
+	frames = response.AppendLastEventID(frames, "c7")
+	frames = response.AppendEvent(frames, "hub.portal_now", []byte(`{}`))
 	const want = ": keepalive\nid: c7\n\nevent: hub.portal_now\ndata: {}\n\n"
 	if string(frames) != want {
 		t.Errorf("frames are %q, want %q", frames, want)
