@@ -2,9 +2,6 @@ package client
 
 import (
 	"context"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -47,15 +44,7 @@ type AttentionFilter struct {
 // Attention lists what needs attention, the most urgent first: what the portal shows. If HasMore is
 // set, ask site by site. Scope hubs:read.
 func (c *Client) Attention(ctx context.Context, filter AttentionFilter) (Page[Condition], error) {
-	values := url.Values{}
-	if filter.SiteID != "" {
-		values.Set("site_id", filter.SiteID)
-	}
-	if filter.HubID != "" {
-		values.Set("hub_id", filter.HubID)
-	}
-	if filter.Limit != 0 {
-		values.Set("limit", strconv.Itoa(filter.Limit))
-	}
-	return ask[Page[Condition]](ctx, c, call{method: http.MethodGet, path: route("attention"), query: values})
+	return page[Condition](ctx, c, route("attention"), parameters{
+		"site_id": filter.SiteID, "hub_id": filter.HubID, "limit": filter.Limit,
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -59,27 +58,15 @@ type AuditFilter struct {
 
 // source returns the audit log with the filter.
 func (f AuditFilter) source() source {
-	values := url.Values{}
-	if len(f.Types) > 0 {
-		values["type"] = f.Types
-	}
-	if len(f.HubIDs) > 0 {
-		values["hub_id"] = f.HubIDs
-	}
-	for name, value := range map[string]string{"actor_id": f.ActorID, "subject_id": f.SubjectID} {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
-	return source{path: "/audit", filter: values}
+	return source{path: "/audit", filter: parameters{
+		"type": f.Types, "hub_id": f.HubIDs, "actor_id": f.ActorID, "subject_id": f.SubjectID,
+	}}
 }
 
 // withUntil returns the audit log with the filter, for reads that end.
 func (f AuditFilter) withUntil() source {
 	s := f.source()
-	if !f.Until.IsZero() {
-		s.filter.Set("until", f.Until.UTC().Format(time.RFC3339Nano))
-	}
+	s.filter["until"] = f.Until
 	return s
 }
 

@@ -23,7 +23,7 @@ type call struct {
 	method string
 	// path is built by route.
 	path  string
-	query url.Values
+	query parameters
 	// body is sent as JSON; nil sends none.
 	body any
 	// idempotencyKey is sent with commands and with requests that create something.
@@ -184,8 +184,8 @@ func (c *Client) try(ctx context.Context, what call, body []byte, into any) (htt
 // it may add header fields.
 func (c *Client) request(ctx context.Context, what call, body []byte, more func(http.Header)) (*http.Response, error) {
 	address := c.base + what.path
-	if len(what.query) > 0 {
-		address += "?" + what.query.Encode()
+	if query := what.query.query(); len(query) > 0 {
+		address += "?" + query.Encode()
 	}
 	var content io.Reader
 	if what.body != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"net/url"
 )
 
 // EventFeedGap is the type of an event of the organization's feed only: events of a hub are gone
@@ -60,18 +59,9 @@ type FeedFilter struct {
 
 // source returns the feed with the filter.
 func (f FeedFilter) source() source {
-	values := url.Values{}
-	if len(f.SiteIDs) > 0 {
-		values["site_id"] = f.SiteIDs
-	}
-	if len(f.HubIDs) > 0 {
-		values["hub_id"] = f.HubIDs
-	}
-	if len(f.Types) > 0 {
-		values["type"] = f.Types
-	}
+	values := parameters{"site_id": f.SiteIDs, "hub_id": f.HubIDs, "type": f.Types}
 	if f.Part != 0 || f.Parts != 0 {
-		values.Set("part", fmt.Sprintf("%d/%d", f.Part, f.Parts))
+		values["part"] = fmt.Sprintf("%d/%d", f.Part, f.Parts)
 	}
 	return source{path: "/events", filter: values, isFeed: true}
 }

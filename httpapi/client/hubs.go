@@ -87,11 +87,7 @@ func (c *Client) Hubs(ctx context.Context, siteID string) iter.Seq2[ListedHub, e
 
 // HubsPage reads one page of the list of hubs; siteID is as for Hubs. Scope hubs:read.
 func (c *Client) HubsPage(ctx context.Context, siteID string, query PageQuery) (Page[ListedHub], error) {
-	values := query.values()
-	if siteID != "" {
-		values.Set("site_id", siteID)
-	}
-	return page[ListedHub](ctx, c, route("hubs"), values)
+	return page[ListedHub](ctx, c, route("hubs"), query.values().with(parameters{"site_id": siteID}))
 }
 
 // HubAddition is the input of Client.AddHub.

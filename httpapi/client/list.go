@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 )
 
 // Page is one page of a list.
@@ -28,19 +30,61 @@ type PageQuery struct {
 	StartingAfter string
 }
 
-func (q PageQuery) values() url.Values {
-	values := url.Values{}
-	if q.Limit != 0 {
-		values.Set("limit", strconv.Itoa(q.Limit))
+func (q PageQuery) values() parameters {
+	return parameters{"limit": q.Limit, "starting_after": q.StartingAfter}
+}
+
+// parameters are what a query may have. Zero values are left out.
+type parameters map[string]any
+
+// query returns the query.
+func (p parameters) query() url.Values {
+	query := url.Values{}
+	for name, value := range p {
+		text := ""
+		switch v := value.(type) {
+		case string:
+			text = v
+		case []string:
+			if len(v) > 0 {
+				query[name] = v
+			}
+		case int:
+			if v != 0 {
+				text = strconv.Itoa(v)
+			}
+		case bool:
+			if v {
+				text = "true"
+			}
+		case *bool:
+			if v != nil {
+				text = strconv.FormatBool(*v)
+			}
+		case time.Time:
+			if !v.IsZero() {
+				text = v.UTC().Format(time.RFC3339Nano)
+			}
+		default:
+			panic(fmt.Sprintf("client: parameter %s has the type %T", name, value))
+		}
+		if text != "" {
+			query.Set(name, text)
+		}
 	}
-	if q.StartingAfter != "" {
-		values.Set("starting_after", q.StartingAfter)
-	}
-	return values
+	return query
+}
+
+// with returns these parameters and others.
+func (p parameters) with(others parameters) parameters {
+	all := parameters{}
+	maps.Copy(all, p)
+	maps.Copy(all, others)
+	return all
 }
 
 // page reads one page.
-func page[T any](ctx context.Context, c *Client, path string, query url.Values) (Page[T], error) {
+func page[T any](ctx context.Context, c *Client, path string, query parameters) (Page[T], error) {
 	return ask[Page[T]](ctx, c, call{method: http.MethodGet, path: path, query: query})
 }
 

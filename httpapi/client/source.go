@@ -3,8 +3,6 @@ package client
 import (
 	"cmp"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -14,7 +12,7 @@ type source struct {
 	// path is the path of the pages. The stream's is path and /stream.
 	path string
 	// filter is sent with every request.
-	filter url.Values
+	filter parameters
 	// isFeed reports that positions are the feed's; the others have the cursors of
 	// their events.
 	isFeed bool
@@ -37,22 +35,10 @@ func (s source) identity(event Event) string {
 }
 
 func (s source) pageCall(query EventQuery) call {
-	values := s.query()
-	if query.After != "" {
-		values.Set("after", query.After)
-	}
-	if !query.Since.IsZero() {
-		values.Set("since", query.Since.UTC().Format(time.RFC3339Nano))
-	}
-	if query.Last != 0 {
-		values.Set("last", strconv.Itoa(query.Last))
-	}
-	if query.Limit != 0 {
-		values.Set("limit", strconv.Itoa(query.Limit))
-	}
-	if query.Wait != 0 {
-		values.Set("wait", strconv.Itoa(int(query.Wait/time.Second)))
-	}
+	values := s.filter.with(parameters{
+		"after": query.After, "since": query.Since, "last": query.Last, "limit": query.Limit,
+		"wait": int(query.Wait / time.Second),
+	})
 	return call{
 		method: http.MethodGet, path: s.path, query: values, held: query.Wait,
 		reader: cmp.Or(query.Reader, s.reader),
@@ -62,22 +48,6 @@ func (s source) pageCall(query EventQuery) call {
 // streamCall returns the call of a stream with positions, so that no event falls between two
 // connections to a quiet source.
 func (s source) streamCall(caughtUp, states bool) call {
-	values := s.query()
-	values.Set("positions", "true")
-	if caughtUp {
-		values.Set("caught_up", "true")
-	}
-	if states {
-		values.Set("snapshot", "true")
-	}
+	values := s.filter.with(parameters{"positions": true, "caught_up": caughtUp, "snapshot": states})
 	return call{method: http.MethodGet, path: s.path + "/stream", query: values, reader: s.reader}
-}
-
-// query returns a copy of the filter.
-func (s source) query() url.Values {
-	values := url.Values{}
-	for name, all := range s.filter {
-		values[name] = all
-	}
-	return values
 }

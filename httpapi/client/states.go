@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -83,42 +81,31 @@ type PastChannel struct {
 // StateAt returns what the devices of a hub had last reported at an instant, as long ago as events
 // are kept. Scope hubs:read.
 func (c *Client) StateAt(ctx context.Context, hub string, at time.Time) (PastState, error) {
-	values := url.Values{"at": {at.UTC().Format(time.RFC3339Nano)}}
+	query, next := parameters{"at": at}, ""
 	var channels []PastChannel
 	for {
 		past, err := ask[pastPage](ctx, c,
-			call{method: http.MethodGet, path: route("hubs", hub, "state"), query: values})
+			call{method: http.MethodGet, path: route("hubs", hub, "state"), query: query})
 		if err != nil {
 			return PastState{}, err
 		}
 		channels = append(channels, past.Channels...)
 		past.Channels = channels
-		next := past.NextStartingAfter
 		switch {
 		case !past.HasMore:
 			return past.PastState, nil
-		case next == "" || next == values.Get("starting_after"):
+		case past.NextStartingAfter == "" || past.NextStartingAfter == next:
 			return PastState{}, fmt.Errorf("%w: a state with has_more does not advance", ErrProtocol)
 		}
-		values.Set("starting_after", next)
+		next = past.NextStartingAfter
+		query["starting_after"] = next
 	}
 }
 
-func (f StateFilter) addTo(values url.Values) {
-	for name, value := range map[string]string{
-		"site_id": f.SiteID, "hub_id": f.HubID, "key": f.Key, "status": string(f.Status),
-	} {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
-	for name, value := range map[string]*bool{"value": f.Value, "available": f.Available} {
-		if value != nil {
-			values.Set(name, strconv.FormatBool(*value))
-		}
-	}
-	if !f.ObservedBefore.IsZero() {
-		values.Set("observed_before", f.ObservedBefore.UTC().Format(time.RFC3339Nano))
+func (f StateFilter) values() parameters {
+	return parameters{
+		"site_id": f.SiteID, "hub_id": f.HubID, "key": f.Key, "status": string(f.Status), "value": f.Value,
+		"available": f.Available, "observed_before": f.ObservedBefore,
 	}
 }
 
@@ -170,8 +157,7 @@ func (c *Client) StatesPage(ctx context.Context, filter StateFilter, query PageQ
 func (c *Client) statesPage(
 	ctx context.Context, filter StateFilter, query PageQuery,
 ) (p Page[State], position string, err error) {
-	values := query.values()
-	filter.addTo(values)
+	values := filter.values().with(query.values())
 	header, err := c.do(ctx, call{method: http.MethodGet, path: route("state"), query: values}, &p)
 	return p, header.Get(cursorHeader), err
 }
