@@ -45,6 +45,7 @@ func TestAPIUsageErrors(t *testing.T) {
 		{[]string{"events"}, "hub"},
 		{[]string{"events", hub1, "--new"}, "--follow"},
 		{[]string{"events", hub1, "--follow", "--new", "--after", "c"}, "used together"},
+		{[]string{"state", "lock", "--value", "maybe"}, `--value must be one of "true","false"`},
 		{[]string{"events", hub1, "--url", "x"}, "--url"},
 		{[]string{"send", hub1, "1", "lock"}, "value"},
 		{[]string{"send", hub1, "1", "lock", "true", "--limit", "0s"}, "--limit"},

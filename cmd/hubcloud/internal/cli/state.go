@@ -14,7 +14,7 @@ type stateCommand struct {
 
 	Site   string `help:"Only at this site." placeholder:"SITE" complete:"site"`
 	Hub    string `help:"Only of this hub." placeholder:"HUB" complete:"hub"`
-	Value  *bool  `help:"Only channels whose value is true, or false." placeholder:"true|false"`
+	Value  string `help:"Only channels whose value is true, or false." placeholder:"true|false" enum:"true,false," default:""`
 	Status string `help:"Only channels with this status: unknown, synchronized, pending, diverged or failed." placeholder:"STATUS"`
 }
 
@@ -36,12 +36,14 @@ func (c *stateCommand) Run(ctx context.Context, out Output) error {
 		if err != nil {
 			return err
 		}
-		states := api.States(ctx, client.StateFilter{
-			SiteID: site, HubID: hub, Key: c.Channel.Key, Value: c.Value,
-			Status: client.ChannelStatus(c.Status),
-		})
+		filter := client.StateFilter{
+			SiteID: site, HubID: hub, Key: c.Channel.Key, Status: client.ChannelStatus(c.Status),
+		}
+		if c.Value != "" {
+			filter.Value = new(c.Value == "true")
+		}
 		chosen := func(yield func(client.State, error) bool) {
-			for s, err := range states {
+			for s, err := range api.States(ctx, filter) {
 				if err == nil && !c.Channel.matches(s.Channel.ChannelHead) {
 					continue
 				}
