@@ -43,9 +43,7 @@ func (b *browser) newBrowser() *browser {
 	return &browser{t: b.t, backend: b.backend, pages: b.pages, cookies: map[string]string{}}
 }
 
-func (b *browser) do(
-	method, path string, form url.Values, header http.Header,
-) (*http.Response, string) {
+func (b *browser) do(method, path string, form url.Values, header http.Header) (*http.Response, string) {
 	b.t.Helper()
 	sent := url.Values{}
 	for name, values := range form {
@@ -53,9 +51,7 @@ func (b *browser) do(
 			sent.Add(name, b.backend.toReal.Replace(value))
 		}
 	}
-	r := httptest.NewRequest(
-		method, public+b.backend.toReal.Replace(path), strings.NewReader(sent.Encode()),
-	)
+	r := httptest.NewRequest(method, public+b.backend.toReal.Replace(path), strings.NewReader(sent.Encode()))
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -126,9 +122,7 @@ func (b *browser) post(path string, status int, fields ...string) (to, page stri
 // session returns the session of the browser's cookie; the zero value if there is none.
 func (b *browser) session() domain.PortalSession {
 	b.t.Helper()
-	session, err := b.backend.Session(
-		b.t.Context(), b.cookies["hubcloud_session"], b.backend.clock(),
-	)
+	session, err := b.backend.Session(b.t.Context(), b.cookies["hubcloud_session"], b.backend.clock())
 	if err != nil && domain.CodeOf(err) != domain.CodeUnauthenticated {
 		b.t.Fatal(err)
 	}

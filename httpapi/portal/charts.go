@@ -37,9 +37,7 @@ type channelID struct {
 // drawCharts draws what the numeric and boolean channels of a device reported in the last period,
 // at most the retention. A numeric channel without reports has no chart; a boolean one had its
 // value all the time.
-func (p *Portal) drawCharts(
-	ctx context.Context, device hubDevice, period time.Duration,
-) (deviceCharts, error) {
+func (p *Portal) drawCharts(ctx context.Context, device hubDevice, period time.Duration) (deviceCharts, error) {
 	now := p.Now()
 	period = min(period, p.Retention)
 	from := now.Add(-period)
@@ -141,9 +139,7 @@ func (p *Portal) sample(
 		if after, err = p.Events.At(ctx, hub, start); err != nil {
 			return false, err
 		}
-		last, more, err = p.readEvents(
-			ctx, hub, after, (chartEvents-contiguous)/chartParts, last, use,
-		)
+		last, more, err = p.readEvents(ctx, hub, after, (chartEvents-contiguous)/chartParts, last, use)
 		if err != nil || !more {
 			return false, err
 		}

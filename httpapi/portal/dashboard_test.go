@@ -41,10 +41,8 @@ func TestDashboardOfManyHubs(t *testing.T) {
 		}
 		if shown > dashboardHubs || !view.Partial || view.Hubs() != hubs || view.Offline != 124 ||
 			len(view.Pages) < 4 {
-			t.Errorf(
-				"page %d: got %d hubs, %+v, want at most a page of hubs and the counts of all",
-				page, shown, view.Pages,
-			)
+			t.Errorf("page %d: got %d hubs, %+v, want at most a page of hubs and the counts of all", page, shown,
+				view.Pages)
 		}
 	}
 	if len(seen) != hubs {
@@ -61,10 +59,7 @@ func TestDashboardOfManyHubs(t *testing.T) {
 	} {
 		narrowed.fill(sites, states, 99)
 		if narrowed.Found != want {
-			t.Errorf(
-				"find %q, status %q: got %d hubs, want %d", narrowed.Find, narrowed.Status,
-				narrowed.Found, want,
-			)
+			t.Errorf("find %q, status %q: got %d hubs, want %d", narrowed.Find, narrowed.Status, narrowed.Found, want)
 		}
 	}
 }

@@ -18,10 +18,8 @@ func TestSessionEndsInForm(t *testing.T) {
 	token := b.session().FormToken
 	before := w.changes(t)
 	b.cookies["hubcloud_session"] = "ended"
-	to, _ := b.post(
-		inOne+"/invitations?find=m", 303, "email", "new@else.example", "role", "admin",
-		"unknown", "not kept",
-	)
+	to, _ := b.post(inOne+"/invitations?find=m", 303, "email", "new@else.example", "role", "admin", "unknown",
+		"not kept")
 	if want := "/portal/sign-in?next="; !strings.HasPrefix(to, want) {
 		t.Fatalf("redirected to %q, want %s…", to, want)
 	}

@@ -33,9 +33,7 @@ func TestHubDoesNotAnswer(t *testing.T) {
 		}
 	}
 	b.fails = errors.New("postgres is away")
-	if response := b.ask(
-		"GET", b.path, nil,
-	); response.StatusCode != http.StatusInternalServerError {
+	if response := b.ask("GET", b.path, nil); response.StatusCode != http.StatusInternalServerError {
 		t.Errorf("fault: got %d, want 500", response.StatusCode)
 	}
 }
@@ -77,10 +75,7 @@ func TestPageStream(t *testing.T) {
 	defer forged.Body.Close()
 	defer nobody.Body.Close()
 	if forged.StatusCode != http.StatusForbidden || nobody.StatusCode != http.StatusSeeOther {
-		t.Errorf(
-			"forged form: got %d, want 403; no session: got %d, want 303", forged.StatusCode,
-			nobody.StatusCode,
-		)
+		t.Errorf("forged form: got %d, want 403; no session: got %d, want 303", forged.StatusCode, nobody.StatusCode)
 	}
 	stream := post(portal.MaskToken(formToken), b.token)
 	defer stream.Body.Close()

@@ -33,10 +33,7 @@ func TestHubPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, says := range map[string][]string{
-		"": {
-			"Mill &amp; Sons", string(b.hub), `data-count="online">1<`,
-			"older events, for 24 hours",
-		},
+		"": {"Mill &amp; Sons", string(b.hub), `data-count="online">1<`, "older events, for 24 hours"},
 		b.path: {
 			"2.4.1", "Guests", "-61 dBm", "unlocked", "Not done", "Setting to", "Failed", "87 %",
 			`type="color"`, `max="30"`, "Lobby", "Open pairing",
@@ -124,9 +121,7 @@ func TestForeignHub(t *testing.T) {
 		for _, page := range []string{
 			"", "/events", "/reset-link", "/remove", "/devices", "/devices/1", "/devices/1/card",
 		} {
-			if response := b.ask(
-				"GET", "/hubs/"+string(hub)+page, nil,
-			); response.StatusCode != http.StatusNotFound {
+			if response := b.ask("GET", "/hubs/"+string(hub)+page, nil); response.StatusCode != http.StatusNotFound {
 				t.Errorf("GET %s%s: got %d, want 404", hub, page, response.StatusCode)
 			}
 		}
@@ -236,10 +231,7 @@ func TestRemoveHub(t *testing.T) {
 	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther ||
 		!strings.HasSuffix(to, "../"+b.ID) || !slices.Equal(b.calls.done, []string{"remove"}) ||
 		b.calls.origin.Actor.ID != b.Owner.ID {
-		t.Errorf(
-			"got %d to %q and calls %+v, want the dashboard and one removal", response.StatusCode, to,
-			b.calls,
-		)
+		t.Errorf("got %d to %q and calls %+v, want the dashboard and one removal", response.StatusCode, to, b.calls)
 	}
 }
 
@@ -320,20 +312,14 @@ func TestRejectedHubForms(t *testing.T) {
 	}{
 		hub + "/pairing": {
 			url.Values{"setup_code": {"MT:0<000000"}},
-			[]string{
-				`id="pairing-problem">Setup code must be shorter.<`, `value="MT:0&lt;000000" autofocus`,
-			},
+			[]string{`id="pairing-problem">Setup code must be shorter.<`, `value="MT:0&lt;000000" autofocus`},
 		},
-		hub + "/pairing/close": {
-			url.Values{}, []string{`role="alert">Setup code must be shorter.<`},
-		},
+		hub + "/pairing/close": {url.Values{}, []string{`role="alert">Setup code must be shorter.<`}},
 		hub + "/removal": {
 			url.Values{},
 			[]string{`id="removal-problem">`, `autofocus aria-describedby="removal-problem"`},
 		},
-		hub + "/reset-link": {
-			url.Values{}, []string{`role="alert">Setup code must be shorter.<`},
-		},
+		hub + "/reset-link": {url.Values{}, []string{`role="alert">Setup code must be shorter.<`}},
 		hub + "/place": {
 			url.Values{"name": {long}, "site": {b.SiteID}},
 			[]string{`id="place-problem">`, long, `value="` + b.SiteID + `" selected`},
@@ -378,18 +364,12 @@ func TestRejectedHubForms(t *testing.T) {
 		t.Errorf("card for the page of a rejected form: got %s, want links from there", page)
 	}
 	b.rejects, b.fails = nil, domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
-	if response := b.ask(
-		"POST", device+"/forget", url.Values{},
-	); response.StatusCode != http.StatusServiceUnavailable {
+	if response := b.ask("POST", device+"/forget", url.Values{}); response.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("offline hub: got %d, want 503", response.StatusCode)
-	} else if page := read(t, response); !strings.Contains(
-		page, `href="../../../../../`+b.ID+hub+`"`,
-	) {
+	} else if page := read(t, response); !strings.Contains(page, `href="../../../../../`+b.ID+hub+`"`) {
 		t.Errorf("offline hub: got %s, want a link to the hub", page)
 	}
-	if page := read(t, b.ask("GET", "/hubs/hub-none-none-none", nil)); strings.Contains(
-		page, "Back to the hub",
-	) {
+	if page := read(t, b.ask("GET", "/hubs/hub-none-none-none", nil)); strings.Contains(page, "Back to the hub") {
 		t.Errorf("unknown hub: got %s, want no link to it", page)
 	}
 }

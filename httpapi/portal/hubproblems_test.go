@@ -20,9 +20,7 @@ func TestHubProblems(t *testing.T) {
 		t.Errorf("a good hub: got %s, want no problem", page)
 	}
 	for _, reason := range hubfaults.Reasons() {
-		b.faults = append(b.faults, portal.HubFault{
-			Reason: string(reason), Since: time.Now().Add(-time.Hour),
-		})
+		b.faults = append(b.faults, portal.HubFault{Reason: string(reason), Since: time.Now().Add(-time.Hour)})
 	}
 	page := read(t, b.ask("GET", b.path, nil))
 	for _, reason := range hubfaults.Reasons() {

@@ -63,10 +63,8 @@ func (req *request) acceptInvitation() error {
 		}
 	}
 	if err != nil {
-		req.Logger.WarnContext(
-			req.ctx, "session not loaded for invitation page",
-			"request_id", req.info.RequestID, "error", err,
-		)
+		req.Logger.WarnContext(req.ctx, "session not loaded for invitation page", "request_id", req.info.RequestID,
+			"error", err)
 	}
 	view.Layout = req.layout(view.Title, "")
 	req.render(status, "invitation.html", view)
@@ -111,15 +109,9 @@ func signsIn(accepted domain.Acceptance, at time.Time) bool {
 func newInvitationView(accepted domain.Acceptance, err error) (status int, view invitationView) {
 	switch {
 	case errors.Is(err, domain.ErrInvitationExpired):
-		return http.StatusGone, invitationView{
-			Outcome: "expired",
-			Title:   "This invitation has expired",
-		}
+		return http.StatusGone, invitationView{Outcome: "expired", Title: "This invitation has expired"}
 	case errors.Is(err, &domain.Error{Code: domain.CodeNotFound}):
-		return http.StatusNotFound, invitationView{
-			Outcome: "unknown",
-			Title:   "This invitation does not work",
-		}
+		return http.StatusNotFound, invitationView{Outcome: "unknown", Title: "This invitation does not work"}
 	case errors.Is(err, &domain.Error{Code: domain.CodeServiceUnavailable}):
 		return http.StatusServiceUnavailable, invitationView{
 			Outcome: "failed",

@@ -32,9 +32,7 @@ func TestPagesOfAnOrganization(t *testing.T) {
 			}
 			if forms := strings.Count(page, `method="post"`); (forms > 1) != manages &&
 				!strings.HasPrefix(path, "/activity") {
-				t.Errorf(
-					"%s for %s: got %d forms, want more than one: %t", path, who, forms, manages,
-				)
+				t.Errorf("%s for %s: got %d forms, want more than one: %t", path, who, forms, manages)
 			}
 		}
 	}
@@ -54,9 +52,7 @@ func TestNonMembersSeeNothing(t *testing.T) {
 	b.get(inOne+"/members", 200)
 	w.open(t, nil).signIn(olga).post(inOne+"/members/max/remove", 303)
 	b.get(inOne+"/members", 404)
-	if page := b.get("/portal/organizations", 200); !strings.Contains(
-		page, "not in an organization yet",
-	) {
+	if page := b.get("/portal/organizations", 200); !strings.Contains(page, "not in an organization yet") {
 		t.Errorf("after the removal: got %s, want no organization", page)
 	}
 }
@@ -101,10 +97,7 @@ func TestActions(t *testing.T) {
 		// instead.
 		in int
 	}{
-		{
-			"/members/max/role", []string{"role", "admin"},
-			"org.member_role_changed " + max + " admin", "/members", 0,
-		},
+		{"/members/max/role", []string{"role", "admin"}, "org.member_role_changed " + max + " admin", "/members", 0},
 		{
 			"/invitations", []string{"email", "ann@example.org", "role", "admin"},
 			"org.invited ann@example.org admin", "/members", 400,
@@ -158,9 +151,7 @@ func TestHubAddedAgain(t *testing.T) {
 		{far, "Gate", "Gate was moved to Far"},
 		{site, "Mill gate", "Renamed to Mill gate and moved to"},
 	} {
-		to, _ := b.post(
-			inOne+"/sites/hubs", 303, "serial", string(ownHub), "site", c.site, "name", c.name,
-		)
+		to, _ := b.post(inOne+"/sites/hubs", 303, "serial", string(ownHub), "site", c.site, "name", c.name)
 		page := b.get(to, 200)
 		if checkPage(t, page); !strings.Contains(page, c.want) ||
 			to != inOne+"/hubs/"+string(ownHub) || !strings.Contains(page, `href="#joining">Pair devices`) {
@@ -186,9 +177,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
 	w := newBackend(t)
 	b := w.open(t, nil).signIn(olga)
-	_, page := b.post(
-		inOne+"/keys", 201, "label", "Meter", "scope", "hubs:read", "scope", "events:read",
-	)
+	_, page := b.post(inOne+"/keys", 201, "label", "Meter", "scope", "hubs:read", "scope", "events:read")
 	checkPage(t, page)
 	key, err := domain.ParseKey(apiKey.FindString(page))
 	if err != nil {
@@ -313,9 +302,7 @@ func TestFormAddressesRedirect(t *testing.T) {
 		if where, err := at.Parse(response.Header.Get("Location")); response.StatusCode != 303 ||
 			err != nil ||
 			where.RequestURI() != inOne+to {
-			t.Errorf(
-				"%s: got %d to %v, %v, want 303 to %s", path, response.StatusCode, where, err, to,
-			)
+			t.Errorf("%s: got %d to %v, %v, want 303 to %s", path, response.StatusCode, where, err, to)
 		}
 	}
 	if w.changes(t) != before {
@@ -364,10 +351,8 @@ func TestHome(t *testing.T) {
 		for path, way := range map[string]string{"/portal": "portal/", "/portal/": "./"} {
 			if response, _ := b.do("GET", path, nil, nil); response.StatusCode != 303 ||
 				response.Header.Get("Location") != way+to {
-				t.Errorf(
-					"%q at %s: got %d to %s, want 303 to %s", who, path, response.StatusCode,
-					response.Header.Get("Location"), way+to,
-				)
+				t.Errorf("%q at %s: got %d to %s, want 303 to %s", who, path, response.StatusCode,
+					response.Header.Get("Location"), way+to)
 			}
 		}
 	}
@@ -390,8 +375,7 @@ func TestNaturalOrder(t *testing.T) {
 		annex, second, tenth := strings.Index(list, "annex"), strings.Index(list, "Floor 2"),
 			strings.Index(list, "Floor 10")
 		if annex < 0 || annex > second || second > tenth {
-			t.Errorf("%q: got annex at %d, Floor 2 at %d, Floor 10 at %d, want this order", path,
-				annex, second, tenth)
+			t.Errorf("%q: got annex at %d, Floor 2 at %d, Floor 10 at %d, want this order", path, annex, second, tenth)
 		}
 	}
 }

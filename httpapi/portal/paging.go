@@ -74,9 +74,8 @@ func pageInOrder[T any](
 	if after != "" {
 		i := slices.IndexFunc(all, func(item T) bool { return id(item) == after })
 		if i < 0 {
-			return domain.Page[T]{}, domain.Errorf(
-				domain.CodeInvalidRequest, "the item before this page no longer exists",
-			)
+			return domain.Page[T]{}, domain.Errorf(domain.CodeInvalidRequest, "the item before this page no longer "+
+				"exists")
 		}
 		all = all[i+1:]
 	}

@@ -21,9 +21,7 @@ func nextPage(t *testing.T, from, page, list string) string {
 	t.Helper()
 	links := regexp.MustCompile(`href="([^"]*)">Next page<`)
 	for _, link := range links.FindAllStringSubmatch(page, -1) {
-		if address := strings.ReplaceAll(link[1], "&amp;", "&"); strings.HasSuffix(
-			address, "#"+list,
-		) {
+		if address := strings.ReplaceAll(link[1], "&amp;", "&"); strings.HasSuffix(address, "#"+list) {
 			base, err := url.Parse(public + from)
 			if err != nil {
 				t.Fatal(err)
@@ -122,24 +120,15 @@ func TestListsHavePages(t *testing.T) {
 		path, list string
 		item       func(int) string
 	}{
-		{
-			"/members", "people",
-			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) },
-		},
-		{
-			"/members?find=m", "people",
-			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) },
-		},
+		{"/members", "people", func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) }},
+		{"/members?find=m", "people", func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) }},
 		{
 			"/members?people=" + w.itemID(memberKind, 3), "invitations",
 			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">i%d@example.org", i) },
 		},
 		{"/keys", "keys", func(i int) string { return fmt.Sprintf("<bdi>the key %d<", i) }},
 		{"/sites", "sites", func(i int) string { return fmt.Sprintf("\"><bdi>the site %d<", i) }},
-		{
-			"/sites?site=" + far + "&find=0000", "hubs",
-			func(i int) string { return fmt.Sprintf("<b>%s<", w.hubID(i)) },
-		},
+		{"/sites?site=" + far + "&find=0000", "hubs", func(i int) string { return fmt.Sprintf("<b>%s<", w.hubID(i)) }},
 	} {
 		seen, pages, path := make([]int, manyItems), 0, inOne+c.path
 		_, kept, _ := strings.Cut(c.path, "?")

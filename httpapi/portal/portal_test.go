@@ -32,20 +32,14 @@ type invitations struct {
 	origins    []domain.Origin
 }
 
-func (i *invitations) AcceptInvitation(
-	_ context.Context, o domain.Origin, token string,
-) (domain.Acceptance, error) {
+func (i *invitations) AcceptInvitation(_ context.Context, o domain.Origin, token string) (domain.Acceptance, error) {
 	i.asked, i.origins = append(i.asked, token), append(i.origins, o)
 	return i.acceptance, i.err
 }
 
 func accepted(orgName string) *invitations {
 	return &invitations{
-		acceptance: domain.Acceptance{
-			OrgName: orgName,
-			Email:   "ann@example.org",
-			Access:  domain.AccessAdmin,
-		},
+		acceptance: domain.Acceptance{OrgName: orgName, Email: "ann@example.org", Access: domain.AccessAdmin},
 	}
 }
 
@@ -91,9 +85,7 @@ func serve(pages http.Handler, method, path string, header http.Header) *http.Re
 }
 
 func open(i *invitations, method string, header http.Header) *http.Response {
-	return serve(
-		handler(portal.Config{Invitations: i}), method, "/portal/invitations/"+secret, header,
-	)
+	return serve(handler(portal.Config{Invitations: i}), method, "/portal/invitations/"+secret, header)
 }
 
 func read(t *testing.T, response *http.Response) string {
@@ -114,13 +106,8 @@ func TestInvitationPage(t *testing.T) {
 		status      int
 		says        []string
 	}{
-		"joined": {
-			accepted("Acme"), 200,
-			[]string{"You have joined", "<bdi>Acme</bdi>", "ann@example.org", "admin"},
-		},
-		"already": {
-			already, 200, []string{"You already belong to", "<bdi>Acme</bdi>", "already accepted"},
-		},
+		"joined":  {accepted("Acme"), 200, []string{"You have joined", "<bdi>Acme</bdi>", "ann@example.org", "admin"}},
+		"already": {already, 200, []string{"You already belong to", "<bdi>Acme</bdi>", "already accepted"}},
 		"expired": {
 			&invitations{err: domain.ErrInvitationExpired}, 410,
 			[]string{"has expired", "for a new invitation"},
@@ -151,9 +138,7 @@ func TestInvitationPage(t *testing.T) {
 			}
 			if c.invitations.asked[0] != secret || c.invitations.origins[0].RequestID == "" ||
 				c.invitations.origins[0].At.IsZero() {
-				t.Errorf(
-					"got tokens %q by %+v, want one", c.invitations.asked, c.invitations.origins,
-				)
+				t.Errorf("got tokens %q by %+v, want one", c.invitations.asked, c.invitations.origins)
 			}
 			checkHeaders(t, response.Header)
 			checkInvitationPage(t, page)
@@ -255,10 +240,7 @@ func TestPrefetchDoesNotAccept(t *testing.T) {
 	response := open(i, "HEAD", nil)
 	checkHeaders(t, response.Header)
 	if body := read(t, response); response.StatusCode != 200 || body != "" || len(i.asked) != 0 {
-		t.Errorf(
-			"HEAD: got %d, %q, %d accepted, want 200, no body, 0", response.StatusCode, body,
-			len(i.asked),
-		)
+		t.Errorf("HEAD: got %d, %q, %d accepted, want 200, no body, 0", response.StatusCode, body, len(i.asked))
 	}
 	for name, value := range map[string]string{
 		"Sec-Purpose": "prefetch;prerender", "Purpose": "prefetch", "X-Moz": "prefetch",
@@ -266,9 +248,7 @@ func TestPrefetchDoesNotAccept(t *testing.T) {
 	} {
 		if response := open(i, "GET", http.Header{name: {value}}); response.StatusCode != 503 ||
 			len(i.asked) != 0 {
-			t.Errorf(
-				"%s: got %d, %d accepted, want 503, 0", name, response.StatusCode, len(i.asked),
-			)
+			t.Errorf("%s: got %d, %d accepted, want 503, 0", name, response.StatusCode, len(i.asked))
 		}
 	}
 }
@@ -294,10 +274,7 @@ func TestAssets(t *testing.T) {
 				response.Header.Get("Content-Type") != types[name[2]] ||
 				response.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" ||
 				(read(t, response) == "") != (method == "HEAD") {
-				t.Errorf(
-					"%s %s: got %d %v, want 200, immutable", method, name[1], response.StatusCode,
-					response.Header,
-				)
+				t.Errorf("%s %s: got %d %v, want 200, immutable", method, name[1], response.StatusCode, response.Header)
 			}
 		}
 	}
@@ -306,9 +283,7 @@ func TestAssets(t *testing.T) {
 		"gzip, deflate, br": true, "br, GZIP;q=0.5": true, "gzip;q=0": false,
 		"gzip; q=0.0, br": false, "": false, "x-gzip": false,
 	} {
-		response := serve(
-			pages, "GET", "/portal/assets/"+names[0][1], http.Header{"Accept-Encoding": {accepted}},
-		)
+		response := serve(pages, "GET", "/portal/assets/"+names[0][1], http.Header{"Accept-Encoding": {accepted}})
 		if got := response.Header.Get("Content-Encoding") == "gzip"; got != packed ||
 			response.Header.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("Accept-Encoding %q: got %v, want gzip: %t", accepted, response.Header, packed)
@@ -366,9 +341,7 @@ func TestClientGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
-	pages.ServeHTTP(
-		w, httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil),
-	)
+	pages.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil))
 	if w.Body.Len() != 0 || log.Len() != 0 {
 		t.Errorf("got %q, log %q, want neither", w.Body, log.String())
 	}

@@ -29,9 +29,7 @@ func FuzzPortalPath(f *testing.F) {
 		if err != nil || portalPath(page) != page || to.Host != from.Host || to.Scheme != from.Scheme ||
 			to.RequestURI() != "/behind"+page ||
 			to.Fragment != "" {
-			t.Errorf(
-				"%q: got an address that leads to %v, %v, want a page of the portal", next, to, err,
-			)
+			t.Errorf("%q: got an address that leads to %v, %v, want a page of the portal", next, to, err)
 		}
 	})
 }

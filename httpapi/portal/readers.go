@@ -43,9 +43,7 @@ func (req *request) readers() error {
 			if id, ok := domain.ParseFeedReaderID(text); ok {
 				after = &id
 			}
-			return req.Readers.Page(
-				req.ctx, req.org, func(domain.FeedReaderID) bool { return true }, limit, after,
-			)
+			return req.Readers.Page(req.ctx, req.org, func(domain.FeedReaderID) bool { return true }, limit, after)
 		},
 		func(r domain.FeedReader) string { return r.FeedReaderID.String() },
 	)

@@ -23,9 +23,7 @@ func TestSignInByMail(t *testing.T) {
 		t.Fatalf("got %d to %q, want 303 to the sign-in", response.StatusCode, to)
 	}
 	checkPage(t, b.get("/portal/sign-in?next=/portal/"+orgOne+"/keys", 200))
-	_, page := b.post(
-		"/portal/sign-in", 200, "email", " Olga@Example.org ", "next", "/portal/"+orgOne+"/keys",
-	)
+	_, page := b.post("/portal/sign-in", 200, "email", " Olga@Example.org ", "next", "/portal/"+orgOne+"/keys")
 	checkPage(t, page)
 	address, link, _ := strings.Cut(w.mails[0], " ")
 	path, ours := strings.CutPrefix(link, public)
@@ -85,9 +83,7 @@ func TestAccountsAreNotRevealed(t *testing.T) {
 		}
 		want := cmp.Or(stored, email)
 		if got, err := open.SignInAddress(t.Context(), email); got != want || err != nil {
-			t.Errorf(
-				"with open sign-up: SignInAddress(%s): got %q, %v, want %q", email, got, err, want,
-			)
+			t.Errorf("with open sign-up: SignInAddress(%s): got %q, %v, want %q", email, got, err, want)
 		}
 	}
 	// Somebody who lost the membership in the meantime is not let in by the link.
@@ -102,9 +98,7 @@ func TestLinkGoesToStoredAddress(t *testing.T) {
 	w.toReal = strings.NewReplacer() // the domains of these addresses matter
 	w.newAccount(t, "ann@stra\u00dfe.example")
 	w.newAccount(t, "Bob@example.org")
-	open := portal.New(portal.Config{
-		People: w.Access, Directory: w, PublicURL: public, OpenSignUp: true,
-	})
+	open := portal.New(portal.Config{People: w.Access, Directory: w, PublicURL: public, OpenSignUp: true})
 	for typed, stored := range map[string]string{
 		"ann@stra\u1e9ee.example":     "ann@strasse.example", // nobody's yet: a new account
 		"ann@stra\u00dfe.example":     "ann@stra\u00dfe.example",
@@ -212,21 +206,16 @@ func TestForgedForms(t *testing.T) {
 		form   url.Values
 		header http.Header
 	}{
-		"no token":           {url.Values{}, nil},
-		"another's token":    {url.Values{"form_token": {"x"}}, nil},
-		"from another site":  {form, http.Header{"Sec-Fetch-Site": {"cross-site"}}},
-		"from a host beside": {form, http.Header{"Sec-Fetch-Site": {"same-site"}}},
-		"from another origin": {
-			form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"https://evil.example"}},
-		},
+		"no token":             {url.Values{}, nil},
+		"another's token":      {url.Values{"form_token": {"x"}}, nil},
+		"from another site":    {form, http.Header{"Sec-Fetch-Site": {"cross-site"}}},
+		"from a host beside":   {form, http.Header{"Sec-Fetch-Site": {"same-site"}}},
+		"from another origin":  {form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"https://evil.example"}}},
 		"from an unknown page": {form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"null"}}},
 	} {
 		response, page := b.do("POST", path, try.form, try.header)
 		if response.StatusCode != 403 || w.changes(t) != before {
-			t.Errorf(
-				"%s: got %d and change %q, want 403 and none", name, response.StatusCode,
-				w.lastChange(t, w.mill),
-			)
+			t.Errorf("%s: got %d and change %q, want 403 and none", name, response.StatusCode, w.lastChange(t, w.mill))
 		}
 		checkPage(t, page)
 	}
@@ -260,9 +249,7 @@ func TestNoOpenRedirect(t *testing.T) {
 func TestPageNotFound(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t).open(t, nil)
-	for _, path := range []string{
-		"/portal/none/of/this", "/portal/invitations/", "/portal/" + orgOne + "/none",
-	} {
+	for _, path := range []string{"/portal/none/of/this", "/portal/invitations/", "/portal/" + orgOne + "/none"} {
 		page := b.get(path, 404)
 		if checkPage(t, page); !strings.Contains(page, "Page not found") {
 			t.Errorf("got %s, want the page of the error", page)
@@ -284,9 +271,7 @@ func TestCookiesAreSecure(t *testing.T) {
 		b := w.open(t, func(c *portal.Config) { c.PublicURL = address })
 		response, _ := b.do("GET", "/portal/sign-in/"+w.newLink(t, max, true), nil, nil)
 		if to := response.Header.Get("Location"); response.StatusCode != 303 || to != "../"+orgOne {
-			t.Errorf(
-				"%s: got %d to %q, want 303 to ../%s", address, response.StatusCode, to, orgOne,
-			)
+			t.Errorf("%s: got %d to %q, want 303 to ../%s", address, response.StatusCode, to, orgOne)
 		}
 		if cookie := response.Cookies()[0]; cookie.Name != name ||
 			cookie.Secure != strings.HasPrefix(name, "__Host-") {

@@ -49,9 +49,7 @@ func TestRenameOrganization(t *testing.T) {
 	w := newBackend(t)
 	b := w.open(t, nil).signIn(olga)
 	checkPage(t, b.get(inOne+"/settings", http.StatusOK))
-	if to, _ := b.post(
-		inOne+"/settings/name", http.StatusSeeOther, "name", " Old Mill ",
-	); to != inOne+"/settings" {
+	if to, _ := b.post(inOne+"/settings/name", http.StatusSeeOther, "name", " Old Mill "); to != inOne+"/settings" {
 		t.Errorf("redirected to %q, want the settings", to)
 	}
 	if page := b.get(inOne+"/members", http.StatusOK); !strings.Contains(page, "<bdi>Old Mill</bdi>") {

@@ -33,9 +33,7 @@ func TestStreamResumes(t *testing.T) {
 	again := r.open(streamRequest{Position: p.position})
 	got = again.values(map[domain.HubID]int{hubA: 210, hubB: 60})
 	if !slices.Equal(got[hubA], sequence(201, 210)) || !slices.Equal(got[hubB], sequence(51, 60)) {
-		t.Errorf(
-			"after reconnecting: got %v, want 201 to 210 of %s and 51 to 60 of %s", got, hubA, hubB,
-		)
+		t.Errorf("after reconnecting: got %v, want 201 to 210 of %s and 51 to 60 of %s", got, hubA, hubB)
 	}
 }
 

@@ -270,9 +270,7 @@ func (r *testLive) Hub(_ context.Context, _ string, id domain.HubID) (domain.Hub
 	return hub, nil
 }
 
-func (r *testLive) DeviceLabels(
-	context.Context, string, domain.HubID,
-) (map[int64]domain.DeviceLabel, error) {
+func (r *testLive) DeviceLabels(context.Context, string, domain.HubID) (map[int64]domain.DeviceLabel, error) {
 	return r.labels, nil
 }
 
@@ -316,9 +314,7 @@ func (r *testLive) Get(ctx context.Context, hub domain.HubID, id int64) (domain.
 	}
 	i := slices.IndexFunc(r.devices, func(d domain.Device) bool { return d.ID == id })
 	if i < 0 || r.errs[id] != nil {
-		return domain.Device{}, cmp.Or(
-			r.errs[id], error(domain.Errorf(domain.CodeNotFound, "no such device")),
-		)
+		return domain.Device{}, cmp.Or(r.errs[id], error(domain.Errorf(domain.CodeNotFound, "no such device")))
 	}
 	return r.devices[i], nil
 }
