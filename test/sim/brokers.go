@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -38,6 +39,7 @@ type Brokers struct {
 	dir         string
 	stores      map[string]string // the folder of each host's streams
 	disks       sync.Map          // what is wrong with the disk of each host: an error or a time
+	synced      sync.Map          // the size of each file of messages when it was synced last
 	file        broker.ServerFile
 	running     map[string]*server.Server
 	Authority   *identity.Authority
@@ -85,6 +87,7 @@ func NewBrokers(t testing.TB, network *Network, trace *Trace, shards int) *Broke
 		return network.Dial(ctx, from, address)
 	}
 	server.SimWrite = b.written
+	server.SimSynced = func(file string, size int64) { b.synced.Store(file, size) }
 	return b
 }
 
@@ -120,6 +123,9 @@ func (b *Brokers) write(name string, content []byte) {
 func (b *Brokers) Start(host string) {
 	b.t.Helper()
 	b.network.Boot(host)
+	for name, size := range messageFiles(b.t, b.stores[host]) {
+		b.synced.Store(filepath.Join(b.stores[host], name), size)
+	}
 	file := b.file
 	file.Listen, file.Store = host, b.stores[host]
 	text, err := file.Text(b.Credentials)
@@ -145,8 +151,9 @@ func (b *Brokers) Start(host string) {
 }
 
 // Kill ends the server of a host. Its disk keeps what was written by now, and nothing that an
-// orderly shutdown writes. No other goroutine may call synctest.Wait.
-func (b *Brokers) Kill(host string) {
+// orderly shutdown writes; after a power cut only the messages that were synced. No other goroutine
+// may call synctest.Wait.
+func (b *Brokers) Kill(host string, powerCut bool) {
 	b.t.Helper()
 	b.network.Kill(host)
 	synctest.Wait()
@@ -154,8 +161,45 @@ func (b *Brokers) Kill(host string) {
 	if err := os.CopyFS(now, os.DirFS(b.stores[host])); err != nil {
 		b.t.Fatal(err)
 	}
+	if powerCut {
+		b.forget(b.stores[host], now)
+	}
 	b.stores[host] = now
 	b.stop(host)
+}
+
+// forget removes from a copy of a store the messages that were not synced.
+func (b *Brokers) forget(store, now string) {
+	forgotten := 0
+	for name, size := range messageFiles(b.t, now) {
+		synced, _ := b.synced.Load(filepath.Join(store, name))
+		if kept, _ := synced.(int64); kept < size {
+			forgotten++
+			if err := os.Truncate(filepath.Join(now, name), kept); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	b.trace.Add("FAULT", fmt.Sprintf("%d files of messages are shorter", forgotten))
+}
+
+// messageFiles returns the sizes of the files of messages in a store.
+func messageFiles(t testing.TB, store string) map[string]int64 {
+	t.Helper()
+	sizes := map[string]int64{}
+	err := fs.WalkDir(os.DirFS(store), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(name) == ".blk" {
+			info, infoErr := entry.Info()
+			if err = infoErr; err == nil {
+				sizes[name] = info.Size()
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sizes
 }
 
 // Leaderless returns a stream that a server knows no leader of, "" if there is none.

@@ -24,7 +24,7 @@ func TestBrokers(t *testing.T) {
 	}{
 		{
 			"crash",
-			func(b *Brokers, _ *Network, leader string) { b.Kill(leader) },
+			func(b *Brokers, _ *Network, leader string) { b.Kill(leader, false) },
 			func(b *Brokers, _ *Network, leader string) { b.Start(leader) }, true,
 		},
 		{

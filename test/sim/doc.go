@@ -17,10 +17,12 @@
 // # Faults
 //
 // Each seed has three episodes of one to three faults that overlap (faults): servers isolated, links
-// cut in one direction, replicas cut off, the network split in two, connections reset, hosts slow,
-// hubs without a network, disks slow or full, processes stopped, clocks of replicas set by hours,
-// servers and replicas that crash, all servers at once, or all but one that has missed what they
-// stored. A crash keeps what was written by then. Then everything heals.
+// cut in one direction, replicas cut off, the network split in two, connections reset, routes between
+// servers interrupted while hubs connect, hosts slow, hubs without a network, disks slow or full,
+// processes stopped, clocks of replicas set by hours, servers and replicas that crash, all servers at
+// once, or all but one that has missed what they stored. A crash keeps what was written by then; half of
+// the crashes of servers are power cuts, after which only those messages are left that were synced.
+// Then everything heals.
 //
 // # Checks
 //
@@ -28,10 +30,15 @@
 // a repeat, or what is not stored in the end; no cursor is answered 410; appends, pages and tails of
 // a log are linearizable over the replicas; a journal has one writer at a time, whose term begins with
 // a commit that ends all former ones; a hub runs each command once, and its key gets the same answer.
+// The organization's feed has each value once and in the order of its hub, and a page of it what was
+// acknowledged before; no replica takes a key once its revocation is acknowledged; a site that is
+// created twice under one idempotency key is one.
 //
 // After each heal, from when nats-server has elected a leader of every stream: each hub's status is
-// right after 10 s, and everything from before is acknowledged within 15 s. After 30 s each group has a
-// holder. The elections themselves take up to 20 s, and 30 s after all servers were down.
+// right after 10 s, and everything from before is acknowledged within 15 s. From then on no call fails.
+// After 30 s each group has a holder, and each client has read everything from before. In the end each
+// hub's stream, which outsiders read, has what its log has. The elections themselves take up to 20 s,
+// and 30 s after all servers were down.
 //
 // # Virtual time
 //
@@ -43,7 +50,8 @@
 //
 // # Mutants
 //
-// Each patch in mutants puts a defect in. Eleven are found. TestHealing finds hubs-stay,
+// Each patch in mutants puts a defect in. Eleven are found as follows, and those that this page does not
+// name were not run yet. TestHealing finds hubs-stay,
 // replicas-stay, lease-without-end, repeats-stored-again and offline-for-good with its first seed,
 // and TestSim the last one with seed 10. TestSim finds with its first one acks-before-storage,
 // ends-not-asked, unfenced-commits, keys-from-followers, checkpoint-before-log, and stale-page, which
@@ -75,5 +83,6 @@
 // There is no PostgreSQL: read models, their projector, and what the service keeps about reported
 // states (statelog) are not simulated, and replicas read the index of hubs from the directory. Clients
 // call the packages, not HTTP. Timers run by one clock for all processes, also while a process is
-// stopped. Disks forget nothing that was written: test/faults cuts their power.
+// stopped. Power cuts take messages only, not names of files: test/faults cuts the power of everything.
+// Nothing is ever older than the retention.
 package sim

@@ -31,6 +31,7 @@ var faults = []func(*World, *rand.Rand) fault{
 	isolateBroker, isolateBroker, cutOneWay, cutOneWay, cutReplica, crashBroker, leaveBehind,
 	crashBrokers, crashReplica, crashReplica, endReplica, fillDisk, slowNetwork, resetAll,
 	disconnectHubs, partition, partition, stopProcess, stopProcess, slowDisk, setClock,
+	interruptRoutes,
 }
 
 // hosts returns the hosts of all servers and replicas.
@@ -117,27 +118,37 @@ func fillDisk(w *World, random *rand.Rand) fault {
 	w.Brokers.FillDisk(host, true)
 	return fault{"disk of " + host + " full", func() {
 		w.Brokers.FillDisk(host, false)
-		w.Brokers.Kill(host)
+		w.Brokers.Kill(host, false)
 		w.Brokers.Start(host)
 	}}
+}
+
+// crashKind draws whether servers crash or lose their power.
+func crashKind(random *rand.Rand) (what string, powerCut bool) {
+	if random.Intn(2) == 0 {
+		return "crashed", false
+	}
+	return "without power", true
 }
 
 // crashBroker crashes a server.
 func crashBroker(w *World, random *rand.Rand) fault {
 	host := pick(random, brokerHosts)
-	w.Brokers.Kill(host)
-	return fault{"broker " + host + " crashed", func() { w.Brokers.Start(host) }}
+	what, powerCut := crashKind(random)
+	w.Brokers.Kill(host, powerCut)
+	return fault{"broker " + host + " " + what, func() { w.Brokers.Start(host) }}
 }
 
 // crashBrokers crashes all servers at once.
-func crashBrokers(w *World, _ *rand.Rand) fault {
+func crashBrokers(w *World, random *rand.Rand) fault {
+	what, powerCut := crashKind(random)
 	for _, host := range brokerHosts {
 		w.Network.Kill(host)
 	}
 	for _, host := range brokerHosts {
-		w.Brokers.Kill(host)
+		w.Brokers.Kill(host, powerCut)
 	}
-	return fault{"all brokers crashed", func() {
+	return fault{"all brokers " + what, func() {
 		for _, host := range brokerHosts {
 			w.Brokers.Start(host)
 		}
@@ -148,6 +159,7 @@ func crashBrokers(w *World, _ *rand.Rand) fault {
 // missed what they stored is the only one that answers.
 func leaveBehind(w *World, random *rand.Rand) fault {
 	behind := pick(random, brokerHosts)
+	what, powerCut := crashKind(random)
 	var others []string
 	for _, other := range brokerHosts {
 		if other != behind {
@@ -161,9 +173,9 @@ func leaveBehind(w *World, random *rand.Rand) fault {
 		w.Network.Kill(other)
 	}
 	for _, other := range others {
-		w.Brokers.Kill(other)
+		w.Brokers.Kill(other, powerCut)
 	}
-	return fault{"broker " + behind + " isolated, and then the others crashed", func() {
+	return fault{"broker " + behind + " isolated, and then the others " + what, func() {
 		for _, other := range others {
 			w.Brokers.Start(other)
 		}
@@ -213,6 +225,26 @@ func resetAll(w *World, random *rand.Rand) fault {
 	return fault{"connections of " + host + " reset", nothing}
 }
 
+// interruptRoutes breaks a server's connections to the other servers for some seconds, in which its
+// hubs connect again: what it reports of them reaches nobody else.
+func interruptRoutes(w *World, random *rand.Rand) fault {
+	host := pick(random, brokerHosts)
+	for _, other := range brokerHosts {
+		w.Network.Cut(host, other)
+		w.Network.Cut(other, host)
+		w.Network.Reset(host, other)
+	}
+	for _, h := range w.Hubs {
+		w.Network.Reset(h.host, host)
+	}
+	time.Sleep(time.Duration(random.Int63n(int64(3 * time.Second)))) // virtual
+	for _, other := range brokerHosts {
+		w.Network.Restore(host, other)
+		w.Network.Restore(other, host)
+	}
+	return fault{"routes of broker " + host + " interrupted", nothing}
+}
+
 // disconnectHubs cuts some hubs off, without a word to the servers.
 func disconnectHubs(w *World, random *rand.Rand) fault {
 	cut := 0
@@ -230,6 +262,7 @@ func disconnectHubs(w *World, random *rand.Rand) fault {
 
 // Episode makes one to three faults overlap, heals them, and checks that the cluster heals too.
 func Episode(ctx context.Context, w *World, random *rand.Rand) {
+	w.calm.Store(0)
 	var made []fault
 	busy := map[int]bool{}
 	for range 1 + random.Intn(3) {
@@ -282,7 +315,10 @@ func (w *World) checkHealed(ctx context.Context) {
 	w.Trace.Add("FAULT", "each stream has a leader; the last was "+last)
 	_ = sleep(ctx, w.Limits.Status)
 	w.checkStatus()
-	_ = sleep(ctx, max(groupLimit, w.Limits.Acks)-time.Since(elected))
+	_ = sleep(ctx, w.Limits.Acks-time.Since(elected))
+	w.calm.Store(time.Now().UnixNano())
+	_ = sleep(ctx, groupLimit-time.Since(elected))
+	w.load.checkReached(healed)
 	for _, h := range w.Hubs {
 		w.checkAcks(h, healed, elected)
 		if w.servers(h.ID) == 0 {

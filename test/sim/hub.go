@@ -166,6 +166,15 @@ func (h *Hub) Values() []value {
 	return slices.Clone(h.values)
 }
 
+// ackedValues returns how many values were acknowledged, which are the first ones.
+func (h *Hub) ackedValues() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.IndexFunc(append(slices.Clone(h.values), value{}), func(v value) bool {
+		return v.acked.IsZero()
+	})
+}
+
 // Command implements hub.Handler.
 func (h *Hub) Command(_ context.Context, cmd *hub.Command) error {
 	c := channel()

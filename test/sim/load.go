@@ -12,7 +12,9 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
+	"hubcloud/streams"
 	"hubcloud/streams/feed"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -22,26 +24,32 @@ const (
 	commandValues = 100
 	// pageSize is the most events that a client reads at once.
 	pageSize = 500
+	// viewLimit is how long it may take until a hub's stream has what the journal has.
+	viewLimit = 3 * time.Minute
+	// One of slowEvery reads of a tail is followed by a pause of slowReader.
+	slowEvery, slowReader = 20, 8 * time.Second
 )
 
 // event is an event as a reader saw it.
 type event struct {
 	kind     string
+	hub      domain.HubID
 	value    int // of the counter; 0 for any other event
 	envelope string
 }
 
 func parseEvent(e domain.EncodedEvent) event {
 	var decoded struct {
-		Type string
-		Data struct {
+		Type  string
+		HubID domain.HubID `json:"hub_id"`
+		Data  struct {
 			Key   string
 			Value int
 		}
 	}
 	seen := event{envelope: string(e.Envelope)}
 	if json.Unmarshal(e.Envelope, &decoded) == nil {
-		seen.kind = decoded.Type
+		seen.kind, seen.hub = decoded.Type, decoded.HubID
 		if decoded.Data.Key == counter && decoded.Type == "channel.observed" {
 			seen.value = decoded.Data.Value
 		}
@@ -59,16 +67,28 @@ type Load struct {
 	seen    map[domain.HubID][]event // by tails, in the order of each
 	history map[domain.HubID][]operation
 	answers map[string]string // to commands that succeeded, by their keys
+	// progress is the last value of each hub that each client has read.
+	progress map[string]map[domain.HubID]int
 }
 
 // StartLoad starts the load: each hub emits, has as many readers that poll and that follow as there
-// are replicas, and gets commands.
+// are replicas, and gets commands. The organization has readers of all hubs, and keys and sites come
+// and go.
 func StartLoad(w *World) *Load {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Load{
 		world: w, stop: stop, seen: map[domain.HubID][]event{},
 		history: map[domain.HubID][]operation{}, answers: map[string]string{},
+		progress: map[string]map[domain.HubID]int{},
 	}
+	w.load = l
+	for i := range w.Replicas {
+		name := fmt.Sprint("client ", i+1, " of the organization")
+		l.progress[name] = map[domain.HubID]int{}
+		l.run(ctx, 500*time.Millisecond, 2*time.Second, l.orgReader(ctx, name))
+	}
+	l.run(ctx, time.Second, 6*time.Second, l.keyHolder(ctx))
+	l.run(ctx, time.Second, 6*time.Second, l.siteMaker(ctx))
 	for _, h := range w.Hubs {
 		l.run(ctx, 200*time.Millisecond, 2*time.Second, func(*rand.Rand) { h.Emit() })
 		l.run(ctx, 5*time.Second, 10*time.Second, l.commander(ctx, h))
@@ -105,6 +125,7 @@ func (l *Load) poller(ctx context.Context, h *Hub, client int) func(*rand.Rand) 
 		if p == nil {
 			return
 		}
+		call := l.begin(ctx)
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		begun := time.Now()
@@ -115,7 +136,7 @@ func (l *Load) poller(ctx context.Context, h *Hub, client int) func(*rand.Rand) 
 				return err
 			})
 			if err != nil {
-				l.checkError(h, "page", err)
+				call.failed(string(h.ID)+": page", err)
 				return
 			}
 			for _, e := range page.Events {
@@ -129,6 +150,7 @@ func (l *Load) poller(ctx context.Context, h *Hub, client int) func(*rand.Rand) 
 			after, more = page.Next, page.HasMore
 		}
 		l.record(h, operation{kind: read, value: last, begun: begun, ended: time.Now(), client: client})
+		l.reached(fmt.Sprint("poller ", client+1), h.ID, last)
 	}
 }
 
@@ -137,12 +159,13 @@ func (l *Load) poller(ctx context.Context, h *Hub, client int) func(*rand.Rand) 
 func (l *Load) follower(ctx context.Context, h *Hub, at int) func(*rand.Rand) {
 	after, last := "", 0
 	client := len(l.world.Replicas) + at
-	return func(*rand.Rand) {
+	return func(random *rand.Rand) {
 		at++
 		p := l.world.ready(at % len(l.world.Replicas))
 		if p == nil {
 			return
 		}
+		call := l.begin(ctx)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(p.ctx, cancel)()
@@ -152,7 +175,7 @@ func (l *Load) follower(ctx context.Context, h *Hub, at int) func(*rand.Rand) {
 			return err
 		})
 		if err != nil {
-			l.checkError(h, "follow", err)
+			call.failed(string(h.ID)+": follow", err)
 			return
 		}
 		defer reader.Close()
@@ -165,7 +188,7 @@ func (l *Load) follower(ctx context.Context, h *Hub, at int) func(*rand.Rand) {
 			begun := time.Now()
 			events, err := reader.Next(ctx, pageSize)
 			if err != nil {
-				l.checkError(h, "next", err)
+				l.checkError(string(h.ID)+": next", err)
 				return
 			}
 			if p.ctx.Err() != nil {
@@ -188,6 +211,10 @@ func (l *Load) follower(ctx context.Context, h *Hub, at int) func(*rand.Rand) {
 				l.record(h, operation{
 					kind: seenBy, value: last, begun: begun, ended: time.Now(), client: client,
 				})
+				l.reached(fmt.Sprint("tail ", client+1), h.ID, last)
+			}
+			if random.Intn(slowEvery) == 0 {
+				_ = sleep(ctx, slowReader) // and falls behind what the replica has in memory
 			}
 		}
 	}
@@ -218,6 +245,7 @@ func (l *Load) commander(ctx context.Context, h *Hub) func(*rand.Rand) {
 }
 
 func (l *Load) command(ctx context.Context, p *parts, h *Hub, key, value string) {
+	call := l.begin(ctx)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var sent domain.SentCommand
@@ -233,6 +261,7 @@ func (l *Load) command(ctx context.Context, p *parts, h *Hub, key, value string)
 			!errors.Is(err, commands.ErrClosed) && p.ctx.Err() == nil {
 			l.world.Failf("%s: command %s: internal error: %v", h.ID, key, err)
 		}
+		call.failed("command "+key, err)
 		return
 	}
 	sent.Replayed = false // the one difference that is allowed
@@ -249,9 +278,58 @@ func (l *Load) command(ctx context.Context, p *parts, h *Hub, key, value string)
 }
 
 // checkError fails the run for an error that no client should get, whatever the network does.
-func (l *Load) checkError(h *Hub, what string, err error) {
+func (l *Load) checkError(what string, err error) {
 	if domain.CodeOf(err) == domain.CodeCursorExpired || domain.CodeOf(err) == domain.CodeNotFound {
-		l.world.Failf("%s: %s: %v", h.ID, what, err)
+		l.world.Failf("%s: %v", what, err)
+	}
+}
+
+// call is a call of a client that has begun.
+type call struct {
+	load *Load
+	ctx  context.Context // ends with the load
+	calm int64           // World.calm at the begin
+}
+
+func (l *Load) begin(ctx context.Context) call { return call{l, ctx, l.world.calm.Load()} }
+
+// failed checks the error of a call: nothing may fail while nothing is wrong.
+func (c call) failed(what string, err error) {
+	w := c.load.world
+	if c.calm != 0 && c.calm == w.calm.Load() && c.ctx.Err() == nil &&
+		domain.CodeOf(err) != domain.CodeRateLimited {
+		w.Failf("%s: fails although the cluster has healed: %v", what, err)
+	}
+	c.load.checkError(what, err)
+}
+
+// reached notes that a client has read a hub's values up to one.
+func (l *Load) reached(client string, hub domain.HubID, value int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.progress[client] == nil {
+		l.progress[client] = map[domain.HubID]int{}
+	}
+	l.progress[client][hub] = value
+}
+
+// checkReached checks that all clients have read what the hubs had emitted before a time.
+func (l *Load) checkReached(before time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range l.world.Hubs {
+		want := 0
+		for _, v := range h.Values() {
+			if v.emitted.Before(before) {
+				want++
+			}
+		}
+		for client, hubs := range l.progress {
+			if hubs[h.ID] < want {
+				l.world.Failf("%s has read %d of %s, which had emitted %d before the heal", client,
+					hubs[h.ID], h.ID, want)
+			}
+		}
 	}
 }
 
@@ -276,6 +354,7 @@ func (l *Load) Check(ctx context.Context) {
 			}
 		}
 		l.checkCommands(h)
+		l.checkView(ctx, h)
 		l.mu.Lock()
 		checkLinearizable(l.world, h, l.history[h.ID])
 		l.mu.Unlock()
@@ -323,6 +402,55 @@ func (l *Load) checkStored(h *Hub, r *Replica, stored []event) {
 	if emitted := len(h.Values()); last != emitted {
 		l.world.Failf("%s at %s: the log ends at %d, want %d", h.ID, r.host, last, emitted)
 	}
+}
+
+// checkView checks that the hub's stream, which outsiders read, has each value once and in order,
+// soon.
+func (l *Load) checkView(ctx context.Context, h *Hub) {
+	begun, what := time.Now(), ""
+	for ; time.Since(begun) < viewLimit; _ = sleep(ctx, time.Second) {
+		p := l.world.Replicas[0].parts.Load()
+		if p == nil {
+			continue
+		}
+		if what = p.compareView(ctx, h); what == "" {
+			return
+		}
+	}
+	l.world.Failf("%s: stream: %s", h.ID, what)
+}
+
+// compareView returns what is wrong with a hub's stream, "" for nothing.
+func (p *parts) compareView(ctx context.Context, h *Hub) string {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	getter, err := jsapi.New(p.shards.Shard(h.ID)).NewBatchGetter(pageSize)
+	if err != nil {
+		return err.Error()
+	}
+	defer getter.Close()
+	tip, _ := p.journal.Tip(h.ID)
+	for next, last := uint64(1), 0; next <= tip.Seq; {
+		if err := getter.Request(jsapi.BatchRequest{
+			Stream: streams.HubStream(h.ID), From: next, Messages: pageSize,
+		}); err != nil {
+			return err.Error()
+		}
+		messages, err := getter.Collect(ctx)
+		if err != nil || len(messages) == 0 {
+			return fmt.Sprintf("ends before %d, want %d: %v", next, tip.Seq, err)
+		}
+		for _, m := range messages {
+			v := parseEvent(domain.EncodedEvent{Envelope: m.Data}).value
+			if m.Sequence != next || v != 0 && v != last+1 {
+				return fmt.Sprintf("has %d at %d, after %d at %d", v, m.Sequence, last, next-1)
+			}
+			if next++; v != 0 {
+				last = v
+			}
+		}
+	}
+	return ""
 }
 
 // checkSeen checks that everything that tails have seen is stored, unchanged.

@@ -149,6 +149,18 @@ func (n *Network) Cut(from, to string) {
 	n.cuts[link{from, to}] = true
 }
 
+// Restore ends the cut from one host to another.
+func (n *Network) Restore(from, to string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.cuts, link{from, to})
+	for _, p := range n.pipes {
+		if p.link == (link{from, to}) {
+			p.resend()
+		}
+	}
+}
+
 // Slow delays everything that is sent from one host to another.
 func (n *Network) Slow(from, to string, by time.Duration) {
 	n.mu.Lock()

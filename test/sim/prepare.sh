@@ -2,6 +2,7 @@
 # Makes the two changed copies that the simulator is built with, unless they are up to date:
 #
 #   .patched/nats-server     the module from the module cache, with nats-server.patch
+#                            and simSync in place of each sync of a file
 #   .patched/runtime2.go     of Go's runtime: a goroutine that waits for a mutex counts as waiting in
 #                            virtual time. Otherwise virtual time stands still for good when the
 #                            holder of a mutex waits for an answer, as clients of the network do.
@@ -22,6 +23,9 @@ source=$(cd ../.. && GOWORK=off $GO list -m -f '{{.Dir}}' $module)
 	tar -C "$source" -cf - -T - | tar -C .patched/nats-server -xf -
 chmod -R u+w .patched
 patch --quiet --directory .patched/nats-server --strip 1 < nats-server.patch
+# Whatever is synced is noted, so that a power cut can take the rest (SimSynced).
+sed -i 's/\<\(\(mb\.\|n\.\)\?[a-zA-Z]*\)\.Sync()/simSync(\1)/' .patched/nats-server/server/filestore.go \
+	.patched/nats-server/server/raft.go
 
 runtime=$($GO env GOROOT)/src/runtime/runtime2.go
 sed 's/^\twaitReasonSyncCondWait: *true,/&\

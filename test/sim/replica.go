@@ -21,6 +21,7 @@ import (
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/feed"
+	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/once"
 	"hubcloud/streams/replicas"
@@ -30,6 +31,8 @@ import (
 const (
 	copies    = 3
 	retention = 24 * time.Hour
+	// ringEvents is how many events a log's tail has in memory: few, so that readers fall behind.
+	ringEvents = 8
 	// restartPause is the pause of the supervisor before it starts a replica again.
 	restartPause = time.Second
 )
@@ -52,7 +55,12 @@ type parts struct {
 	conns   []*nats.Conn
 	// awaitRunning waits while the process is stopped.
 	awaitRunning func()
+	shards       *streams.Conns
+	journal      *journal.Journal
+	index        *access.Index
+	keys         *once.Keys
 	logs         *feed.Logs
+	feed         *orgfeed.Feed
 	presence     *presence.View
 	bridge       *hubbridge.Bridge
 	directory    *directory.Service
@@ -165,6 +173,7 @@ func (r *Replica) serve(ctx context.Context) error {
 
 	p := &parts{
 		ctx: ctx, presence: view, confirm: freshness.Confirm,
+		shards: conns, journal: journals, index: index,
 		conns:        append(conns.All(), reads.All()...),
 		awaitRunning: func() { w.Network.AwaitRunning(r.host) },
 	}
@@ -174,12 +183,20 @@ func (r *Replica) serve(ctx context.Context) error {
 	}
 	p.logs, err = feed.New(conns, feed.Config{
 		Journal: journals, Retention: retention, Reads: reads, Epoch: epoch,
-		Refresh: index.Refresh, Lost: reach.Lost, Logger: logger, Now: r.now,
+		Refresh: index.Refresh, Lost: reach.Lost, Logger: logger, Now: r.now, RingEvents: ringEvents,
 	})
 	if err != nil {
 		return err
 	}
 	defer p.logs.Close()
+	p.feed, err = orgfeed.New(orgfeed.Config{
+		Logs: p.logs, Hubs: index, Journal: journals, Retention: retention,
+		RingEvents: 4 * ringEvents, Logger: logger, Now: r.now,
+	})
+	if err != nil {
+		return err
+	}
+	defer p.feed.Close()
 	p.directory = directory.NewService(log, directory.ServiceConfig{
 		Environment: domain.EnvironmentLive, AwaitReplicas: barrier.Wait, Presence: view, Logs: p.logs,
 		Now: r.now,
@@ -201,6 +218,7 @@ func (r *Replica) serve(ctx context.Context) error {
 	}
 	run("journals", journals.Run)
 	run("hub logs", p.logs.Run)
+	run("feeds", p.feed.Run)
 	p.bridge, err = hubbridge.New(
 		conns, buckets, journals, written, p.logs, p.directory, index, view, hubbridge.Config{
 			ReplicaID: r.id(), Retention: retention, RoutesChanged: reach.RoutesChanged,
@@ -223,15 +241,15 @@ func (r *Replica) serve(ctx context.Context) error {
 		return err
 	}
 	defer caller.Close()
-	keys, err := once.New(conns, once.Config{ReplicaID: r.id(), Logger: logger, Now: r.now})
+	p.keys, err = once.New(conns, once.Config{ReplicaID: r.id(), Logger: logger, Now: r.now})
 	if err != nil {
 		return err
 	}
-	defer keys.Close()
+	defer p.keys.Close()
 	calls := commands.NewCallPool(nil, commands.CallLimits)
 	p.commands, err = commands.New(
 		p.logs, commands.NewDevices(caller, calls, orgOf),
-		commands.Config{Keys: keys, Calls: calls, Logger: logger, Now: r.now},
+		commands.Config{Keys: p.keys, Calls: calls, Logger: logger, Now: r.now},
 	)
 	if err != nil {
 		return err

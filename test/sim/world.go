@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,9 @@ type World struct {
 	// the longest from then on until everything from before the heal was acknowledged.
 	SlowestElection, SlowestAck time.Duration
 
+	load *Load
+	// calm is when the last heal was over, in nanoseconds; 0 since the next fault.
+	calm     atomic.Int64
 	seeds    *rand.Rand
 	mu       sync.Mutex
 	failures []string
