@@ -1,12 +1,17 @@
 package browser
 
 import (
+	"os"
 	"testing"
 
 	"hubcloud/test/harness"
 )
 
 func TestMain(m *testing.M) {
-	// A browser takes more memory than a service, and the tests wait for pages more than they compute.
-	harness.Main(m, 3)
+	// The tests wait for pages more than they compute.
+	code := harness.Run(m, 3)
+	if browser.stop != nil {
+		browser.stop()
+	}
+	os.Exit(code)
 }

@@ -61,22 +61,47 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// open starts a browser for pages of the origin, or skips the test.
-func open(t *testing.T, origin string) *tab {
+// browser is Chromium, which all tests share, once a test has started it.
+var browser struct {
+	start sync.Once
+	ctx   context.Context
+	err   error
+	stop  func()
+}
+
+// startBrowser starts browser, or skips the test.
+func startBrowser(t *testing.T) {
 	t.Helper()
 	path := chromium(t)
-	options := append(
-		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
-		chromedp.WindowSize(1300, 950),
-	)
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium has no sandbox for root
+	browser.start.Do(func() {
+		options := append(
+			chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+			chromedp.WindowSize(1300, 950),
+		)
+		if os.Geteuid() == 0 {
+			options = append(options, chromedp.NoSandbox) // Chromium has no sandbox for root
+		}
+		allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
+		ctx, cancel := chromedp.NewContext(allocated)
+		browser.ctx, browser.err = ctx, chromedp.Do(ctx)
+		browser.stop = func() {
+			cancel()
+			stop()
+		}
+	})
+	if browser.err != nil {
+		t.Fatalf("the browser does not start: %v", browser.err)
 	}
-	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, cancel := chromedp.NewContext(allocated)
+}
+
+// open opens a tab for pages of the origin, or skips the test.
+func open(t *testing.T, origin string) *tab {
+	t.Helper()
+	startBrowser(t)
+	ctx, cancel := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext())
 	b := &tab{t: t, ctx: ctx, origin: origin}
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("the browser does not start: %v", err)
+		t.Fatalf("the browser opens no tab: %v", err)
 	}
 	var listening sync.WaitGroup
 	messages := chromedp.Console(ctx)
@@ -128,7 +153,6 @@ func open(t *testing.T, origin string) *tab {
 	t.Cleanup(func() {
 		b.checkTraffic()
 		cancel()
-		stop()
 		listening.Wait()
 	})
 	return b
@@ -300,42 +324,47 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// check saves screenshots of the page and fails the test if axe-core finds a violation or the page
-// is wider than the window, in a wide window with light colors and on a phone with dark ones.
+// check fails the test if axe-core finds a violation or the page is wider than the window, in a wide
+// window with light colors and on a phone with dark ones. It saves screenshots if the environment
+// variable screenshotsVariable is set.
 func (b *tab) check(name string) {
 	b.t.Helper()
 	b.checkIn(name, "html")
 }
 
+// byLook are the rules of axe-core whose result depends on colors and width.
+const byLook = `, runOnly: ["button-name", "color-contrast", "link-in-text-block", "link-name",
+	"scrollable-region-focusable", "summary-name", "target-size"]`
+
 // checkIn is check for a part of a page, which saves seconds on a long page that was checked before.
 func (b *tab) checkIn(name, selector string) {
 	b.t.Helper()
-	b.shoot(name)
 	script := axe(b.t)
 	if script == "" {
 		return
 	}
-	for scheme, width := range map[string]int64{"light": 1300, "dark": 390} {
-		b.do("show the page in "+scheme, chromedp.EmulateViewport(width, 900), prefer(scheme))
+	for _, look := range []struct {
+		scheme string
+		width  int64
+		rules  string
+	}{{"light", 1300, ""}, {"dark", 390, byLook}} {
+		b.do("show the page in "+look.scheme, chromedp.EmulateViewport(look.width, 900), prefer(look.scheme))
 		if !eval[bool](b, `"axe" in window`) {
 			b.do("load axe-core", chromedp.Evaluate[chromedp.Void](script+";0"))
 		}
 		found := eval[string](
-			b, fmt.Sprintf("axe.run(%q, ", selector)+
-				`{resultTypes: ["violations"]}).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
+			b, fmt.Sprintf("axe.run(%q, ", selector)+`{resultTypes: ["violations"]`+look.rules+
+				`}).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
 		)
 		if found != "" {
-			b.t.Errorf("%s, %s, width %d: axe-core found: %s", name, scheme, width, found)
+			b.t.Errorf("%s, %s, width %d: axe-core found: %s", name, look.scheme, look.width, found)
 		}
-		if over := eval[int](b, "document.documentElement.scrollWidth - "+
-			"document.documentElement.clientWidth"); over > 0 {
-			b.shoot(name + "-too-wide")
-			b.t.Errorf(
-				"%s, %s, width %d: the page is %d pixels too wide", name, scheme, width, over,
-			)
+		over := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
+		if over > 0 {
+			b.t.Errorf("%s, %s, width %d: the page is %d pixels too wide", name, look.scheme, look.width, over)
 		}
-		if scheme == "dark" {
-			b.shoot(name + "-dark")
+		if found != "" || over > 0 || os.Getenv(screenshotsVariable) != "" {
+			b.shoot(name + "-" + look.scheme)
 		}
 	}
 	b.do("restore the window", chromedp.EmulateViewport(1300, 950), prefer("light"))
