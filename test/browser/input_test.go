@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
 	"hubcloud/hubbridge/kit/virtualhub"
@@ -190,33 +189,5 @@ func (b *tab) checkShift(name string) {
 	})`)
 	if shift, err := strconv.ParseFloat(moved[0], 64); err != nil || shift > maxShift {
 		b.t.Errorf("%s: layout shift: got %s, want at most %v; moved %q", name, moved[0], maxShift, moved[1:])
-	}
-}
-
-// TestPageSize checks that a browser with an empty cache loads at most 150 KB for a page.
-func TestPageSize(t *testing.T) {
-	t.Parallel()
-	p := newPortal(t, "Size")
-	p.await("#connection", "Live")
-	if _, err := chromedp.Call(p.ctx, network.SetCacheDisabled, network.SetCacheDisabledParams{
-		CacheDisabled: true,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{
-		"/portal/" + p.tenant.Org, p.hubPage(), p.hubPage() + "/devices/2",
-		p.hubPage() + "/events",
-	} {
-		p.goTo(path)
-		if strings.HasSuffix(path, "/events") {
-			p.await("h1", "Event log")
-		} else {
-			p.await("#connection", "Live")
-		}
-		size := p.loaded()
-		t.Logf("%s: %d KB", path, size>>10)
-		if size > 150<<10 || size < 4<<10 {
-			t.Errorf("%s: got %d bytes, want between 4 and 150 KB", path, size)
-		}
 	}
 }

@@ -108,24 +108,3 @@ func TestKeys(t *testing.T) {
 		t.Error("the stream of a revoked key is still open after a minute")
 	}
 }
-
-// TestOtherPages checks the pages that no other test opens.
-func TestOtherPages(t *testing.T) {
-	t.Parallel()
-	p := newPortal(t, "Others")
-	for _, page := range []string{"sites", "activity", "search?q=door", "devices?show=batteries"} {
-		p.goTo("/portal/" + p.tenant.Org + "/" + page)
-		p.check(page)
-	}
-	p.goTo("/portal/organizations")
-	p.check("organizations")
-	if cookies := eval[string](p.tab, "document.cookie"); cookies != "hubcloud_zone=UTC" {
-		t.Errorf("cookies that scripts can read: got %q, want only the time zone", cookies)
-	}
-	p.press(".who button")
-	p.check("sign-in")
-	p.goTo("/portal/" + p.tenant.Org)
-	if !strings.HasPrefix(p.path(), "/portal/sign-in") {
-		t.Errorf("after signing out: got %s, want the sign-in page", p.path())
-	}
-}

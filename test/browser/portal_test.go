@@ -99,20 +99,6 @@ func channel(device int64, key string, part string) string {
 	return fmt.Sprintf(`[data-device="%d"] [data-channel="%s/0"] %s`, device, key, part)
 }
 
-// TestPages checks every page about hubs.
-func TestPages(t *testing.T) {
-	t.Parallel()
-	p := newPortal(t, "Pages")
-	p.await("#connection", "Live")
-	p.check("dashboard")
-	for name, page := range map[string]string{
-		"hub": "", "device": "/devices/2", "log": "/events", "reset-link": "/reset-link",
-	} {
-		p.goTo(p.hubPage() + page)
-		p.check(name)
-	}
-}
-
 // TestLock unlocks a lock: it must be pending, then unlocked. A jammed lock must be shown as
 // not locked.
 func TestLock(t *testing.T) {

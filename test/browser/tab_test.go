@@ -334,7 +334,7 @@ func (b *tab) check(name string) {
 
 // byLook are the rules of axe-core whose result depends on colors and width.
 const byLook = `, runOnly: ["button-name", "color-contrast", "link-in-text-block", "link-name",
-	"scrollable-region-focusable", "summary-name", "target-size"]`
+	"scrollable-region-focusable", "summary-name"]`
 
 // checkIn is check for a part of a page, which saves seconds on a long page that was checked before.
 func (b *tab) checkIn(name, selector string) {
