@@ -85,7 +85,7 @@ func newTraffic(
 		turn := i % len(broker.MQTT)
 		h.sender = sender{
 			hub:     hub,
-			pace:    100 * time.Millisecond,
+			pace:    250 * time.Millisecond,
 			through: append(append([]string{}, broker.MQTT[turn:]...), broker.MQTT[:turn]...),
 		}
 		hub.OnRequest(h.respond)

@@ -55,7 +55,7 @@ func (r *traffic) followPages(f *trafficReader, client int) {
 	}
 }
 
-// followStream reads a stream of one replica until it ends. The hub sends ten times a second, so a
+// followStream reads a stream of one replica until it ends. The hub sends four times a second, so a
 // long silence without an outage means that the stream should have ended.
 func (r *traffic) followStream(f *trafficReader, client int) {
 	stream, answer, err := r.clients[client].TryStream(f.path("/stream", ""), f.cursor)

@@ -14,8 +14,8 @@ import (
 	"hubcloud/test/population"
 )
 
-// crowd is a set of clients that read and write without pause. Each is the only writer of its
-// organization and therefore knows what it must read.
+// crowd is a set of clients that read and write, with short pauses that leave the processors to the
+// service. Each is the only writer of its organization and therefore knows what it must read.
 type crowd struct {
 	t       *testing.T
 	clients []*orgClient
@@ -56,7 +56,7 @@ func startCrowd(t *testing.T, orgs []population.Org, services ...*harness.Servic
 				select {
 				case <-c.stop:
 					return
-				default:
+				case <-time.After(50 * time.Millisecond):
 				}
 				if !client.work(n) {
 					return
