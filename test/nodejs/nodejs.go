@@ -20,8 +20,8 @@ import (
 const (
 	// oldest is the oldest major version of Node that the packages run on.
 	oldest = 20
-	// installTimeout bounds an installation, registry and all.
-	installTimeout = 3 * time.Minute
+	// installTimeout bounds an installation, registry and all. It takes seconds of processor time: minutes where other tests run beside it.
+	installTimeout = 10 * time.Minute
 	// runTimeout bounds a program.
 	runTimeout = 8 * time.Minute
 )
