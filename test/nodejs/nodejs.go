@@ -20,7 +20,7 @@ import (
 const (
 	// oldest is the oldest major version of Node that the packages run on.
 	oldest = 20
-	// installTimeout bounds an installation, registry and all. It takes seconds of processor time: minutes where other tests run beside it.
+	// installTimeout bounds an installation, registry and all, on a busy machine.
 	installTimeout = 10 * time.Minute
 	// runTimeout bounds a program.
 	runTimeout = 8 * time.Minute
