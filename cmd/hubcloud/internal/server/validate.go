@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -114,38 +115,26 @@ func (c Config) validateStorage() error {
 // validateLimits checks the limits in the order of the flags, so that the same configuration always
 // gets the same error.
 func (c Config) validateLimits() error {
-	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"start-timeout", c.StartTimeout},
-		{"event-retention", c.EventRetention},
-		{"stream-lifetime", c.StreamLifetime},
-		{"stream-keepalive", c.StreamKeepalive},
-		{"hub-timeout", c.HubTimeout},
-		{"hub-read-interval", c.HubReadInterval},
-		{"idempotency-window", c.IdempotencyWindow},
-		{"invitation-ttl", c.InvitationTTL},
-	} {
-		if f.value < 100*time.Millisecond {
-			return fmt.Errorf("--%s %s: must be at least 100ms", f.name, f.value)
-		}
-	}
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
-		{"rate", int64(c.Rate)},
-		{"burst", int64(c.Burst)},
-		{"streams-per-key", int64(c.StreamsPerKey)},
-		{"sites-per-org", int64(c.SitesPerOrg)},
-		{"invitations-per-org", int64(c.InvitationsPerOrg)},
-		{"invitations-per-address", int64(c.InvitationsPerAddress)},
-		{"live-cache", c.LiveCache},
-	} {
-		if f.value < 1 {
-			return fmt.Errorf("--%s %d: must be at least 1", f.name, f.value)
-		}
+	const shortest = 100 * time.Millisecond
+	err := cmp.Or(
+		atLeast("start-timeout", c.StartTimeout, shortest),
+		atLeast("event-retention", c.EventRetention, shortest),
+		atLeast("stream-lifetime", c.StreamLifetime, shortest),
+		atLeast("stream-keepalive", c.StreamKeepalive, shortest),
+		atLeast("hub-timeout", c.HubTimeout, shortest),
+		atLeast("hub-read-interval", c.HubReadInterval, shortest),
+		atLeast("idempotency-window", c.IdempotencyWindow, shortest),
+		atLeast("invitation-ttl", c.InvitationTTL, shortest),
+		atLeast("rate", c.Rate, 1),
+		atLeast("burst", c.Burst, 1),
+		atLeast("streams-per-key", c.StreamsPerKey, 1),
+		atLeast("sites-per-org", c.SitesPerOrg, 1),
+		atLeast("invitations-per-org", c.InvitationsPerOrg, 1),
+		atLeast("invitations-per-address", c.InvitationsPerAddress, 1),
+		atLeast("live-cache", c.LiveCache, 1),
+	)
+	if err != nil {
+		return err
 	}
 	if c.InvitationsPerOrg > domain.MaxInvitationsPerHour {
 		return fmt.Errorf("--invitations-per-org %d: must be at most %d", c.InvitationsPerOrg,
@@ -154,6 +143,14 @@ func (c Config) validateLimits() error {
 	if c.Connections < 0 {
 		return fmt.Errorf("--connections %d: must be at least 1, or 0 for a part of the limit of open "+
 			"files", c.Connections)
+	}
+	return nil
+}
+
+// atLeast checks the value of a flag.
+func atLeast[T cmp.Ordered](flag string, value, least T) error {
+	if value < least {
+		return fmt.Errorf("--%s %v: must be at least %v", flag, value, least)
 	}
 	return nil
 }
