@@ -76,8 +76,7 @@ func TestAudit(t *testing.T) {
 	after := ""
 	for i := range all.Data {
 		page := auditOf(t, s, "limit=1"+after)
-		if len(page.Data) != 1 || page.Data[0].Cursor != all.Data[i].Cursor ||
-			page.More != (i < len(all.Data)-1) {
+		if len(page.Data) != 1 || page.Data[0].Cursor != all.Data[i].Cursor || page.More != (i < len(all.Data)-1) {
 			t.Fatalf("page %d: got %+v, want %s", i, page, all.Data[i].Cursor)
 		}
 		after = "&after=" + page.Next

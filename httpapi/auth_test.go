@@ -68,8 +68,7 @@ func TestAuthorization(t *testing.T) {
 	}
 	streamstest.Eventually(t, "all requests are logged",
 		func() bool { return strings.Count(s.logged.String(), "\n") >= 18 })
-	if log := s.logged.String(); strings.Contains(log, key[20:]) ||
-		!strings.Contains(log, key[7:19]) {
+	if log := s.logged.String(); strings.Contains(log, key[20:]) || !strings.Contains(log, key[7:19]) {
 		t.Errorf("got log\n%s\nwant key ids and no secrets", log)
 	}
 	s.revoke()

@@ -50,8 +50,7 @@ func (a *api) changedHub(ctx context.Context, org string, state domain.HubState)
 // changedUnread returns the error of a change that is stored but cannot be shown, because the read
 // models do not answer. The request can be repeated: the change is made once.
 func changedUnread(what string, err error) error {
-	if domain.CodeOf(err) != domain.CodeServiceUnavailable &&
-		!errors.Is(err, context.DeadlineExceeded) {
+	if domain.CodeOf(err) != domain.CodeServiceUnavailable && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return domain.UnavailableBecause(err, "the change is stored, but the %s cannot be read at the moment; the request "+

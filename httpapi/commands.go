@@ -124,9 +124,7 @@ const maxCount = 1<<53 - 1
 func (o object) count(name string) (int64, error) {
 	raw := string(o[name])
 	n, err := strconv.ParseFloat(raw, 64)
-	if err != nil || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') || n != math.Trunc(n) ||
-		n < 0 ||
-		n > maxCount {
+	if err != nil || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') || n != math.Trunc(n) || n < 0 || n > maxCount {
 		return 0, invalid("%s: must be a non-negative integer", name)
 	}
 	return int64(n), nil

@@ -60,9 +60,7 @@ func TestCommand(t *testing.T) {
 		}
 		sent.Value, tt.command.Value = nil, nil
 		if sent.Key != tt.command.Key || sent.Endpoint != tt.command.Endpoint ||
-			sent.IdempotencyKey != tt.command.IdempotencyKey ||
-			sent.OrgID != orgOne ||
-			sent.HubID != hubOne ||
+			sent.IdempotencyKey != tt.command.IdempotencyKey || sent.OrgID != orgOne || sent.HubID != hubOne ||
 			sent.DeviceID != 1 {
 			t.Errorf("%s: the hub got %+v, want %+v", tt.body, sent, tt.command)
 		}

@@ -133,8 +133,7 @@ func TestBusyConnectionsStay(t *testing.T) {
 				key, _ := s.addKey(fmt.Sprint(orgTwo, i), byte(2+i), domain.AllScopes()...)
 				conn, answers := s.opened(t,
 					"GET /v1/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: "+key+"\r\n\r\n")
-				if res, err := http.ReadResponse(answers, nil); err != nil ||
-					res.StatusCode != 200 {
+				if res, err := http.ReadResponse(answers, nil); err != nil || res.StatusCode != 200 {
 					t.Fatalf("stream %d: got %v, %v, want 200", i, res, err)
 				}
 				streams = append(streams, conn)

@@ -94,11 +94,7 @@ func TestErrors(t *testing.T) {
 		{"POST", "/v1/sites", `{"Name":"x"}`, 400, inv, `unknown field "Name"`},
 		{"POST", "/v1/sites", `{"name":"x","name":"y"}`, 400, inv, `"name" must be given once`},
 		{
-			"POST",
-			"/v1/sites",
-			`{"name":"x","hub_count":1}`,
-			400,
-			inv,
+			"POST", "/v1/sites", `{"name":"x","hub_count":1}`, 400, inv,
 			`unknown field "hub_count"; allowed fields are name`,
 		},
 		{"POST", "/v1/sites", `{"name":"` + long + `"}`, 400, inv, "name"},
@@ -116,46 +112,20 @@ func TestErrors(t *testing.T) {
 		{"POST", "/v1/hubs", `{"site_id":"` + siteOne + `"}`, 400, inv, "serial"},
 		{"POST", "/v1/hubs", `{"serial":"no","site_id":"` + siteOne + `"}`, 400, inv, "serial"},
 		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `"}`, 400, inv, "site_id"},
+		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":7}`, 400, inv, "site_id"},
 		{
-			"POST",
-			"/v1/hubs",
-			`{"serial":"` + string(hubOne) + `","site_id":7}`,
-			400,
-			inv,
-			"site_id",
-		},
-		{
-			"POST",
-			"/v1/hubs",
-			`{"serial":"` + string(hubOne) + `","site_id":"` + siteOne + `","name":null}`,
-			400,
-			inv,
-			"name",
+			"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"` + siteOne + `","name":null}`, 400,
+			inv, "name",
 		},
 		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"*.>"}`, 404, nf, ""},
+		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"` + siteTwo + `"}`, 404, nf, ""},
 		{
-			"POST",
-			"/v1/hubs",
-			`{"serial":"` + string(hubOne) + `","site_id":"` + siteTwo + `"}`,
-			404,
-			nf,
-			"",
+			"POST", "/v1/hubs", `{"serial":"` + string(hubNone) + `","site_id":"` + siteOne + `"}`, 422,
+			domain.CodeHubNotAddable, "",
 		},
 		{
-			"POST",
-			"/v1/hubs",
-			`{"serial":"` + string(hubNone) + `","site_id":"` + siteOne + `"}`,
-			422,
-			domain.CodeHubNotAddable,
-			"",
-		},
-		{
-			"POST",
-			"/v1/hubs",
-			`{"serial":"` + string(hubTwo) + `","site_id":"` + siteOne + `"}`,
-			422,
-			domain.CodeHubNotAddable,
-			"",
+			"POST", "/v1/hubs", `{"serial":"` + string(hubTwo) + `","site_id":"` + siteOne + `"}`, 422,
+			domain.CodeHubNotAddable, "",
 		},
 		{"PATCH", hub, `{}`, 400, inv, "name, site_id, or both"},
 		{"PATCH", hub, `{"name":7}`, 400, inv, "name: must be a string or null"},
@@ -166,21 +136,10 @@ func TestErrors(t *testing.T) {
 		{"POST", hub + "/reset-link", strings.Repeat("x", 64<<10+1), 400, inv, "body"},
 
 		{
-			"POST",
-			"/link/v1/certificates",
-			`{"serial":"` + string(hubOne) + `","secret":"wrong","csr":""}`,
-			401,
-			domain.CodeUnauthenticated,
-			"",
+			"POST", "/link/v1/certificates", `{"serial":"` + string(hubOne) + `","secret":"wrong","csr":""}`, 401,
+			domain.CodeUnauthenticated, "",
 		},
-		{
-			"POST",
-			"/link/v1/certificates",
-			`{"serial":"` + string(hubOne) + `"}`,
-			400,
-			inv,
-			"secret",
-		},
+		{"POST", "/link/v1/certificates", `{"serial":"` + string(hubOne) + `"}`, 400, inv, "secret"},
 		{"POST", "/link/v1/certificates", `{"serial":7}`, 400, inv, "serial"},
 		{"POST", "/link/v1/certificates", `[]`, 400, inv, "body"},
 	}
@@ -220,8 +179,7 @@ func TestFaults(t *testing.T) {
 	}
 	streamstest.Eventually(t, "the cause is in the log", func() bool {
 		log := s.logged.String()
-		return strings.Contains(log, "hunter2") &&
-			strings.Contains(log, a.Header.Get("X-Request-Id"))
+		return strings.Contains(log, "hunter2") && strings.Contains(log, a.Header.Get("X-Request-Id"))
 	})
 }
 

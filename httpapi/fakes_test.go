@@ -318,8 +318,7 @@ func (w *world) Last(_ context.Context, _ domain.HubID, n int) (string, error) {
 type worldFeed struct{ *world }
 
 func (w worldFeed) Part(
-	ctx context.Context, _ domain.Reach, _ domain.EventFilter, after string, limit, bytes int,
-	wait time.Duration,
+	ctx context.Context, _ domain.Reach, _ domain.EventFilter, after string, limit, bytes int, wait time.Duration,
 ) (domain.EventPage, error) {
 	return w.world.Part(ctx, "", after, limit, bytes, wait)
 }

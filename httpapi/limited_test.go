@@ -16,8 +16,7 @@ import (
 // ofNothing replaces the ids of startReal's organization by ids of nothing.
 var ofNothing = strings.NewReplacer(
 	siteOne, "01940000-0000-7000-8000-0000000000f1", string(hubOne), "hub-none-none-none",
-	strings.ToUpper(string(hubOne)), "HUB-NONE-NONE-NONE",
-	webhookOne, "01940000-0000-7000-8000-0000000000f2",
+	strings.ToUpper(string(hubOne)), "HUB-NONE-NONE-NONE", webhookOne, "01940000-0000-7000-8000-0000000000f2",
 )
 
 // limitedKey creates a site without hubs, and an API key that is limited to it.
@@ -129,8 +128,7 @@ func TestLimitedKeyHasItsOwnIdempotencyKeys(t *testing.T) {
 	s.bearer = bearer
 	for _, replayed := range []string{"", "true"} {
 		a := s.do("POST", "/v1/webhooks", hook, "Idempotency-Key", "one")
-		if a.StatusCode != 201 || a.Header.Get("Idempotent-Replayed") != replayed ||
-			a.body == first.body {
+		if a.StatusCode != 201 || a.Header.Get("Idempotent-Replayed") != replayed || a.body == first.body {
 			t.Errorf("got %d %s, want another webhook, replayed %q", a.StatusCode, a.body, replayed)
 		}
 	}

@@ -152,8 +152,7 @@ func TestRejectionsOverTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res, err := http.ReadResponse(bufio.NewReader(stream), nil); err != nil ||
-			res.StatusCode != 200 {
+		if res, err := http.ReadResponse(bufio.NewReader(stream), nil); err != nil || res.StatusCode != 200 {
 			t.Fatalf("stream %d: got %v, %v, want 200", i, res, err)
 		}
 	}

@@ -13,9 +13,8 @@ import (
 
 // there builds paths of things that the organization of startReal has.
 var there = strings.NewReplacer(
-	"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2", "{slot}", "4",
-	"{member_id}", memberAdmin, "{invitation_id}", invitationOne,
-	"{webhook_id}", webhookOne,
+	"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2", "{slot}", "4", "{member_id}", memberAdmin,
+	"{invitation_id}", invitationOne, "{webhook_id}", webhookOne,
 )
 
 // requestBodies holds bodies with every field that startReal's service accepts, by the name of
@@ -61,8 +60,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 		path, schema := there.Replace(op.pattern), d.schema(op.body)
 		fields, required := schema.get("properties").keys(), schema.get("required").texts()
 		var whole map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(requestBodies[op.body]), &whole); err != nil ||
-			len(whole) != len(fields) {
+		if err := json.Unmarshal([]byte(requestBodies[op.body]), &whole); err != nil || len(whole) != len(fields) {
 			t.Fatalf("%v: got example %s, %v, want every field", op, requestBodies[op.body], err)
 		}
 		unknown := s.do(op.method, path, `{"unheard_of":1}`)

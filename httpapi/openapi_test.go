@@ -15,8 +15,7 @@ import (
 func describable(t *testing.T) map[string]*route {
 	routes := map[string]*route{}
 	for _, rt := range newAPI(t, Config{Environment: domain.EnvironmentDev}).api.routes() {
-		if !strings.HasPrefix(rt.pattern, "/portal/") &&
-			!strings.HasPrefix(rt.pattern, "/v1/reference") &&
+		if !strings.HasPrefix(rt.pattern, "/portal/") && !strings.HasPrefix(rt.pattern, "/v1/reference") &&
 			rt.pattern != "/llms.txt" && !strings.HasPrefix(rt.pattern, "/docs") &&
 			(!strings.HasPrefix(rt.pattern, "/link") || strings.HasPrefix(rt.pattern, "/link/v1/")) {
 			routes[rt.method+" "+rt.pattern] = rt
@@ -183,8 +182,7 @@ func TestScopesAreDescribed(t *testing.T) {
 	d := described(t)
 	var lines []string
 	for line := range strings.Lines(d.roots[0].get("components", "securitySchemes", "apiKey", "description").text()) {
-		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok &&
-			strings.HasPrefix(line, "| `") {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok && strings.HasPrefix(line, "| `") {
 			lines = append(lines, name)
 		}
 	}

@@ -79,8 +79,7 @@ func TestPortalErrorsArePages(t *testing.T) {
 		{"GET", "/portal/sign-in", script, 429, `"message":"Your network`},
 	} {
 		a := s.do(c.method, c.path, "", "Authorization", "", "Accept", c.accept)
-		if a.StatusCode != c.status || !strings.Contains(a.body, c.says) ||
-			a.Header.Get("X-Request-Id") == "" {
+		if a.StatusCode != c.status || !strings.Contains(a.body, c.says) || a.Header.Get("X-Request-Id") == "" {
 			t.Errorf("%s %s: got %d %s, want %d with %q and a request id", c.method, c.path, a.StatusCode, a.body,
 				c.status, c.says)
 		}
@@ -104,8 +103,7 @@ func TestUnreadableWithAPortal(t *testing.T) {
 	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })
 	conn, reader := s.raw(t, "GET /portal/x HTTP/1.1\r\nHost: a b\r\n\r\n")
 	defer conn.Close()
-	if line, err := reader.ReadString('\n'); err != nil ||
-		!strings.HasPrefix(line, "HTTP/1.1 400 ") {
+	if line, err := reader.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 400 ") {
 		t.Errorf("got %q, %v, want 400", line, err)
 	}
 }

@@ -51,8 +51,7 @@ type ReadModels interface {
 	// States lists the last reported states of the channels that a filter selects, ordered by hub,
 	// device, key and endpoint, after a position. A page may have few or none although more follow.
 	States(
-		ctx context.Context, reach domain.Reach, filter domain.StateFilter, limit int,
-		after domain.StatePosition,
+		ctx context.Context, reach domain.Reach, filter domain.StateFilter, limit int, after domain.StatePosition,
 	) (domain.StatesPage, error)
 	// Members lists members, owners first, then by the time of joining.
 	Members(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.Member], error)
@@ -127,8 +126,7 @@ type Attention interface {
 	// Attention returns what needs attention at the hubs within a reach, the most urgent first. site
 	// and hub restrict it; "" does not. Errors are domain.Errors.
 	Attention(
-		ctx context.Context, reach domain.Reach, site string, hub domain.HubID,
-		info portal.RequestInfo,
+		ctx context.Context, reach domain.Reach, site string, hub domain.HubID, info portal.RequestInfo,
 	) ([]portal.Attention, error)
 }
 
@@ -168,8 +166,7 @@ type Idempotency interface {
 	// each time. Successes, and the errors not_found, invalid_request and forbidden, are stored
 	// before they are returned. replayed reports that the answer was stored before.
 	Once(
-		ctx context.Context, org, key string, request []byte,
-		do func(ctx context.Context, id string) ([]byte, error),
+		ctx context.Context, org, key string, request []byte, do func(ctx context.Context, id string) ([]byte, error),
 	) (answer []byte, replayed bool, err error)
 	// Answer returns the JSON that is stored under an organization's key. The error is not_found,
 	// or service_unavailable.

@@ -59,8 +59,7 @@ func TestPageInParts(t *testing.T) {
 						NextCursor string            `json:"next_cursor"`
 						HasMore    bool              `json:"has_more"`
 					}
-					if err := json.Unmarshal([]byte(a.body), &page); err != nil ||
-						a.StatusCode != 200 {
+					if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.StatusCode != 200 {
 						t.Fatalf("limit %d after %q: got %d %.200s, %v, want a page", limit, after, a.StatusCode,
 							a.body, err)
 					}
@@ -69,8 +68,7 @@ func TestPageInParts(t *testing.T) {
 							t.Fatalf("limit %d: got event %d %.100s, want the log's", limit, got, event)
 						}
 					}
-					if want := fmt.Sprintf("c%d", got); page.NextCursor != want ||
-						page.HasMore != (got < events) ||
+					if want := fmt.Sprintf("c%d", got); page.NextCursor != want || page.HasMore != (got < events) ||
 						page.HasMore && len(page.Data) != limit {
 						t.Fatalf("limit %d: %d events, next %s, want %s, more %v", limit, len(page.Data),
 							page.NextCursor, want, page.HasMore)
@@ -212,8 +210,7 @@ func TestSlowPage(t *testing.T) {
 				page.HasMore, err)
 		}
 		synctest.Wait()
-		if used := s.reserved(); used != 0 ||
-			strings.Contains(s.logged.String(), `"level":"ERROR"`) {
+		if used := s.reserved(); used != 0 || strings.Contains(s.logged.String(), `"level":"ERROR"`) {
 			t.Errorf("got %d reserved bytes, log %s, want 0 and no error", used, s.logged)
 		}
 	})

@@ -83,8 +83,7 @@ func (a *api) track(next http.Handler) http.Handler {
 // section 6.2.2.2), but an encoded slash is not a separator: a path that has one stays encoded and
 // matches no route.
 func routePath(r *http.Request) string {
-	if raw := r.URL.RawPath; raw != "" &&
-		(strings.Contains(raw, "%2F") || strings.Contains(raw, "%2f")) {
+	if raw := r.URL.RawPath; raw != "" && (strings.Contains(raw, "%2F") || strings.Contains(raw, "%2f")) {
 		return raw
 	}
 	return r.URL.Path

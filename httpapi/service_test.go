@@ -143,8 +143,7 @@ func startInBubble(t *testing.T, change func(*Config), protocols *http.Protocols
 }
 
 func startOn(
-	t testing.TB, listener net.Listener, transport *http.Transport, base string,
-	change func(*Config),
+	t testing.TB, listener net.Listener, transport *http.Transport, base string, change func(*Config),
 ) *service {
 	t.Helper()
 	w := newWorld()

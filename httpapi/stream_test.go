@@ -194,12 +194,7 @@ func TestBrowsers(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	preflight := []string{
-		"Authorization",
-		"",
-		"Origin",
-		"https://elsewhere.example",
-		"Access-Control-Request-Method",
-		"GET",
+		"Authorization", "", "Origin", "https://elsewhere.example", "Access-Control-Request-Method", "GET",
 	}
 	wantError(t, s.do("OPTIONS", streamPath, "", preflight...), 401, domain.CodeUnauthenticated)
 	wantError(t, s.do("OPTIONS", streamPath, "", preflight[2:]...), 405, domain.CodeInvalidRequest)

@@ -52,8 +52,7 @@ func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &line); err != nil {
 				t.Fatal(err)
 			}
-			if line.RequestID == id &&
-				(line.Level != "WARN" || !strings.Contains(line.Error, c.says)) {
+			if line.RequestID == id && (line.Level != "WARN" || !strings.Contains(line.Error, c.says)) {
 				t.Errorf("%s: got line %s, want a warning with the cause %q", c.path, text, c.says)
 			}
 		}

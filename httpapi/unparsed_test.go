@@ -48,8 +48,7 @@ func TestEventsThatLookLikeServerErrors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if body, err := io.ReadAll(res.Body); res.StatusCode != 200 || err != nil ||
-					string(body) != want {
+				if body, err := io.ReadAll(res.Body); res.StatusCode != 200 || err != nil || string(body) != want {
 					t.Fatalf("status %d, %d bytes of %d, %v", res.StatusCode, len(body), len(want), err)
 				}
 			}

@@ -134,8 +134,7 @@ func (c *Client) Outcome(ctx context.Context, sent Sent, after string, limit tim
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, ErrNoOutcome)
 	w := watch{c: c, sent: sent}
 	outcome, err := w.run(ctx, after)
-	if err != nil && errors.Is(context.Cause(ctx), ErrNoOutcome) &&
-		errors.Is(err, context.DeadlineExceeded) {
+	if err != nil && errors.Is(context.Cause(ctx), ErrNoOutcome) && errors.Is(err, context.DeadlineExceeded) {
 		err = ErrNoOutcome
 	}
 	cancel()

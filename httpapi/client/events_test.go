@@ -46,9 +46,7 @@ func TestEventData(t *testing.T) {
 	}
 	failed := slices.ContainsFunc(failures, func(s string) bool { return s != "" })
 	if on, _ := value.Value.Bool(); failed || !on || value.Endpoint != 1 || named.Name != "x" ||
-		len(updated.RemovedChannels) != 2 ||
-		credential.Slot != 3 ||
-		!rule.Enabled {
+		len(updated.RemovedChannels) != 2 || credential.Slot != 3 || !rule.Enabled {
 		t.Errorf("got errors %v, %+v %+v %+v %+v %+v, want the data of each event", failures, value, named, updated,
 			credential, rule)
 	}

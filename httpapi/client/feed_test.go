@@ -180,8 +180,7 @@ func TestFeedFilter(t *testing.T) {
 				positions = ""
 			}
 			want := strings.Replace(filters, "{}", positions, 1)
-			if query := strings.ReplaceAll(r.query, "limit=500&", ""); r.path != path ||
-				query != want {
+			if query := strings.ReplaceAll(r.query, "limit=500&", ""); r.path != path || query != want {
 				t.Errorf("request %d: got %s?%s, want %s?%s", i, r.path, query, path, want)
 			}
 		}

@@ -115,8 +115,7 @@ func (c *Client) Events(ctx context.Context, hubID, after string, options ...Eve
 
 // follow yields the events of a source after a position, and the error that ends them.
 func (c *Client) follow(
-	ctx context.Context, from source, after string, o eventsOptions,
-	yield func(FeedEvent, error) bool,
+	ctx context.Context, from source, after string, o eventsOptions, yield func(FeedEvent, error) bool,
 ) {
 	from.reader = o.reader
 	f := follower{

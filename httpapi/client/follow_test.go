@@ -37,8 +37,7 @@ func positions(s *script) string {
 	var all []string
 	for _, r := range s.seen() {
 		at := r.header.Get("Last-Event-ID")
-		if values := strings.Split(r.query, "&"); at == "" &&
-			strings.HasPrefix(values[0], "after=") {
+		if values := strings.Split(r.query, "&"); at == "" && strings.HasPrefix(values[0], "after=") {
 			at = strings.TrimPrefix(values[0], "after=")
 		}
 		if at == "" {
@@ -282,8 +281,7 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 				frames("d"),
 			),
 		)
-		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 3); got != "b c! d" ||
-			err != nil {
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 3); got != "b c! d" || err != nil {
 			t.Errorf("got %q, %v, want b c! d, nil", got, err)
 		}
 		for event, err := range c.Events(t.Context(), "hub-1", "a") {
@@ -292,8 +290,7 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 			}
 			gap, ok := errors.AsType[*GapError](err)
 			if !ok || gap.Skipped != (EventsSkipped{From: 17, To: 42}) || event.Cursor != "c" ||
-				gap.Event.Cursor != "c" ||
-				!strings.Contains(err.Error(), "17 to 42") {
+				gap.Event.Cursor != "c" || !strings.Contains(err.Error(), "17 to 42") {
 				t.Errorf("got %+v, %v, want event c and the gap 17 to 42", event, err)
 			}
 			break

@@ -177,8 +177,7 @@ func (w *watch) confirm(ctx context.Context, outcome Outcome) ChannelStatus {
 	channel, ok := n.device.Channel(w.sent.Channel.Key, w.sent.Channel.Endpoint)
 	asked := w.sent.Channel.DesiredAt
 	switch {
-	case n.err != nil || !ok || asked == nil || channel.DesiredAt == nil ||
-		!channel.DesiredAt.Equal(*asked):
+	case n.err != nil || !ok || asked == nil || channel.DesiredAt == nil || !channel.DesiredAt.Equal(*asked):
 		return outcome.Status
 	case channel.Status == StatusPending || channel.Status == StatusFailed,
 		isOutcome(channel.Status) && channel.Value.meets(outcome.Value):

@@ -204,8 +204,7 @@ func TestOutcomes(t *testing.T) {
 			began := time.Now()
 			sent, outcome, err := c.SendAndWait(t.Context(),
 				Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true}, time.Minute)
-			if !errors.Is(err, tt.want) || outcome.Status != tt.status ||
-				outcome.Value.String() != tt.value ||
+			if !errors.Is(err, tt.want) || outcome.Status != tt.status || outcome.Value.String() != tt.value ||
 				sent.Channel.Status != StatusPending {
 				t.Errorf("%s: got %+v, %v, want %s of %s, %v", name, outcome, err, tt.status, tt.value, tt.want)
 			}
@@ -234,8 +233,7 @@ func TestSendAndWaitSubscribesFirst(t *testing.T) {
 		c, s = playing(t, nil, apiError(403, ErrInsufficientScope))
 		if _, _, err = c.SendAndWait(t.Context(), Command{
 			HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true,
-		}, time.Minute); !errors.Is(err, ErrInsufficientScope) ||
-			len(s.seen()) != 1 {
+		}, time.Minute); !errors.Is(err, ErrInsufficientScope) || len(s.seen()) != 1 {
 			t.Errorf("got %v after %d requests, want ErrInsufficientScope after 1, and no command", err, len(s.seen()))
 		}
 	})

@@ -15,14 +15,12 @@ func TestResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(t, nil, answer(200, devices, "Event-Cursor", "p"))
 		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "p" ||
-			len(snapshot.Devices) != 1 ||
-			len(s.seen()) != 1 {
+			len(snapshot.Devices) != 1 || len(s.seen()) != 1 {
 			t.Errorf("got %+v, %v, want one device at p, nil", snapshot, err)
 		}
 		c, s = playing(t, nil, answer(200, devices), events(errSilent, "id: q\n\n"), answer(200, devices))
 		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "q" ||
-			len(snapshot.Devices) != 1 ||
-			len(s.seen()) != 3 {
+			len(snapshot.Devices) != 1 || len(s.seen()) != 3 {
 			t.Errorf("got %+v, %v, want one device at q, nil", snapshot, err)
 		}
 		c, _ = playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, apiError(503, ErrHubOffline))
@@ -41,8 +39,7 @@ func TestPosition(t *testing.T) {
 			t.Errorf("got %q, %v, want b, nil", position, err)
 		}
 		c, s := playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, broken)
-		if _, err := c.Position(t.Context(), "hub-1"); !errors.Is(err, errBroken) ||
-			len(s.seen()) != 1 {
+		if _, err := c.Position(t.Context(), "hub-1"); !errors.Is(err, errBroken) || len(s.seen()) != 1 {
 			t.Errorf("got %v after %d tries, want errBroken after 1", err, len(s.seen()))
 		}
 	})
@@ -66,8 +63,7 @@ func TestWaitOnline(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := playing(t, nil, steps...)
-			if err := c.WaitOnline(t.Context(), "hub-1"); err != nil ||
-				len(s.seen()) != len(steps) {
+			if err := c.WaitOnline(t.Context(), "hub-1"); err != nil || len(s.seen()) != len(steps) {
 				t.Errorf("%s: got %v after %d requests, want nil after %d", name, err, len(s.seen()), len(steps))
 			}
 		})

@@ -63,10 +63,8 @@ func TestWhatIsRepeated(t *testing.T) {
 					return
 				}
 				apiErr, ok := errors.AsType[*Error](err)
-				if len(s.seen()) != 1 || !ok || !errors.Is(err, tt.kind) ||
-					apiErr.Status != tt.status ||
-					apiErr.Message != "told" ||
-					apiErr.RequestID != "01ABC" {
+				if len(s.seen()) != 1 || !ok || !errors.Is(err, tt.kind) || apiErr.Status != tt.status ||
+					apiErr.Message != "told" || apiErr.RequestID != "01ABC" {
 					t.Errorf("%s, %d %s: got %d tries, %v, want 1 and the error of the answer", name, tt.status,
 						tt.kind, len(s.seen()), err)
 				}
@@ -95,8 +93,7 @@ func TestCommandsKeepTheirKey(t *testing.T) {
 				t.Errorf("got key %q, body %s, want those of the first try", r.header.Get("Idempotency-Key"), r.body)
 			}
 		}
-		if another, err := c.Send(t.Context(), command); err != nil ||
-			another.IdempotencyKey == sent.IdempotencyKey {
+		if another, err := c.Send(t.Context(), command); err != nil || another.IdempotencyKey == sent.IdempotencyKey {
 			t.Errorf("second command: got the key of the first, %q, %v, want another", another.IdempotencyKey, err)
 		}
 		command.IdempotencyKey = "mine"
@@ -210,8 +207,7 @@ func TestNoWaitInVain(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			_, err := c.Hub(ctx, "hub-1")
-			if !errors.Is(err, tt.want) || len(s.seen()) != tt.tries ||
-				time.Since(began) > 250*time.Millisecond {
+			if !errors.Is(err, tt.want) || len(s.seen()) != tt.tries || time.Since(began) > 250*time.Millisecond {
 				t.Errorf("%s: got %d tries in %s, %v, want %d, %v", name, len(s.seen()), time.Since(began), err,
 					tt.tries, tt.want)
 			}
@@ -292,8 +288,7 @@ func TestSilentServicesAreLeft(t *testing.T) {
 		if _, err := c.Hub(t.Context(), "hub-1"); err != nil || len(s.seen()) != 2 {
 			t.Errorf("got %d tries, %v, want 2, nil", len(s.seen()), err)
 		}
-		if waited := s.seen()[1].at.Sub(s.seen()[0].at); waited < 40*time.Second ||
-			waited > 41*time.Second {
+		if waited := s.seen()[1].at.Sub(s.seen()[0].at); waited < 40*time.Second || waited > 41*time.Second {
 			t.Errorf("waited %s for an answer, want 40 s", waited)
 		}
 		c, _ = playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, silent)

@@ -304,8 +304,7 @@ func TestRoutes(t *testing.T) {
 		if request != tt.request || r.body != tt.body {
 			t.Errorf("%s: sent %s with body %s, want body %s", tt.request, request, r.body, tt.body)
 		}
-		if r.header.Get("Authorization") != "Bearer hc_dev_key" ||
-			r.header.Get("User-Agent") != "hubcloud-client" ||
+		if r.header.Get("Authorization") != "Bearer hc_dev_key" || r.header.Get("User-Agent") != "hubcloud-client" ||
 			(r.header.Get("Content-Type") == "application/json") != (tt.body != "") {
 			t.Errorf("%s: got header %v, want the key, the User-Agent and a Content-Type for a body", tt.request,
 				r.header)
@@ -329,8 +328,7 @@ func sameJSON(t *testing.T, what string, got any, want string) {
 		return
 	}
 	var a, b any
-	if json.Unmarshal(text, &a) != nil || json.Unmarshal([]byte(want), &b) != nil ||
-		!reflect.DeepEqual(a, b) {
+	if json.Unmarshal(text, &a) != nil || json.Unmarshal([]byte(want), &b) != nil || !reflect.DeepEqual(a, b) {
 		t.Errorf("%s: %s\nwanted %s", what, text, want)
 	}
 }
@@ -439,16 +437,13 @@ func TestValues(t *testing.T) {
 	if s, ok := Value(`"eco"`).Text(); s != "eco" || !ok {
 		t.Error("eco as a text: got another or not ok, want eco")
 	}
-	if c, ok := Value(`{"red":1,"green":2,"blue":3,"warm_white":4}`).Color(); c.Blue != 3 ||
-		*c.WarmWhite != 4 ||
+	if c, ok := Value(`{"red":1,"green":2,"blue":3,"warm_white":4}`).Color(); c.Blue != 3 || *c.WarmWhite != 4 ||
 		!ok {
 		t.Error("color: got another or not ok, want blue 3 and warm white 4")
 	}
 	if low, high, ok := (Capabilities{
 		"min": []byte("5"), "max": []byte("30"),
-	}).Bounds(); low != 5 ||
-		high != 30 ||
-		!ok {
+	}).Bounds(); low != 5 || high != 30 || !ok {
 		t.Error("bounds of a setpoint: got others or none, want 5 to 30")
 	}
 	if _, _, ok := (Capabilities{}).Bounds(); ok {

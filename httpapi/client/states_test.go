@@ -15,8 +15,7 @@ func TestSnapshotStatesHasThePositionOfTheFirstPage(t *testing.T) {
 	c, sent := playing(
 		t, nil,
 		answer(
-			http.StatusOK,
-			`{"data":[`+stateJSON+`],"has_more":true,"next_starting_after":"hub-2/0/0/"}`,
+			http.StatusOK, `{"data":[`+stateJSON+`],"has_more":true,"next_starting_after":"hub-2/0/0/"}`,
 			"Event-Cursor", "p1",
 		),
 		answer(http.StatusOK, `{"data":[],"has_more":true,"next_starting_after":"hub-3/0/0/"}`, "Event-Cursor", "p2"),

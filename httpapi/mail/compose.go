@@ -72,8 +72,7 @@ func (m *Mailer) compose(q queued, recipient string) (*gomail.Msg, error) {
 // encoding leaves a part unencoded where the transport allows it, so that a person or a program
 // that reads a stored mail finds the link in one piece.
 func (m *Mailer) encoding(part []byte) gomail.PartOption {
-	plain := m.cfg.Plain() ||
-		bytes.IndexFunc(part, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+	plain := m.cfg.Plain() || bytes.IndexFunc(part, func(r rune) bool { return r > unicode.MaxASCII }) < 0
 	for line := range bytes.Lines(part) {
 		plain = plain && len(line) < maxLine
 	}

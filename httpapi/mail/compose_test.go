@@ -258,14 +258,7 @@ func checkName(t testing.TB, name string) {
 	t.Helper()
 	got := readMail(t, composed(t, invitation(name)))
 	allowed := []string{
-		"Auto-Submitted",
-		"Content-Type",
-		"Date",
-		"From",
-		"Message-Id",
-		"Mime-Version",
-		"Subject",
-		"To",
+		"Auto-Submitted", "Content-Type", "Date", "From", "Message-Id", "Mime-Version", "Subject", "To",
 	}
 	for field, values := range got.header {
 		if !slices.Contains(allowed, field) || len(values) != 1 {
@@ -289,8 +282,7 @@ func checkName(t testing.TB, name string) {
 	}
 	_, inner, _ := strings.Cut(got.html, "<bdi>")
 	inner, _, _ = strings.Cut(inner, "</bdi>")
-	if strings.ContainsAny(inner, "<>\"") ||
-		strings.TrimSpace(htmlpkg.UnescapeString(inner)) != shown {
+	if strings.ContainsAny(inner, "<>\"") || strings.TrimSpace(htmlpkg.UnescapeString(inner)) != shown {
 		t.Errorf("%q: the HTML has %q", name, inner)
 	}
 	if strings.Count(got.html, "<a ") != 2 || strings.Count(got.html, `href="`+link+`"`) != 2 {
@@ -310,8 +302,7 @@ func TestEveryTryIsTheSameMail(t *testing.T) {
 	if err := mailer(t, q, folder).SendInvitation(t.Context(), invitation("Acme")); err != nil {
 		t.Fatal(err)
 	}
-	if !q.expires[0].Equal(now.Add(7*24*time.Hour)) ||
-		q.ids[0] != "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca" {
+	if !q.expires[0].Equal(now.Add(7*24*time.Hour)) || q.ids[0] != "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca" {
 		t.Errorf("queued with id %s until %s", q.ids[0], q.expires[0])
 	}
 	for range 3 {
@@ -378,8 +369,7 @@ func TestInvitationThatIsOver(t *testing.T) {
 		if err := m.SendInvitation(t.Context(), invitation("Acme")); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, c.want) ||
-			errors.Is(err, mail.ErrRejected) {
+		if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, c.want) || errors.Is(err, mail.ErrRejected) {
 			t.Errorf("deliver: got %v, want %v", err, c.want)
 		}
 		if files, err := os.ReadDir(dir); err != nil || len(files) != c.files {

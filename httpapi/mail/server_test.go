@@ -27,8 +27,7 @@ func TestParseServer(t *testing.T) {
 		"smtp://10.0.0.1":                  {"10.0.0.1:587", mail.TLSRequired, ""},
 	} {
 		got, err := mail.ParseServer(text)
-		if err != nil || got.String() != want.address || got.TLS != want.tls ||
-			got.User != want.user {
+		if err != nil || got.String() != want.address || got.TLS != want.tls || got.User != want.user {
 			t.Errorf("ParseServer(%s): got %s %d %q, %v, want %+v", text, got, got.TLS, got.User, err, want)
 		}
 	}
@@ -38,13 +37,11 @@ func TestParseServer(t *testing.T) {
 func TestParseServerRejects(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"", "mail.example.org:25", "http://mail.example.org", "smtp://", "smtp://:25",
-		"smtp://ann:secret@", "smtp://ann:secret@mail.example.org:99999",
-		"smtp://ann:secret@mail.example.org:0", "smtp://ann:secret%zz@mail.example.org",
-		"smtp://ann:secret@mail.example.org/inbox",
-		"smtp://ann:secret@mail.example.org?tls=none",
-		"smtps://ann:secret@mail.example.org?tls=optional", "smtp://ann@mail.example.org",
-		"smtp://:secret@mail.example.org", "smtp://ann:secret@mail.example.org#x",
+		"", "mail.example.org:25", "http://mail.example.org", "smtp://", "smtp://:25", "smtp://ann:secret@",
+		"smtp://ann:secret@mail.example.org:99999", "smtp://ann:secret@mail.example.org:0",
+		"smtp://ann:secret%zz@mail.example.org", "smtp://ann:secret@mail.example.org/inbox",
+		"smtp://ann:secret@mail.example.org?tls=none", "smtps://ann:secret@mail.example.org?tls=optional",
+		"smtp://ann@mail.example.org", "smtp://:secret@mail.example.org", "smtp://ann:secret@mail.example.org#x",
 		"smtp://ann:sec ret\n@mail.example.org",
 	} {
 		server, err := mail.ParseServer(text)

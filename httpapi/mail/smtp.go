@@ -113,8 +113,7 @@ func (s *SMTP) client(c *conn) (*gomail.Client, error) {
 func mechanisms() []gomail.SMTPAuthType {
 	return []gomail.SMTPAuthType{
 		gomail.SMTPAuthSCRAMSHA256PLUS, gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1PLUS,
-		gomail.SMTPAuthSCRAMSHA1,
-		gomail.SMTPAuthPlain, gomail.SMTPAuthLogin, gomail.SMTPAuthCramMD5,
+		gomail.SMTPAuthSCRAMSHA1, gomail.SMTPAuthPlain, gomail.SMTPAuthLogin, gomail.SMTPAuthCramMD5,
 	}
 }
 

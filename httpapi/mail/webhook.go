@@ -24,8 +24,7 @@ type queuedWebhook struct {
 // service has disabled a webhook that failed since a time. Calls with the same values queue one mail
 // each. The error is the queue's. The mails expire after a week.
 func (m *Mailer) SendWebhookDisabled(
-	ctx context.Context, org domain.OrgState, w domain.Webhook, cause domain.WebhookDisableCause,
-	since time.Time,
+	ctx context.Context, org domain.OrgState, w domain.Webhook, cause domain.WebhookDisableCause, since time.Time,
 ) error {
 	expires := m.cfg.Now().Add(7 * 24 * time.Hour)
 	return m.putToAdmins(ctx, org, expires, func(member domain.OrgMember) queued {

@@ -72,8 +72,7 @@ func TestArguments(t *testing.T) {
 		{reading, sendCommand, `{}`, "unknown tool"},
 		{commanding, sendCommand, `{}`, "hub_id"},
 		{
-			commanding, sendCommand,
-			`{"hub_id":"h","device_id":1,"key":"lock","value":true,"wait_seconds":61}`,
+			commanding, sendCommand, `{"hub_id":"h","device_id":1,"key":"lock","value":true,"wait_seconds":61}`,
 			"wait_seconds 61: must be 0 to 60",
 		},
 		{reading, "list_hubs", `{"limit":51}`, "limit 51: must be 1 to 50"},

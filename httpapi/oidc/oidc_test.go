@@ -352,8 +352,7 @@ func TestConfigIsChecked(t *testing.T) {
 			"issuer": "https://login.example.org", "client_id": "hubs", "client_secret_file": "secret",
 		}
 		maps.Copy(file, try.change)
-		if _, err := oidc.ReadConfig(write(t, file)); err == nil ||
-			!strings.Contains(err.Error(), try.want) {
+		if _, err := oidc.ReadConfig(write(t, file)); err == nil || !strings.Contains(err.Error(), try.want) {
 			t.Errorf("%s: got %v, want %q", name, err, try.want)
 		}
 	}

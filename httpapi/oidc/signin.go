@@ -43,8 +43,7 @@ func (p *Provider) Finish(
 	switch {
 	case found == nil:
 		return domain.ProvenPerson{}, p.unavailable(errors.New("no discovery document yet"))
-	case attempt.State == "" ||
-		subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(attempt.State)) != 1:
+	case attempt.State == "" || subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(attempt.State)) != 1:
 		return domain.ProvenPerson{}, rejected(errors.New("another state"), "this sign-in was interrupted, or began "+
 			"in another window")
 	case issuer != "" && issuer != p.cfg.Issuer: // RFC 9207

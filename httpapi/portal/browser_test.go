@@ -176,14 +176,12 @@ func checkPage(t *testing.T, page string) {
 			ids[id] = true
 		}
 		for _, name := range []string{"src", "href", "action"} {
-			if address := attributes[name]; strings.Contains(address, "//") ||
-				strings.HasPrefix(address, "/") {
+			if address := attributes[name]; strings.Contains(address, "//") || strings.HasPrefix(address, "/") {
 				t.Errorf("got <%s %s=%q>, want a relative address", node.Data, name, address)
 			}
 		}
 		if node.Data == "form" && strings.EqualFold(attributes["method"], "post") &&
-			strings.Contains(page, "Sign out") &&
-			!strings.Contains(formOf(t, node), "form_token") {
+			strings.Contains(page, "Sign out") && !strings.Contains(formOf(t, node), "form_token") {
 			t.Error("got a form without form_token, want one with it")
 		}
 	}
@@ -192,8 +190,7 @@ func checkPage(t *testing.T, page string) {
 			t.Errorf("got a reference to %q, want an element with this id", id)
 		}
 	}
-	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["style"] != 0 ||
-		count["script"] != 0 {
+	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["style"] != 0 || count["script"] != 0 {
 		t.Errorf("got elements %v, want one h1, main and title, no style and inline script", count)
 	}
 }

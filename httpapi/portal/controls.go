@@ -166,8 +166,7 @@ func readCommand(org string, hub domain.HubID, device int64, form url.Values) (d
 		IdempotencyKey: form.Get("idempotency_key"),
 	}
 	var err error
-	if c.Endpoint, err = strconv.ParseInt(form.Get("endpoint"), 10, 64); err != nil ||
-		c.Endpoint < 0 {
+	if c.Endpoint, err = strconv.ParseInt(form.Get("endpoint"), 10, 64); err != nil || c.Endpoint < 0 {
 		return c, domain.Errorf(domain.CodeInvalidRequest, "endpoint: must be a non-negative integer")
 	}
 	if err := domain.CheckIdempotencyKey(c.IdempotencyKey); err != nil {

@@ -69,8 +69,7 @@ func TestDashboardOfFewHubs(t *testing.T) {
 	t.Parallel()
 	var view dashboardView
 	view.fill([]domain.Site{{ID: "a"}, {ID: "b"}}, []hubState{{ID: "hub", SiteID: "b"}}, 0)
-	if len(view.Sites) != 2 || view.Partial || view.Pages != nil || view.Search() ||
-		view.Unknown != 1 {
+	if len(view.Sites) != 2 || view.Partial || view.Pages != nil || view.Search() || view.Unknown != 1 {
 		t.Errorf("got %+v, want both sites and no pages", view)
 	}
 }

@@ -45,8 +45,7 @@ func TestSessionEndsInForm(t *testing.T) {
 	if strings.Contains(page, token) || strings.Contains(page, "not kept") {
 		t.Error("the page has fields that people do not fill in")
 	}
-	if page = b.get(inOne+"/members", 200); strings.Contains(page, "draft-data") ||
-		w.changes(t) != before {
+	if page = b.get(inOne+"/members", 200); strings.Contains(page, "draft-data") || w.changes(t) != before {
 		t.Errorf("got %s and a change or a second draft, want neither", page)
 	}
 	b.cookies["hubcloud_session"] = "ended"
@@ -65,8 +64,7 @@ func TestFormOfEarlierSession(t *testing.T) {
 	b.signIn(olga)
 	same := http.Header{"Sec-Fetch-Site": {"same-origin"}}
 	response, page := b.do("POST", inOne+"/sites", form, same)
-	if checkPage(t, page); response.StatusCode != 403 ||
-		!strings.Contains(page, "Back to the form") {
+	if checkPage(t, page); response.StatusCode != 403 || !strings.Contains(page, "Back to the form") {
 		t.Errorf("got %d %s, want 403 and a link to the form", response.StatusCode, page)
 	}
 	if page = b.get(inOne+"/sites", 200); !strings.Contains(page, "Quay 7") {
@@ -74,8 +72,7 @@ func TestFormOfEarlierSession(t *testing.T) {
 	}
 	none := http.Header{"Sec-Fetch-Site": nil, "Origin": {public}}
 	_, page = b.do("POST", inOne+"/sites", form, none)
-	if strings.Contains(page, "Back to the form") ||
-		strings.Contains(b.get(inOne+"/sites", 200), "Quay 7") {
+	if strings.Contains(page, "Back to the form") || strings.Contains(b.get(inOne+"/sites", 200), "Quay 7") {
 		t.Error("a form whose origin is not certain was kept")
 	}
 }

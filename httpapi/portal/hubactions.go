@@ -166,8 +166,7 @@ type rejectedForm struct {
 // of the hub or the device, or on a page of its own if that page cannot be shown either: the device's
 // cannot be shown without the hub.
 func (req *request) finishOn(
-	show func(status int, rejected rejectedForm) error, err error, page, notice string,
-	rejected rejectedForm,
+	show func(status int, rejected rejectedForm) error, err error, page, notice string, rejected rejectedForm,
 ) error {
 	if rejected.Problem = req.problemText(err); rejected.Problem == "" ||
 		show(statusOf(domain.CodeOf(err)), rejected) != nil {

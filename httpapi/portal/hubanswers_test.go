@@ -26,8 +26,7 @@ func TestHubDoesNotAnswer(t *testing.T) {
 	} {
 		b.fails = domain.Errorf(code, "took too long")
 		response := b.ask("GET", b.path, nil)
-		if page := read(t, response); response.StatusCode != http.StatusOK ||
-			!strings.Contains(page, says) ||
+		if page := read(t, response); response.StatusCode != http.StatusOK || !strings.Contains(page, says) ||
 			!strings.Contains(page, "2.4.1") {
 			t.Errorf("%s: got %d %s, want 200 and %q", code, response.StatusCode, page, says)
 		}
@@ -82,8 +81,7 @@ func TestPageStream(t *testing.T) {
 	lines := bufio.NewScanner(stream.Body)
 	var text []string
 	want := []string{
-		"id: position", "", "event: hub.portal_begin", `data: {"anew":true}`, "",
-		"event: hub.portal_states",
+		"id: position", "", "event: hub.portal_begin", `data: {"anew":true}`, "", "event: hub.portal_states",
 	}
 	for len(text) < len(want) && lines.Scan() {
 		text = append(text, lines.Text())

@@ -274,8 +274,7 @@ func (f idleFeed) Part(
 	f.b.chosen = filter
 	events := slices.DeleteFunc(slices.Clone(f.b.events), func(e domain.EncodedEvent) bool {
 		var typed struct{ Type string }
-		return json.Unmarshal(e.Envelope, &typed) != nil || e.StoredNanos < since ||
-			!filter.HasType(typed.Type)
+		return json.Unmarshal(e.Envelope, &typed) != nil || e.StoredNanos < since || !filter.HasType(typed.Type)
 	})
 	return domain.EventPage{Events: events, Next: "position", Scanned: len(events)}, nil
 }

@@ -35,9 +35,8 @@ func TestHubPages(t *testing.T) {
 	for path, says := range map[string][]string{
 		"": {"Mill &amp; Sons", string(b.hub), `data-count="online">1<`, "older events, for 24 hours"},
 		b.path: {
-			"2.4.1", "Guests", "-61 dBm", "unlocked", "Not done", "Setting to", "Failed", "87 %",
-			`type="color"`, `max="30"`, "Lobby", "Open pairing",
-			"The device sleeps and is expected to wake <time",
+			"2.4.1", "Guests", "-61 dBm", "unlocked", "Not done", "Setting to", "Failed", "87 %", `type="color"`,
+			`max="30"`, "Lobby", "Open pairing", "The device sleeps and is expected to wake <time",
 		},
 		b.path + "/devices/1":  {"Name and room", "Forget", "Charts"},
 		b.path + "/events":     {"No events.", "− 1 hour", "All devices", "Times are in UTC"},
@@ -178,8 +177,7 @@ func TestHubActions(t *testing.T) {
 		if err != nil || to.Path != "/portal/"+b.ID+hub {
 			t.Errorf("%s: redirected to %v, %v, want the hub's page", path, to, err)
 		}
-		if strings.HasSuffix(path, "/pairing") &&
-			(to.Query().Get("pairing") == "" || *b.calls.code != "12345") {
+		if strings.HasSuffix(path, "/pairing") && (to.Query().Get("pairing") == "" || *b.calls.code != "12345") {
 			t.Errorf("pairing: redirected to %v with code %v, want code 12345", to, b.calls.code)
 		}
 		changed := len(b.calls.sent)+len(b.calls.labeled)+len(b.calls.placed) > 0 ||
@@ -205,15 +203,12 @@ func TestHubActions(t *testing.T) {
 		t.Errorf("got commands %+v by %+v, want one by the member", b.calls.sent, b.calls.origin)
 	}
 	b.ask("POST", hub+"/place", url.Values{"name": {" Lobby "}, "site": {"other"}})
-	if change := b.calls.placed[0]; *change.Name != "Lobby" || !change.SetName ||
-		*change.SiteID != "other" ||
-		change.HubID != b.hub ||
-		change.OrgID != b.ID {
+	if change := b.calls.placed[0]; *change.Name != "Lobby" || !change.SetName || *change.SiteID != "other" ||
+		change.HubID != b.hub || change.OrgID != b.ID {
 		t.Errorf("place: got %+v, want Lobby at the other site", change)
 	}
 	b.ask("POST", device+"/label", url.Values{"name": {"Front door"}, "room": {""}})
-	if change := b.calls.labeled[0]; *change.Name != "Front door" || change.Room != nil ||
-		!change.SetRoom {
+	if change := b.calls.labeled[0]; *change.Name != "Front door" || change.Room != nil || !change.SetRoom {
 		t.Errorf("label: got %+v, want the name Front door and no room", change)
 	}
 	b.ask("POST", device+"/label", url.Values{"name": {b.devices[0].Name}, "room": {"Hall"}})
@@ -353,8 +348,7 @@ func TestRejectedHubForms(t *testing.T) {
 		checkOrgPage(t, path, page)
 		// Its address stands in the browser's bar, and under it the page's own links.
 		to := b.ask("GET", path+"?hours=6", nil).Header.Get("Location")
-		if path != hub+"/reset-link" &&
-			(!strings.HasSuffix(to, "?hours=6") || !strings.Contains(to, hub)) {
+		if path != hub+"/reset-link" && (!strings.HasSuffix(to, "?hours=6") || !strings.Contains(to, hub)) {
 			t.Errorf("%s: redirected to %q, want the hub's page with the query", path, to)
 		}
 	}

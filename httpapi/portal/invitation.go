@@ -55,8 +55,7 @@ func (req *request) acceptInvitation() error {
 	view.Link = signsIn(accepted, req.info.At)
 	// The invitation has been accepted: a failed lookup of the session must not fail the page.
 	err = req.loadOptionalSession()
-	if req.session.Email != "" &&
-		domain.NormalizeEmail(req.session.Email) == domain.NormalizeEmail(accepted.Email) {
+	if req.session.Email != "" && domain.NormalizeEmail(req.session.Email) == domain.NormalizeEmail(accepted.Email) {
 		view.OrgID = accepted.OrgID
 		if view.Link { // nobody needs the link any more
 			_, err = req.SignIn.UseInvitation(req.ctx, token, accepted.ExpiresAt, req.info.At)

@@ -299,8 +299,7 @@ func TestFormAddressesRedirect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if where, err := at.Parse(response.Header.Get("Location")); response.StatusCode != 303 ||
-			err != nil ||
+		if where, err := at.Parse(response.Header.Get("Location")); response.StatusCode != 303 || err != nil ||
 			where.RequestURI() != inOne+to {
 			t.Errorf("%s: got %d to %v, %v, want 303 to %s", path, response.StatusCode, where, err, to)
 		}
@@ -316,8 +315,7 @@ func TestMemberLeaves(t *testing.T) {
 	w := newBackend(t)
 	b := w.open(t, nil).signIn(max)
 	page := b.get(inOne+"/members", 200)
-	if !strings.Contains(page, "members/max/remove") ||
-		strings.Contains(page, "members/olga/remove") {
+	if !strings.Contains(page, "members/max/remove") || strings.Contains(page, "members/olga/remove") {
 		t.Errorf("got %s, want only max's removal", page)
 	}
 	if page := b.get(inOne+"/members/max/remove", 200); !strings.Contains(page, "Leave <bdi>") {
@@ -331,8 +329,7 @@ func TestMemberLeaves(t *testing.T) {
 		t.Errorf("got change %q, want %q", got, want)
 	}
 	_, page = w.open(t, nil).signIn(olga).post(inOne+"/members/olga/remove", 403)
-	if checkPage(t, page); !strings.Contains(page, "last owner") ||
-		!strings.Contains(page, "Leave <bdi>") {
+	if checkPage(t, page); !strings.Contains(page, "last owner") || !strings.Contains(page, "Leave <bdi>") {
 		t.Errorf("got %s, want the reason on the page of the question", page)
 	}
 }
@@ -417,8 +414,7 @@ func TestActivityTexts(t *testing.T) {
 	page := w.open(t, nil).signIn(max).get(inOne+"/activity", 200)
 	for _, want := range []string{
 		"named or placed <b><bdi>Hall (Lobby)</bdi></b>, now <bdi>Hall, Attic</bdi>",
-		"removed <b><bdi>Device 3 (Lobby)</bdi></b> from the list",
-		"renamed a site to <bdi>Mill!</bdi>",
+		"removed <b><bdi>Device 3 (Lobby)</bdi></b> from the list", "renamed a site to <bdi>Mill!</bdi>",
 		"renamed the site that is now <b><bdi>Mill!</bdi></b> to <bdi>Mall</bdi>",
 		"renamed the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b> to <bdi>Lobby</bdi>",
 		"removed the name of the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b>",

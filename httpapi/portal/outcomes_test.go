@@ -251,18 +251,15 @@ func TestAlarmTexts(t *testing.T) {
 	r := newTestLive(t, Config{})
 	for _, event := range []struct{ kind, data, want string }{
 		{
-			"channel.observed",
-			`{"key":"alarm","endpoint":0,"value":{"type":"lock","event":"jammed","active":true}}`,
+			"channel.observed", `{"key":"alarm","endpoint":0,"value":{"type":"lock","event":"jammed","active":true}}`,
 			"Jammed",
 		},
 		{
-			"channel.observed",
-			`{"key":"alarm","value":{"event":"keypad_code_accepted","active":true,"user":2}}`,
+			"channel.observed", `{"key":"alarm","value":{"event":"keypad_code_accepted","active":true,"user":2}}`,
 			"Code accepted (code 2)",
 		},
 		{
-			"channel.observed",
-			`{"key":"alarm","value":{"type":"intrusion","event":"beam_cut","active":false}}`,
+			"channel.observed", `{"key":"alarm","value":{"type":"intrusion","event":"beam_cut","active":false}}`,
 			"Intrusion: beam cut: ended",
 		},
 		{"credential.created", `{"slot":3,"label":"Ann"}`, "Access code added: Ann (slot 3)"},

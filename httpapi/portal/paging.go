@@ -43,8 +43,7 @@ func (req *request) listQuery(change ...string) string {
 // id of the item before the page; if that item no longer exists, readPage reads the first page.
 // path is the address of the page with the list, whose section has the list's name as id.
 func readPage[T any](
-	req *request, path, name string, read func(limit int, after string) (domain.Page[T], error),
-	id func(T) string,
+	req *request, path, name string, read func(limit int, after string) (domain.Page[T], error), id func(T) string,
 ) (items []T, links pager, err error) {
 	after := req.http.URL.Query().Get(name)
 	page, err := read(pageSize, after)

@@ -143,8 +143,7 @@ func TestListsHavePages(t *testing.T) {
 				t.Errorf("%s: got a link to the first page: %t, want %t", path, back, pages > 0)
 			}
 			path = nextPage(t, path, page, c.list)
-			if asked, err := url.ParseQuery(kept); err != nil ||
-				path != "" && !hasAll(path, asked) {
+			if asked, err := url.ParseQuery(kept); err != nil || path != "" && !hasAll(path, asked) {
 				t.Errorf("%s: got next page %s, want the same query", c.path, path)
 			}
 			pages++
@@ -188,8 +187,7 @@ func TestActionsKeepListPosition(t *testing.T) {
 		t.Errorf("got %s, want forms that keep %s", page, at)
 	}
 	for _, path := range []string{
-		next + "/role", next + "/remove",
-		"/invitations/" + w.itemID(invitationKind, 3) + "/revoke",
+		next + "/role", next + "/remove", "/invitations/" + w.itemID(invitationKind, 3) + "/revoke",
 	} {
 		if to, _ := b.post(inOne+path+at, 303, "role", "admin"); to != inOne+"/members"+at {
 			t.Errorf("%s: redirected to %s, want /members%s", path, to, at)
@@ -243,8 +241,7 @@ func TestFormIsSubmittedOnce(t *testing.T) {
 			created = w.changes(t)
 		}
 	}
-	if page := b.get(inOne+"/keys", 200); !strings.Contains(page, "already been created") ||
-		w.changes(t) != created {
+	if page := b.get(inOne+"/keys", 200); !strings.Contains(page, "already been created") || w.changes(t) != created {
 		t.Errorf("got change %q and %s, want one key", w.lastChange(t, w.mill), page)
 	}
 	// A rejected form may be submitted again, also from the page before.

@@ -201,8 +201,7 @@ func checkInvitationPage(t *testing.T, page string) {
 			t.Error("got <html> without lang, want en")
 		}
 	}
-	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["script"] != 0 ||
-		count["style"] != 0 ||
+	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["script"] != 0 || count["style"] != 0 ||
 		count["link"] != 3 {
 		t.Errorf("got elements %v, want one of each landmark and no inline style", count)
 	}
@@ -246,8 +245,7 @@ func TestPrefetchDoesNotAccept(t *testing.T) {
 		"Sec-Purpose": "prefetch;prerender", "Purpose": "prefetch", "X-Moz": "prefetch",
 		"X-Purpose": "preview",
 	} {
-		if response := open(i, "GET", http.Header{name: {value}}); response.StatusCode != 503 ||
-			len(i.asked) != 0 {
+		if response := open(i, "GET", http.Header{name: {value}}); response.StatusCode != 503 || len(i.asked) != 0 {
 			t.Errorf("%s: got %d, %d accepted, want 503, 0", name, response.StatusCode, len(i.asked))
 		}
 	}
@@ -270,8 +268,7 @@ func TestAssets(t *testing.T) {
 	for _, name := range names {
 		for _, method := range []string{"GET", "HEAD"} {
 			response := serve(pages, method, "/portal/assets/"+name[1], nil)
-			if response.StatusCode != 200 ||
-				response.Header.Get("Content-Type") != types[name[2]] ||
+			if response.StatusCode != 200 || response.Header.Get("Content-Type") != types[name[2]] ||
 				response.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" ||
 				(read(t, response) == "") != (method == "HEAD") {
 				t.Errorf("%s %s: got %d %v, want 200, immutable", method, name[1], response.StatusCode, response.Header)
@@ -320,8 +317,7 @@ func TestFailuresAreLogged(t *testing.T) {
 			Now: func() time.Time { return time.Unix(0, 0) },
 		})
 		serve(pages, "GET", "/portal/invitations/"+secret, nil)
-		if got := strings.Count(log.String(), "\n"); got != lines ||
-			strings.Contains(log.String(), secret) ||
+		if got := strings.Count(log.String(), "\n"); got != lines || strings.Contains(log.String(), secret) ||
 			lines > 0 && !strings.Contains(log.String(), "01M7YFSWB1B2J5HN6GSRPC9BZB") {
 			t.Errorf("%v: got log %s, want %d lines", err, log.String(), lines)
 		}

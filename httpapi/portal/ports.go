@@ -147,8 +147,7 @@ type Directory interface {
 
 	// CreateKey creates an API key and returns its id and the key, which is not stored.
 	CreateKey(
-		ctx context.Context, o domain.Origin, org, label string, scopes []domain.Scope,
-		limits domain.KeyLimits,
+		ctx context.Context, o domain.Origin, org, label string, scopes []domain.Scope, limits domain.KeyLimits,
 	) (keyID, key string, err error)
 	// ChangeKey sets the limits of an API key.
 	ChangeKey(ctx context.Context, o domain.Origin, key, org string, limits domain.KeyLimits) error

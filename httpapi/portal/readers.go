@@ -12,8 +12,7 @@ import (
 type Readers interface {
 	// Page lists readers after an id, nil for the first page, in the order of their ids.
 	Page(
-		ctx context.Context, org string, has func(domain.FeedReaderID) bool, limit int,
-		after *domain.FeedReaderID,
+		ctx context.Context, org string, has func(domain.FeedReaderID) bool, limit int, after *domain.FeedReaderID,
 	) (domain.Page[domain.FeedReader], error)
 }
 

@@ -186,8 +186,7 @@ func (a *accepted) decide(device *domain.Device) {
 // has reported since the command: by an event, or with another time of its last report than in the
 // hub's answer to the command. A hub need not send an event for a value that has not changed.
 func (a *accepted) outcomeOf(c domain.Channel) commandOutcome {
-	reported := a.outcome != outcomePending ||
-		!timeOf(c.ObservedAt).Equal(timeOf(a.answer.ObservedAt))
+	reported := a.outcome != outcomePending || !timeOf(c.ObservedAt).Equal(timeOf(a.answer.ObservedAt))
 	switch {
 	case c.Status == domain.ChannelFailed:
 		return outcomeFailed

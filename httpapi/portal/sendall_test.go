@@ -96,8 +96,7 @@ func TestLockAll(t *testing.T) {
 	}{
 		"locks": {&door{then: lock(synchronized, "true", laterAt), events: []string{locked}}, outcomeDone, "locked"},
 		"jams": {
-			&door{then: lock(diverged, "false", laterAt), events: []string{unlocked, jam}},
-			outcomeJammed, "unlocked",
+			&door{then: lock(diverged, "false", laterAt), events: []string{unlocked, jam}}, outcomeJammed, "unlocked",
 		},
 		"jams, and the log is late": {&door{then: lock(diverged, "false", laterAt)}, outcomeNotDone, "unlocked"},
 		"was locked, and the hub sends no event for it": {
@@ -108,8 +107,7 @@ func TestLockAll(t *testing.T) {
 			outcomeDone, "locked",
 		},
 		"has reported nothing, and the hub takes the old value for the outcome": {
-			&door{then: lock(synchronized, "true", reportedAt), early: true},
-			outcomePending, "locked",
+			&door{then: lock(synchronized, "true", reportedAt), early: true}, outcomePending, "locked",
 		},
 		"reports nothing": {&door{}, outcomePending, "locked"},
 		"is given up":     {&door{then: lock(domain.ChannelFailed, "true", reportedAt)}, outcomeFailed, "locked"},

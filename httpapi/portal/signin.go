@@ -272,8 +272,7 @@ func (p *Portal) accountOf(ctx context.Context, o domain.Origin, link domain.Sig
 		return domain.AccountState{}, err
 	}
 	if account.Exists() {
-		if p.signsInAtProvider(account) ||
-			account.Email != link.Email && account.CreatedAt.After(link.CreatedAt) {
+		if p.signsInAtProvider(account) || account.Email != link.Email && account.CreatedAt.After(link.CreatedAt) {
 			return domain.AccountState{}, domain.ErrSignInLink()
 		}
 		return account, nil
@@ -343,11 +342,9 @@ func portalPath(next string) string {
 		return ""
 	}
 	for _, segment := range strings.Split(below, "/") {
-		if segment == "" || segment == "." || segment == ".." ||
-			strings.ContainsFunc(segment, func(r rune) bool {
-				return !(r == '-' || '0' <= r && r <= '9' ||
-					'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
-			}) {
+		if segment == "" || segment == "." || segment == ".." || strings.ContainsFunc(segment, func(r rune) bool {
+			return !(r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
+		}) {
 			return ""
 		}
 	}

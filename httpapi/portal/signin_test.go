@@ -40,8 +40,7 @@ func TestSignInByMail(t *testing.T) {
 			t.Errorf("prefetch: got %d, want 503", response.StatusCode)
 		}
 		page := b.get(path, 200)
-		if checkPage(t, page); !strings.Contains(page, "Olga@Example.org") ||
-			len(b.cookies) != 0 {
+		if checkPage(t, page); !strings.Contains(page, "Olga@Example.org") || len(b.cookies) != 0 {
 			t.Errorf("got cookies %v, %s, want none and the address", b.cookies, page)
 		}
 	}
@@ -138,8 +137,7 @@ func TestSignInIsLimited(t *testing.T) {
 	}
 	_, page := b.post("/portal/sign-in", 429, "email", "NEMO@example.org")
 	// The form is shown again with the address: a page without a form was a dead end.
-	if !strings.Contains(page, `value="NEMO@example.org"`) ||
-		!strings.Contains(page, "try again in 6 minutes") {
+	if !strings.Contains(page, `value="NEMO@example.org"`) || !strings.Contains(page, "try again in 6 minutes") {
 		t.Errorf("got %s, want the address and the time to wait", page)
 	}
 	checkPage(t, page)
@@ -150,8 +148,7 @@ func TestSignInIsLimited(t *testing.T) {
 	w.advance(time.Hour)
 	b.post("/portal/sign-in", 200, "email", "olga@example.org")
 	_, page = b.post("/portal/sign-in", 400, "email", "no address")
-	if checkPage(t, page); !strings.Contains(page, `value="no address"`) ||
-		!strings.Contains(page, "aria-invalid") {
+	if checkPage(t, page); !strings.Contains(page, `value="no address"`) || !strings.Contains(page, "aria-invalid") {
 		t.Errorf("got %s, want the address and the error", page)
 	}
 }
@@ -169,8 +166,7 @@ func TestSession(t *testing.T) {
 	}
 	b.cookies["hubcloud_session"] = planted
 	b.signIn(olga)
-	if _, err := w.Session(t.Context(), planted, w.clock()); err == nil ||
-		b.cookies["hubcloud_session"] == planted {
+	if _, err := w.Session(t.Context(), planted, w.clock()); err == nil || b.cookies["hubcloud_session"] == planted {
 		t.Error("the planted session still exists, want it ended by the sign-in")
 	}
 	first := b.cookies["hubcloud_session"]
@@ -231,10 +227,9 @@ func TestNoOpenRedirect(t *testing.T) {
 	t.Parallel()
 	w := newBackend(t)
 	for _, next := range []string{
-		"https://evil.example/portal/", "//evil.example/portal/x", "/portal//evil.example",
-		`/portal/\evil.example`, "/portal/../../evil", "/portal/./x",
-		"/portal/%2e%2e/x", "/portal/x?y=%zz", "/portal/x?y;z", "/portal/x#y", "javascript:alert(1)", "/v1/hubs",
-		"/portal/", "/portal", "portal/x", "/portal/x\r\nSet-Cookie: a=b",
+		"https://evil.example/portal/", "//evil.example/portal/x", "/portal//evil.example", `/portal/\evil.example`,
+		"/portal/../../evil", "/portal/./x", "/portal/%2e%2e/x", "/portal/x?y=%zz", "/portal/x?y;z", "/portal/x#y",
+		"javascript:alert(1)", "/v1/hubs", "/portal/", "/portal", "portal/x", "/portal/x\r\nSet-Cookie: a=b",
 	} {
 		b := w.open(t, nil)
 		b.post("/portal/sign-in", 200, "email", "olga@example.org", "next", next)

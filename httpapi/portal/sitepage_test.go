@@ -18,8 +18,7 @@ func TestSitePage(t *testing.T) {
 		b := w.open(t, nil).signIn(who)
 		page := b.get(path, http.StatusOK)
 		checkPage(t, page)
-		if !strings.Contains(page, string(ownHub)) ||
-			strings.Contains(page, "/rename") != manages {
+		if !strings.Contains(page, string(ownHub)) || strings.Contains(page, "/rename") != manages {
 			t.Errorf("%s: got %s, want the hub, and a form: %t", who, page, manages)
 		}
 		b.get("/portal/"+orgTwo+"/sites/"+site, http.StatusNotFound)

@@ -202,8 +202,7 @@ func TestStreamRefreshesStates(t *testing.T) {
 		h.Status, h.DisconnectReason, h.Since = domain.HubOffline, &reason, day.Add(time.Minute)
 	})
 	p.await("hub.portal_states", &sent)
-	if sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubB ||
-		sent.Hubs[0].Status != domain.HubOffline ||
+	if sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubB || sent.Hubs[0].Status != domain.HubOffline ||
 		sent.Hubs[0].Reason != "connection failed: check its power and network (read error)" {
 		t.Errorf("got states %+v, want %s offline with its reason", sent, hubB)
 	}
@@ -271,8 +270,7 @@ func TestStreamRefreshesAfterDisconnection(t *testing.T) {
 	r.change(hubA, func(h *domain.Hub) { h.Status = domain.HubOffline })
 	r.append(hubA, "hub.disconnected", 0, `{"reason":null}`)
 	p.await("hub.portal_states", &sent)
-	if len(sent.Hubs) != 1 || sent.Hubs[0].Status != domain.HubOffline ||
-		sent.Hubs[0].Reason != "reason unknown" {
+	if len(sent.Hubs) != 1 || sent.Hubs[0].Status != domain.HubOffline || sent.Hubs[0].Reason != "reason unknown" {
 		t.Errorf("got states %+v, want %s offline", sent, hubA)
 	}
 }

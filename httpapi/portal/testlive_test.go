@@ -228,9 +228,8 @@ func (r *testLive) append(hub domain.HubID, eventType string, device int64, data
 		records = append(records, journal.Record{
 			Kind: journal.KindHubEvent, EpochID: epoch.ID, OrgID: "org", OwnLog: "a", Through: n,
 			Payload: fmt.Appendf(
-				nil,
-				`{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`,
-				eventType, hub, device, domain.FormatTime(time.Now()), d,
+				nil, `{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`, eventType,
+				hub, device, domain.FormatTime(time.Now()), d,
 			),
 		})
 	}

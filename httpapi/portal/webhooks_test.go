@@ -41,8 +41,7 @@ func TestWebhooks(t *testing.T) {
 	withHooks := func(cfg *portal.Config) { cfg.Webhooks = hooks{} }
 	b := w.open(t, withHooks).signIn(olga)
 	_, page := b.post(inOne+"/webhooks", 400, "url", "http://localhost/", "name", "Mine")
-	if checkPage(t, page); !strings.Contains(page, "of this machine") ||
-		!strings.Contains(page, `value="Mine"`) {
+	if checkPage(t, page); !strings.Contains(page, "of this machine") || !strings.Contains(page, `value="Mine"`) {
 		t.Errorf("a rejected form: got %s, want the problem and what was typed", page)
 	}
 	_, page = b.post(inOne+"/webhooks", 400, "url", "https://example.org/", "types", "*.x")

@@ -90,8 +90,7 @@ func TestDisabledAndEnabled(t *testing.T) {
 			pass(time.Hour)
 			w.mu.Lock()
 			w.expired = len(w.events)
-			for w.expired > 0 &&
-				w.events[w.expired-1].StoredNanos > time.Now().Add(-24*time.Hour).UnixNano() {
+			for w.expired > 0 && w.events[w.expired-1].StoredNanos > time.Now().Add(-24*time.Hour).UnixNano() {
 				w.expired--
 			}
 			w.mu.Unlock()
@@ -154,8 +153,7 @@ func TestChanges(t *testing.T) {
 			return domain.DecideReplayWebhook(s, o, "w1", "2", time.Time{})
 		})
 		synctest.Wait()
-		if last := w.taken[len(w.taken)-1]; len(w.taken) != 4 || last.cursors[0] != "c3" ||
-			last.id == w.taken[2].id {
+		if last := w.taken[len(w.taken)-1]; len(w.taken) != 4 || last.cursors[0] != "c3" || last.id == w.taken[2].id {
 			t.Errorf("replay: got %+v, want c3 again under another id", w.taken)
 		}
 		lost.Store(true)

@@ -79,8 +79,7 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 				}
 			}, receive, events...)
 			pass(time.Hour)
-			if err := f.finish(); err != nil || len(delivered) != len(events) ||
-				f.file.last() != "300" {
+			if err := f.finish(); err != nil || len(delivered) != len(events) || f.file.last() != "300" {
 				t.Errorf("got %d events, position %s, %v, want %d and position 300", len(delivered), f.file.last(), err,
 					len(events))
 			}
@@ -211,8 +210,7 @@ func TestAnswers(t *testing.T) {
 					return
 				}
 				wantList(t, box.list(), posted+" "+posted)
-				if wait := times[1].Sub(times[0]); wait < tt.atLeast ||
-					tt.atMost > 0 && wait > tt.atMost {
+				if wait := times[1].Sub(times[0]); wait < tt.atLeast || tt.atMost > 0 && wait > tt.atMost {
 					t.Errorf("the second attempt came after %v, want %v to %v", wait, tt.atLeast, tt.atMost)
 				}
 			})
@@ -392,8 +390,7 @@ func TestPositionsWithoutEvents(t *testing.T) {
 func TestForwarderRejects(t *testing.T) {
 	t.Parallel()
 	for _, to := range []string{
-		"ftp://host/", "host:80", "http://:80/", "http://user:password@host/",
-		"http://host/#fragment",
+		"ftp://host/", "host:80", "http://:80/", "http://user:password@host/", "http://host/#fragment",
 	} {
 		if _, err := NewForwarder(ForwarderConfig{Feed: feedOf(), Receiver: Config{URL: to}}); err == nil ||
 			!strings.Contains(err.Error(), to) {

@@ -190,8 +190,7 @@ func Pause(failing, first, most, longest time.Duration, err error) time.Duration
 // retryAfter returns the wait that the answers 429 and 503 ask for in seconds or with a date, and
 // zero for other answers.
 func retryAfter(response *http.Response, now time.Time) time.Duration {
-	if response.StatusCode != http.StatusTooManyRequests &&
-		response.StatusCode != http.StatusServiceUnavailable {
+	if response.StatusCode != http.StatusTooManyRequests && response.StatusCode != http.StatusServiceUnavailable {
 		return 0
 	}
 	value := response.Header.Get("Retry-After")

@@ -182,8 +182,7 @@ func unanswered(base string, err error) error {
 
 // listAll lists what a call of the API yields.
 func listAll[T any](
-	ctx context.Context, out Output, flags *apiFlags,
-	call func(*client.Client, context.Context) iter.Seq2[T, error],
+	ctx context.Context, out Output, flags *apiFlags, call func(*client.Client, context.Context) iter.Seq2[T, error],
 	header []string, cells func(T) []string,
 ) error {
 	return flags.withClient(ctx, func(api *client.Client) error {

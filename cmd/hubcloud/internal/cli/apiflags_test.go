@@ -59,8 +59,7 @@ func TestAPIUsageErrors(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := Run(t.Context(), c.args, Output{Out: &out, Err: &errs})
-		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
-			strings.Count(errs.String(), "\n") != 1 {
+		if code != exitUsage || !strings.Contains(errs.String(), c.says) || strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf("hubcloud %s: exit code %d, printed %q", strings.Join(c.args, " "), code, errs.String())
 		}
 	}
@@ -72,8 +71,7 @@ func TestNothingAnswers(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := Run(t.Context(), []string{
 		"hubs", "--data-dir", t.TempDir(),
-	}, Output{Out: &out, Err: &errs}); code != exitFailed ||
-		!strings.Contains(errs.String(), "--url") {
+	}, Output{Out: &out, Err: &errs}); code != exitFailed || !strings.Contains(errs.String(), "--url") {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -85,8 +83,7 @@ func TestNothingAnswers(t *testing.T) {
 	errs.Reset()
 	code := Run(t.Context(), []string{"hubs", "--url", "http://" + address, "--key", "hc_dev_x", "--retry", "0s"},
 		Output{Out: &out, Err: &errs})
-	if code != exitFailed ||
-		!strings.Contains(errs.String(), "nothing answers at http://"+address) ||
+	if code != exitFailed || !strings.Contains(errs.String(), "nothing answers at http://"+address) ||
 		strings.Count(errs.String(), "\n") != 1 {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
@@ -259,8 +256,7 @@ func TestInterrupts(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := Run(ctx, append(c.args, "--url", server.URL, "--key", "hc_dev_x"), Output{Out: &out, Err: &errs})
 		interrupt()
-		if code != c.code || (c.says == "") != (errs.Len() == 0) ||
-			!strings.Contains(errs.String(), c.says) {
+		if code != c.code || (c.says == "") != (errs.Len() == 0) || !strings.Contains(errs.String(), c.says) {
 			t.Errorf("%v: exit code %d, printed %q", c.args, code, errs.String())
 		}
 	}

@@ -33,14 +33,7 @@ func TestBrokerConfig(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "broker")
 	args := []string{
-		"--nodes",
-		"nats-1,nats-2,nats-3",
-		"--mqtt-hosts",
-		"hubs.example.org",
-		"--shards",
-		"2",
-		"--out",
-		dir,
+		"--nodes", "nats-1,nats-2,nats-3", "--mqtt-hosts", "hubs.example.org", "--shards", "2", "--out", dir,
 	}
 	stdout, stderr := configure(t, args...)
 	first, err := streams.ReadCredentials(filepath.Join(dir, "nats-credentials.json"))
@@ -90,8 +83,7 @@ func TestBrokerConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again.IssuerSeed != first.IssuerSeed ||
-		again.Users[streams.AccountCloud] != first.Users[streams.AccountCloud] ||
-		again.Authority != first.Authority {
+		again.Users[streams.AccountCloud] != first.Users[streams.AccountCloud] || again.Authority != first.Authority {
 		t.Error("the second run changed the credentials")
 	}
 	if contentOf(t, dir, "routes.conf") != routes || contentOf(t, dir, "broker-key.pem") == key {
@@ -107,8 +99,7 @@ func TestBrokerConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if renewed.Shards != first.Shards ||
-		renewed.Users[streams.AccountCloud] == first.Users[streams.AccountCloud] {
+	if renewed.Shards != first.Shards || renewed.Users[streams.AccountCloud] == first.Users[streams.AccountCloud] {
 		t.Errorf("without the credentials: %d shards, want %d and new passwords", renewed.Shards, first.Shards)
 	}
 

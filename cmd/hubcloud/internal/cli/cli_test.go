@@ -122,8 +122,7 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := Run(context.Background(), c.args, Output{Out: &out, Err: &errs})
-		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
-			strings.Count(errs.String(), "\n") != 1 {
+		if code != exitUsage || !strings.Contains(errs.String(), c.says) || strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf("hubcloud %s: exit code %d, printed %q", strings.Join(c.args, " "), code, errs.String())
 		}
 	}

@@ -27,8 +27,7 @@ func TestRebuildError(t *testing.T) {
 		"stopped":     {t.Context(), stopped, "`hubcloud projections status` shows"},
 		"other":       {t.Context(), errors.New("no disk"), "no disk"},
 	} {
-		if err := rebuildError(test.ctx, test.err); err == nil ||
-			!strings.Contains(err.Error(), test.want) {
+		if err := rebuildError(test.ctx, test.err); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
 	}

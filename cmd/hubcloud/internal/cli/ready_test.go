@@ -19,8 +19,7 @@ func TestReady(t *testing.T) {
 		code := Run(t.Context(), []string{"ready", "--data-dir", string(dir)}, Output{Out: &out, Err: &out})
 		return out.String(), code
 	}
-	if said, code := ready(); code != exitFailed ||
-		!strings.Contains(said, "no service is running") {
+	if said, code := ready(); code != exitFailed || !strings.Contains(said, "no service is running") {
 		t.Errorf("without a service: exit code %d, printed %q", code, said)
 	}
 	body := `{"ready":false,"components":[{"name":"broker","ok":false,"detail":"gone"},` +

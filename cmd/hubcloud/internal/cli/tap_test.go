@@ -42,8 +42,7 @@ func TestTapUsageErrors(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := Run(context.Background(), append([]string{"tap"}, c.args...), Output{Out: &out, Err: &errs})
-		if code != c.code || !strings.Contains(errs.String(), c.says) ||
-			strings.Count(errs.String(), "\n") != 1 ||
+		if code != c.code || !strings.Contains(errs.String(), c.says) || strings.Count(errs.String(), "\n") != 1 ||
 			strings.Contains(errs.String(), "hunter2") {
 			t.Errorf("hubcloud tap %s: exit code %d, printed %q", strings.Join(c.args, " "), code, errs.String())
 		}

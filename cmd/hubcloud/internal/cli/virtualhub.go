@@ -93,8 +93,7 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 
 // checkEnroll validates --enroll.
 func checkEnroll(address string) error {
-	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" ||
-		u.Host == "" {
+	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return installation.Usagef("--enroll %q: must be http://… or https://…", address)
 	}
 	return nil

@@ -42,8 +42,7 @@ type webhookFlags struct {
 // change runs a request that changes a webhook, and prints what has become of it, and its secret if
 // there is one to show.
 func (c *apiFlags) change(
-	ctx context.Context, out Output, done string,
-	request func(api *client.Client) (client.Webhook, error),
+	ctx context.Context, out Output, done string, request func(api *client.Client) (client.Webhook, error),
 ) error {
 	return c.withClient(ctx, func(api *client.Client) error {
 		w, err := request(api)

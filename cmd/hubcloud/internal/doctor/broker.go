@@ -148,8 +148,7 @@ func checkCluster(ctx context.Context, s survey, replicas int, servers []serverI
 func absent(servers []serverInfo, meta *metaInfo) string {
 	var names []string
 	for _, peer := range meta.Peers {
-		if peer.Offline &&
-			!slices.ContainsFunc(servers, func(s serverInfo) bool { return s.Name == peer.Name }) {
+		if peer.Offline && !slices.ContainsFunc(servers, func(s serverInfo) bool { return s.Name == peer.Name }) {
 			names = append(names, peer.Name)
 		}
 	}

@@ -97,8 +97,7 @@ func TestWorstFindingIsTheVerdict(t *testing.T) {
 		for _, v := range c.found {
 			f.add(v, "found").todo("do")
 		}
-		if got := f.component("c"); got.Verdict != c.want || got.OK != c.ok ||
-			len(got.Advice) != len(c.found) {
+		if got := f.component("c"); got.Verdict != c.want || got.OK != c.ok || len(got.Advice) != len(c.found) {
 			t.Errorf("%v: got %+v, want %s, ok %v", c.found, got, c.want, c.ok)
 		}
 	}
@@ -116,8 +115,7 @@ func TestClockOffset(t *testing.T) {
 		{0, 0, 0, 0}, {time.Second, 2 * time.Second, 0, time.Second}, {time.Hour, 0, time.Hour, 0},
 		{-time.Minute, 2 * time.Second, -61 * time.Second, time.Second},
 	} {
-		if apart, unsure := offset(now.Add(c.theirs), now, now.Add(c.took)); apart != c.apart ||
-			unsure != c.unsure {
+		if apart, unsure := offset(now.Add(c.theirs), now, now.Add(c.took)); apart != c.apart || unsure != c.unsure {
 			t.Errorf("offset(%+v): got %s, %s", c, apart, unsure)
 		}
 	}

@@ -50,8 +50,7 @@ func TestNewestFactsCount(t *testing.T) {
 	for newest := range uint64(12) {
 		facts, err := readHubFacts(t.Context(), log, newest)
 		if err != nil || facts.read != facts.events || facts.events == 0 ||
-			!maps.EqualFunc(facts.ends, ends, time.Time.Equal) ||
-			!maps.Equal(facts.issued, issued) {
+			!maps.EqualFunc(facts.ends, ends, time.Time.Equal) || !maps.Equal(facts.issued, issued) {
 			t.Errorf("the newest %d first: got %+v, %v, want %v and %v", newest, facts, err, ends, issued)
 		}
 	}

@@ -83,8 +83,7 @@ func checkStores(ctx context.Context, t *target, err error, f *findings) {
 	}
 	for _, folder := range damaged {
 		f.wrong(
-			"the configuration of stream %s of account %s cannot be read",
-			folder.Stream, folder.Account,
+			"the configuration of stream %s of account %s cannot be read", folder.Stream, folder.Account,
 		).todo("start the service: it declares its streams again, which brings their messages back; its " +
 			"log names the streams that it cannot recover")
 	}
@@ -193,8 +192,7 @@ func judgeLargest(accounts []accountInfo, list hubLogList, f *findings) {
 	hub := hubOf(largest)
 	f.note("%d hub logs hold %s, the log of %s the most with %s", len(list.logs), Size(logs), hub,
 		Size(largest.Bytes))
-	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart &&
-		largest.Bytes >= largeLog {
+	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart && largest.Bytes >= largeLog {
 		f.warn("the log of %s is %.0f %% of all stored bytes", hub, part).todo(
 			fmt.Sprintf("check what the hub sends: hubcloud tap --hub %s", hub),
 		)

@@ -22,9 +22,7 @@ func TestSingleServer(t *testing.T) {
 	}
 	s := servers[0]
 	if s.Name != "streamstest" || s.Version == "" || s.Cluster != "" || s.JetStream == nil ||
-		s.JetStream.Meta != nil ||
-		s.Started.IsZero() ||
-		s.Time.Before(s.Before.Add(-time.Minute)) ||
+		s.JetStream.Meta != nil || s.Started.IsZero() || s.Time.Before(s.Before.Add(-time.Minute)) ||
 		s.After.Before(s.Before) {
 		t.Errorf("%+v", s)
 	}
@@ -70,18 +68,14 @@ func TestStreamsAreListedToTheLast(t *testing.T) {
 		t.Fatalf("got %d streams, want %d", len(all), count)
 	}
 	if last := all[count-1]; last.Name != "S299" || last.Messages != 1 || last.MessageLimit != 10 ||
-		last.Bytes == 0 ||
-		last.Newest.IsZero() ||
-		last.Replicas != 1 {
+		last.Bytes == 0 || last.Newest.IsZero() || last.Replicas != 1 {
 		t.Errorf("%+v", last)
 	}
 	accounts, err := readAccounts(t.Context(), conns)
-	if err != nil || len(accounts) != 1+streamstest.Shards ||
-		accounts[0].Name != streams.AccountCloud {
+	if err != nil || len(accounts) != 1+streamstest.Shards || accounts[0].Name != streams.AccountCloud {
 		t.Fatalf("%+v, %v", accounts, err)
 	}
-	if a := accounts[2]; a.Name != streams.ShardAccount(1) || a.Streams != count ||
-		accounts[1].Streams != 0 {
+	if a := accounts[2]; a.Name != streams.ShardAccount(1) || a.Streams != count || accounts[1].Streams != 0 {
 		t.Errorf("%+v", accounts)
 	}
 }

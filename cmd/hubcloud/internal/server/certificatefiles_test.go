@@ -157,8 +157,7 @@ func TestExpiredCertificateIsUsedAtTheStart(t *testing.T) {
 	certificate, key := newPair(t, 1, time.Now().Add(-time.Hour))
 	f := watchPair(t, certificate, key)
 	streamstest.Eventually(t, "an error in the log", func() bool {
-		return strings.Contains(f.log.String(), "level=ERROR") &&
-			strings.Contains(f.log.String(), "expired")
+		return strings.Contains(f.log.String(), "level=ERROR") && strings.Contains(f.log.String(), "expired")
 	})
 	certificate, key = newPair(t, 2, time.Now().Add(time.Hour))
 	f.write(t, certificate, key)
@@ -179,8 +178,7 @@ func TestCache(t *testing.T) {
 		if got, err := c.Get(t.Context(), name); err != nil || string(got) != "k" {
 			t.Errorf("Get of %q: got %q, %v, want k", name, got, err)
 		}
-		if info, err := os.Stat(filepath.Join(folder, file)); err != nil ||
-			info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(filepath.Join(folder, file)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("file of %q: got %v, %v, want mode 0600", name, info, err)
 		}
 	}

@@ -59,8 +59,7 @@ func startWhenSpace(ctx context.Context, cfg Config, logger *slog.Logger) (*Serv
 			return s, err
 		}
 		// A part that fails on a full disk may report another error, so look at the disk too.
-		if !isDiskFull(err) &&
-			(lasting(err) || !fullBefore && !isDiskFull(probeSpace(cfg.DataDir))) {
+		if !isDiskFull(err) && (lasting(err) || !fullBefore && !isDiskFull(probeSpace(cfg.DataDir))) {
 			return nil, err
 		}
 		if err := waitForSpace(ctx, cfg, err, logger); err != nil {

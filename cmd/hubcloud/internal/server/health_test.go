@@ -27,8 +27,7 @@ func TestHealthDoesNotFlap(t *testing.T) {
 		expect := func(ok bool, detail string) {
 			t.Helper()
 			got := h.check(t.Context())
-			if len(got) != 1 || got[0].OK != ok || got[0].Detail != detail ||
-				got[0].Name != "part" {
+			if len(got) != 1 || got[0].OK != ok || got[0].Detail != detail || got[0].Name != "part" {
 				t.Errorf("components are %+v, want one, part, with ok %v, %q", got, ok, detail)
 			}
 		}

@@ -34,8 +34,7 @@ func (c Config) validateHTTPS() error {
 		return errors.New("--tls-cert and --tls-key need each other")
 	case c.TLSCert != "" && len(c.ACMEDomains) > 0:
 		return errors.New("--tls-cert and --acme-domain: give only one of them")
-	case len(c.ACMEDomains) == 0 && (c.ACMEDirectory != "" || c.ACMECA != "" ||
-		c.ACMEAcceptTerms):
+	case len(c.ACMEDomains) == 0 && (c.ACMEDirectory != "" || c.ACMECA != "" || c.ACMEAcceptTerms):
 		return errors.New("--acme-… needs --acme-domain")
 	case len(c.ACMEDomains) > 0 && !c.ACMEAcceptTerms:
 		return fmt.Errorf("--acme-domain needs --acme-accept-terms: read the terms of service of %s first",
@@ -70,8 +69,7 @@ func isDomain(text string) bool {
 	for _, label := range labels {
 		if label == "" || len(label) > 63 || strings.Trim(label, "-") != label ||
 			strings.ContainsFunc(label, func(r rune) bool {
-				return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') &&
-					(r < 'A' || r > 'Z')
+				return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 			}) {
 			return false
 		}

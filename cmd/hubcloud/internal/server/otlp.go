@@ -82,8 +82,7 @@ func startTraces(ctx context.Context, version string, logger *slog.Logger) (trac
 // off.
 func tracesWanted() bool {
 	return firstVariable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "" &&
-		!strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") &&
-		os.Getenv("OTEL_TRACES_EXPORTER") != "none"
+		!strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") && os.Getenv("OTEL_TRACES_EXPORTER") != "none"
 }
 
 // newTraceExporter returns an exporter whose requests have a User-Agent, unless the environment

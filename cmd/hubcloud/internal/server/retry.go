@@ -94,10 +94,9 @@ const (
 // certificate or another installation's data. All other errors are worth a retry.
 func lasting(err error) bool {
 	for _, known := range []error{
-		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrSecureConnRequired,
-		nats.ErrSecureConnWanted, streams.ErrIncompatible, broker.ErrShards,
-		backup.ErrRestoring, schema.ErrOtherInstallation, schema.ErrEncoding,
-		schema.ErrPooler, installation.ErrNewerFormat,
+		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrSecureConnRequired, nats.ErrSecureConnWanted,
+		streams.ErrIncompatible, broker.ErrShards, backup.ErrRestoring, schema.ErrOtherInstallation,
+		schema.ErrEncoding, schema.ErrPooler, installation.ErrNewerFormat,
 	} {
 		if errors.Is(err, known) {
 			return true
