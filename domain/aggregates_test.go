@@ -132,8 +132,7 @@ func TestSite(t *testing.T) {
 	events, err = domain.DecideRenameSite(domain.SiteState{}, origin, "Quay")
 	checkDecision(t, events, err, nil, domain.CodeNotFound)
 
-	if got := fold(t, domain.EvolveSite, created, renamed); got.Name != "Quay" ||
-		got.CreatedAt != origin.At {
+	if got := fold(t, domain.EvolveSite, created, renamed); got.Name != "Quay" || got.CreatedAt != origin.At {
 		t.Errorf("folded to %#v, want the name Quay and the time of creation", got)
 	}
 }
@@ -259,8 +258,7 @@ func TestCleanScopes(t *testing.T) {
 	got, err := domain.CleanScopes(
 		[]domain.Scope{domain.ScopeEventsRead, domain.ScopeSitesRead, domain.ScopeEventsRead},
 	)
-	if err != nil ||
-		!reflect.DeepEqual(got, []domain.Scope{domain.ScopeSitesRead, domain.ScopeEventsRead}) {
+	if err != nil || !reflect.DeepEqual(got, []domain.Scope{domain.ScopeSitesRead, domain.ScopeEventsRead}) {
 		t.Errorf("CleanScopes: got %v, %v, want sites:read and events:read", got, err)
 	}
 	for _, scopes := range [][]domain.Scope{nil, {"sites:paint"}, {domain.ScopeSitesRead, ""}} {

@@ -28,6 +28,15 @@ const (
 	maxConditionID = 200
 )
 
+// Occurrence is an occurrence of a condition of a hub, the one that began at Since, and no later
+// one.
+type Occurrence struct {
+	HubID HubID `json:"hub_id"`
+	// Condition identifies the condition among the hub's conditions.
+	Condition string    `json:"condition"`
+	Since     time.Time `json:"since"`
+}
+
 // SeenCondition is an occurrence of a condition that a member has seen.
 type SeenCondition struct {
 	HubID     HubID

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"hubcloud/domain"
 )
 
@@ -112,65 +110,6 @@ func TestNewChannelState(t *testing.T) {
 	}) {
 		t.Errorf("NewChannelState of a value: got %+v", s)
 	}
-}
-
-// TestChannelHistories checks the contract's definition of each state after any sequence of
-// commands, reports and abandonments.
-func TestChannelHistories(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		now := origin.At
-		s := domain.NewChannelState(nil, now)
-		var value, desired any
-		var observedAt, desiredAt time.Time
-		// What has happened since the last command.
-		var reports []any
-		given := false
-		values := rapid.SampledFrom([]any{false, true})
-		for range rapid.IntRange(0, 30).Draw(t, "steps") {
-			now = now.Add(time.Second)
-			switch rapid.SampledFrom([]string{"command", "report", "give up"}).Draw(t, "step") {
-			case "command":
-				desired, desiredAt = values.Draw(t, "desired"), now
-				s = s.Commanded(desired, now)
-				reports, given = nil, false
-			case "report":
-				value, observedAt = values.Draw(t, "reported"), now
-				s, _ = s.Reported(value, now)
-				reports = append(reports, value)
-			case "give up":
-				s = s.Abandoned()
-				given = given || desired != nil && len(reports) == 0
-			}
-			if s.Value != value || !s.ObservedAt.Equal(observedAt) || s.Desired != desired ||
-				!s.DesiredAt.Equal(desiredAt) {
-				t.Fatalf("got %+v, want value %v and desired %v", s, value, desired)
-			}
-			var want domain.ChannelStatus
-			matches := false
-			for _, r := range reports {
-				matches = matches || r == desired
-			}
-			switch {
-			case desired == nil && value == nil:
-				want = domain.ChannelUnknown
-			case desired == nil:
-				want = domain.ChannelSynchronized
-			case given && !matches:
-				want = domain.ChannelFailed
-			case len(reports) == 0:
-				want = domain.ChannelPending
-			case value == desired:
-				want = domain.ChannelSynchronized
-			default:
-				want = domain.ChannelDiverged
-			}
-			if s.Status != want {
-				t.Fatalf("status %s, want %s: %+v, reports since the command %v, given up %t", s.Status, want, s,
-					reports, given)
-			}
-		}
-	})
 }
 
 func TestParseChannelStatus(t *testing.T) {

@@ -181,8 +181,7 @@ func canonicalColor(value json.RawMessage) (json.RawMessage, bool) {
 			return nil, false
 		}
 	}
-	if !json.Valid(value) ||
-		slices.ContainsFunc(given[:3], func(n json.RawMessage) bool { return n == nil }) {
+	if !json.Valid(value) || slices.ContainsFunc(given[:3], func(n json.RawMessage) bool { return n == nil }) {
 		return nil, false
 	}
 	canonical := []byte{'{'}

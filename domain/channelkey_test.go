@@ -94,8 +94,7 @@ func TestCommandValues(t *testing.T) {
 func rejectedFor(t *testing.T, field, key, value string, code domain.Code) {
 	t.Helper()
 	got, err := domain.CheckCommandValue(key, json.RawMessage(value))
-	if err == nil || domain.CodeOf(err) != code || !strings.Contains(err.Error(), field) ||
-		got != nil {
+	if err == nil || domain.CodeOf(err) != code || !strings.Contains(err.Error(), field) || got != nil {
 		t.Errorf("%s of %q: got %s, %v, want %s with %q", value, key, got, err, code, field)
 	}
 }
@@ -157,8 +156,7 @@ func FuzzCommandValue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
 		canonical, err := domain.CheckCommandValue(key, value)
 		if err != nil {
-			if code := domain.CodeOf(err); code != domain.CodeInvalidRequest &&
-				code != domain.CodeNotFound {
+			if code := domain.CodeOf(err); code != domain.CodeInvalidRequest && code != domain.CodeNotFound {
 				t.Fatalf("%s of %q: %v", value, key, err)
 			}
 			return

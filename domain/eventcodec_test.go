@@ -41,9 +41,8 @@ func TestDecodeCanonical(t *testing.T) {
 	}
 	const good = `{"id":"i","type":"t","v":1,"at":"2026-01-02T03:04:05Z",` +
 		`"actor":{"kind":"key","id":"k"},"request_id":"r","address":"::1","data":{"a":1}}`
-	if e, ok := decodeCanonical([]byte(good)); !ok || e.ID != "i" || e.Actor.ID != "k" ||
-		e.RequestID != "r" || e.Address != "::1" ||
-		string(e.Data) != `{"a":1}` {
+	if e, ok := decodeCanonical([]byte(good)); !ok || e.ID != "i" || e.Actor.ID != "k" || e.RequestID != "r" ||
+		e.Address != "::1" || string(e.Data) != `{"a":1}` {
 		t.Fatalf("%+v, %t", e, ok)
 	}
 	for _, change := range [][2]string{

@@ -33,8 +33,7 @@ func PartOf(hub HubID, parts int) int {
 // HasHub reports whether events of a hub at that site are chosen.
 func (f *EventFilter) HasHub(hub HubID, site string) bool {
 	return (len(f.Hubs) == 0 || slices.Contains(f.Hubs, hub)) &&
-		(len(f.Sites) == 0 || slices.Contains(f.Sites, site)) &&
-		(f.Within == nil || slices.Contains(f.Within, site)) &&
+		(len(f.Sites) == 0 || slices.Contains(f.Sites, site)) && (f.Within == nil || slices.Contains(f.Within, site)) &&
 		(f.Parts == 0 || PartOf(hub, f.Parts) == f.Part)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 )
 
 // ErrUnknownEvent means that this program does not know an event's type or version: a newer program
@@ -58,4 +59,13 @@ func (e Event) Fact() (Fact, error) {
 		return nil, fmt.Errorf("data of %s version %d: %w", e.Type, e.V, err)
 	}
 	return fact.Elem().Interface().(Fact), nil
+}
+
+// idOf returns a field of a fact of one aggregate, which begins the types of its events; false for other
+// facts and for nil.
+func idOf(fact Fact, aggregate, field string) (id string, ok bool) {
+	if fact == nil || !strings.HasPrefix(fact.EventType(), aggregate) {
+		return "", false
+	}
+	return reflect.ValueOf(fact).FieldByName(field).String(), true
 }

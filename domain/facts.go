@@ -112,15 +112,6 @@ type ConditionUnseen struct {
 	Occurrences []Occurrence `json:"occurrences"`
 }
 
-// Occurrence is an occurrence of a condition of a hub, the one that began at Since, and no later
-// one.
-type Occurrence struct {
-	HubID HubID `json:"hub_id"`
-	// Condition identifies the condition among the hub's conditions.
-	Condition string    `json:"condition"`
-	Since     time.Time `json:"since"`
-}
-
 // MailPreferencesSet records which conditions a member gets mails about (aggregate org).
 type MailPreferencesSet struct {
 	OrgID    string `json:"org_id"`
@@ -256,9 +247,7 @@ type HubLogRestored struct {
 }
 
 // Epoch returns the epoch of the restored log.
-func (f HubLogRestored) Epoch() Epoch {
-	return Epoch{ID: f.EpochID, After: f.After, Former: f.Former}
-}
+func (f HubLogRestored) Epoch() Epoch { return Epoch{ID: f.EpochID, After: f.After, Former: f.Former} }
 
 // HubSecretRotated replaces the enrolment secret of a hub (aggregate hub).
 type HubSecretRotated struct {

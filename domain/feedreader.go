@@ -169,8 +169,7 @@ const MaxReaderName = 64
 func CheckReaderName(name string) error {
 	n := utf8.RuneCountInString(name)
 	notPrintable := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-	if n < 1 || n > MaxReaderName || strings.ContainsFunc(name, notPrintable) ||
-		!Shows(name) {
+	if n < 1 || n > MaxReaderName || strings.ContainsFunc(name, notPrintable) || !Shows(name) {
 		return Errorf(CodeInvalidRequest, "Reader: must be 1 to %d printable characters", MaxReaderName)
 	}
 	return nil

@@ -113,17 +113,8 @@ func DecideAddHub(s HubState, o Origin, c AddHub, presence *Presence, epoch Epoc
 		if !c.Reach.HasSite(s.SiteID) {
 			return nil, ErrHubNotAddable()
 		}
-		return DecideUpdateHub(
-			s,
-			o,
-			UpdateHub{
-				OrgID:   c.OrgID,
-				HubID:   c.HubID,
-				SetName: c.Name != nil,
-				Name:    c.Name,
-				SiteID:  &c.SiteID,
-			},
-		)
+		return DecideUpdateHub(s, o,
+			UpdateHub{OrgID: c.OrgID, HubID: c.HubID, SetName: c.Name != nil, Name: c.Name, SiteID: &c.SiteID})
 	}
 	// A virtual hub is only ever its organization's: no other can take its place.
 	foreign := c.HubID.Virtual() && c.HubID != VirtualHubID(c.OrgID)

@@ -2,6 +2,7 @@ package domain_test
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -234,8 +235,7 @@ func TestBeginEpoch(t *testing.T) {
 
 	state := fold(t, domain.EvolveHub, registered, added, begun)
 	want := domain.Epoch{ID: domain.NewEpochID(0xb), After: 4711}
-	if !reflect.DeepEqual(state.Epoch, want) || state.OwnLog != "second" ||
-		state.OwnLogThrough != 16 {
+	if !reflect.DeepEqual(state.Epoch, want) || state.OwnLog != "second" || state.OwnLogThrough != 16 {
 		t.Errorf("folded to %+v, own log %q through %d; want %+v, second, 16", state.Epoch, state.OwnLog,
 			state.OwnLogThrough, want)
 	}
@@ -278,7 +278,7 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			epoch := domain.NewEpochID(uint32(step + 1))
 			var events []domain.Event
 			var err error
-			switch rapid.IntRange(0, 9).Draw(t, "command") {
+			switch rapid.IntRange(0, 11).Draw(t, "command") {
 			case 6:
 				events, err = domain.DecideRotateSecret(state, origin, hash(byte(step)), rapid.Bool().Draw(t, "keep"))
 			case 7:
@@ -287,6 +287,12 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 				events, err = domain.DecideUnblockHub(state, origin)
 			case 9:
 				events, err = domain.DecideReleaseHub(state, origin, uint64(step))
+			case 10:
+				events, err = domain.DecideLabelDevice(state, origin, domain.LabelDevice{
+					OrgID: org, HubID: hub, DeviceID: int64(step % 3), SetName: true, Name: ptr(epoch.String()),
+				})
+			case 11:
+				events = domain.DecideForgetDevices(state, origin, []int64{int64(step % 3), 2})
 			case 0:
 				events, err = domain.DecideRegisterHub(state, origin, hub, hash(byte(step)))
 			case 1:
@@ -374,7 +380,7 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 }
 
 func clone(s domain.HubState) domain.HubState {
-	s.SecretHash = slices.Clone(s.SecretHash)
+	s.SecretHash, s.Labels = slices.Clone(s.SecretHash), maps.Clone(s.Labels)
 	s.SupersededCertificates = slices.Clone(s.SupersededCertificates)
 	s.RevokedCertificates = slices.Clone(s.RevokedCertificates)
 	if s.Name != nil {

@@ -39,16 +39,9 @@ func DecideIssueCertificate(s HubState, o Origin, c IssueCertificate, limit HubL
 		return nil, RateLimited(wait, "too many certificates were issued to this hub recently; its current one stays "+
 			"valid")
 	}
-	return []Event{
-		Record(
-			o,
-			HubCertificateIssued{
-				HubID:       s.ID,
-				Fingerprint: fingerprint,
-				ExpiresAt:   wholeMicroseconds(c.ExpiresAt),
-			},
-		),
-	}, nil
+	return []Event{Record(o, HubCertificateIssued{
+		HubID: s.ID, Fingerprint: fingerprint, ExpiresAt: wholeMicroseconds(c.ExpiresAt),
+	})}, nil
 }
 
 // DecideRevokeCertificate revokes the hub's certificates; it returns no event if the hub has none.

@@ -37,8 +37,7 @@ func TestHubLimit(t *testing.T) {
 				events, err := ask(state, at, second)
 				if err != nil {
 					var limited *domain.Error
-					if !errors.As(err, &limited) || limited.Code != domain.CodeRateLimited ||
-						limited.RetryAfter <= 0 ||
+					if !errors.As(err, &limited) || limited.Code != domain.CodeRateLimited || limited.RetryAfter <= 0 ||
 						limited.RetryAfter > 15*time.Second {
 						t.Fatalf("after %d granted: got %v, retry after %v", granted, err, limited.RetryAfter)
 					}
@@ -54,8 +53,7 @@ func TestHubLimit(t *testing.T) {
 					t.Errorf("got the burst of %d in %d seconds", limit.Burst, second)
 				}
 			}
-			if want := limit.Burst + seconds*limit.PerMinute/60; granted < want-limit.Burst ||
-				granted > want+1 {
+			if want := limit.Burst + seconds*limit.PerMinute/60; granted < want-limit.Burst || granted > want+1 {
 				t.Errorf("got %d granted within eight hours, want about %d", granted, want)
 			}
 			// A day later the whole burst is available again.

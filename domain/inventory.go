@@ -43,17 +43,9 @@ func DecideRotateSecret(s HubState, o Origin, secretHash []byte, keepCertificate
 	if len(secretHash) != 32 {
 		return nil, fmt.Errorf("hub %s: secret hash has %d bytes, must be 32", s.ID, len(secretHash))
 	}
-	return []Event{
-		Record(
-			o,
-			HubSecretRotated{
-				HubID:           s.ID,
-				OrgID:           s.OrgID,
-				SecretHash:      secretHash,
-				KeepCertificate: keepCertificate,
-			},
-		),
-	}, nil
+	return []Event{Record(o, HubSecretRotated{
+		HubID: s.ID, OrgID: s.OrgID, SecretHash: secretHash, KeepCertificate: keepCertificate,
+	})}, nil
 }
 
 // DecideBlockHub blocks a hub from enrolling and connecting; it returns no event if the hub is
@@ -107,42 +99,6 @@ func ErrNotInInventory() *Error { return Errorf(CodeNotFound, "serial: is not in
 
 // HubOf returns the hub of a hub's fact; false for other facts and for nil.
 func HubOf(fact Fact) (HubID, bool) {
-	switch f := fact.(type) {
-	case HubRegistered:
-		return f.HubID, true
-	case HubCertificateIssued:
-		return f.HubID, true
-	case HubCertificateRevoked:
-		return f.HubID, true
-	case HubSecretRotated:
-		return f.HubID, true
-	case HubBlocked:
-		return f.HubID, true
-	case HubUnblocked:
-		return f.HubID, true
-	case HubAdded:
-		return f.HubID, true
-	case HubReleased:
-		return f.HubID, true
-	case HubMoved:
-		return f.HubID, true
-	case HubRenamed:
-		return f.HubID, true
-	case HubLogBegun:
-		return f.HubID, true
-	case HubLogRestored:
-		return f.HubID, true
-	case DeviceLabeled:
-		return f.HubID, true
-	case DeviceForgotten:
-		return f.HubID, true
-	case CredentialSet:
-		return f.HubID, true
-	case CredentialRevocation:
-		return f.HubID, true
-	case CredentialReported:
-		return f.HubID, true
-	default:
-		return "", false
-	}
+	id, ok := idOf(fact, "hub.", "HubID")
+	return HubID(id), ok
 }

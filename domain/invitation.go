@@ -221,8 +221,7 @@ func (s OrgState) acceptance(m OrgMember, i OrgInvitation, already bool) Accepta
 // matches reports, in constant time, whether the token is the invitation's.
 func (i OrgInvitation) matches(token InvitationToken) bool {
 	hash := token.SecretHash()
-	return i.ID != "" && i.ID == token.InvitationID &&
-		subtle.ConstantTimeCompare(i.TokenHash[:], hash[:]) == 1
+	return i.ID != "" && i.ID == token.InvitationID && subtle.ConstantTimeCompare(i.TokenHash[:], hash[:]) == 1
 }
 
 // withInvitation returns the state after an invitation. It replaces others of its address, and

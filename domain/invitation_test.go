@@ -210,8 +210,7 @@ func TestAcceptInvitation(t *testing.T) {
 		"a wrong secret": wrong, "another's id": other, "nothing": {},
 	} {
 		_, _, err := domain.DecideAcceptInvitation(pending, origin, token, nemo)
-		if domain.CodeOf(err) != domain.CodeNotFound ||
-			errors.Is(err, domain.ErrInvitationExpired) {
+		if domain.CodeOf(err) != domain.CodeNotFound || errors.Is(err, domain.ErrInvitationExpired) {
 			t.Errorf("%s: got %v, want not_found", name, err)
 		}
 	}

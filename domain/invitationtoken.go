@@ -26,8 +26,7 @@ type InvitationToken struct {
 func ParseInvitationToken(s string) (InvitationToken, error) {
 	raw, err := invitationTokenText.DecodeString(s)
 	// The decoder skips line breaks; they show in the length.
-	if err != nil || len(raw) != invitationTokenLength ||
-		len(s) != invitationTokenText.EncodedLen(len(raw)) {
+	if err != nil || len(raw) != invitationTokenLength || len(s) != invitationTokenText.EncodedLen(len(raw)) {
 		return InvitationToken{}, ErrInvitationNotFound()
 	}
 	return InvitationToken{

@@ -36,8 +36,7 @@ func TestInvitationToken(t *testing.T) {
 			fmt.Sprint(token), fmt.Sprintf("%#v", token), fmt.Sprintf("%+v", token),
 			token.LogValue().String(),
 		} {
-			secret := strings.Contains(printed, text[44:]) ||
-				strings.Contains(printed, fmt.Sprint(token.Secret[:4]))
+			secret := strings.Contains(printed, text[44:]) || strings.Contains(printed, fmt.Sprint(token.Secret[:4]))
 			if secret || !strings.Contains(printed, token.InvitationID) {
 				t.Fatalf("got %s, want the id without the secret", printed)
 			}
@@ -61,8 +60,7 @@ func FuzzParseInvitationToken(f *testing.F) {
 			}
 			return
 		}
-		if !domain.IsUUID(token.OrgID) || !domain.IsUUID(token.InvitationID) ||
-			token.Reveal() != s {
+		if !domain.IsUUID(token.OrgID) || !domain.IsUUID(token.InvitationID) || token.Reveal() != s {
 			t.Errorf("%q is %#v", s, token)
 		}
 	})

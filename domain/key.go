@@ -86,22 +86,7 @@ func (s KeyState) Exists() bool { return s.ID != "" }
 func (s KeyState) Revoked() bool { return !s.RevokedAt.IsZero() }
 
 // KeyOf returns the id of the key of a key's fact; false for other facts and for nil.
-func KeyOf(fact Fact) (id string, ok bool) {
-	switch f := fact.(type) {
-	case KeyCreated:
-		return f.KeyID, true
-	case KeyChanged:
-		return f.KeyID, true
-	case KeyRotated:
-		return f.KeyID, true
-	case KeyExpiryMailed:
-		return f.KeyID, true
-	case KeyRevoked:
-		return f.KeyID, true
-	default:
-		return "", false
-	}
-}
+func KeyOf(fact Fact) (id string, ok bool) { return idOf(fact, "key.", "KeyID") }
 
 // CleanScopes returns the scopes for a new key without duplicates, in the contract's order. It
 // returns an invalid_request that names the allowed scopes for an empty list and an unknown scope.

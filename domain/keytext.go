@@ -65,8 +65,7 @@ func ParseKey(s string) (Key, error) {
 		return Key{}, errMalformedKey()
 	}
 	environment, rest, ok := strings.Cut(rest, "_")
-	if !ok || !IsEnvironment(environment) || len(rest) != KeyIDLength+keySecretLength ||
-		!isBase62(rest) {
+	if !ok || !IsEnvironment(environment) || len(rest) != KeyIDLength+keySecretLength || !isBase62(rest) {
 		return Key{}, errMalformedKey()
 	}
 	covered := s[:len(s)-keyCheckLength]

@@ -44,18 +44,9 @@ func DecideLabelDevice(s HubState, o Origin, c LabelDevice) ([]Event, error) {
 		return nil, Errorf(CodeInvalidRequest, "device_id: at most %d devices of a hub can have a name or a room",
 			len(s.Labels))
 	}
-	return []Event{
-		Record(
-			o,
-			DeviceLabeled{
-				HubID:    s.ID,
-				OrgID:    s.OrgID,
-				DeviceID: c.DeviceID,
-				Name:     label.Name,
-				Room:     label.Room,
-			},
-		),
-	}, nil
+	return []Event{Record(o, DeviceLabeled{
+		HubID: s.ID, OrgID: s.OrgID, DeviceID: c.DeviceID, Name: label.Name, Room: label.Room,
+	})}, nil
 }
 
 // DecidePlaceDevices sets the room of devices of a hub, and fails as DecideLabelDevice does. A nil

@@ -1,11 +1,7 @@
 package domain_test
 
 import (
-	"fmt"
-	"maps"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"hubcloud/domain"
 )
@@ -102,69 +98,3 @@ func TestLabelsAreBounded(t *testing.T) {
 	events, err = domain.DecideLabelDevice(full, origin, more)
 	checkDecision(t, events, err, []domain.Fact{labeled(0, ptr("y"), nil)}, "")
 }
-
-// After any sequence of commands the state has the labels that were set last. States that were
-// returned do not change.
-func TestLastLabelsWin(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		state := fold(t, domain.EvolveHub, registered, added)
-		want := map[int64]domain.DeviceLabel{}
-		text := rapid.SampledFrom([]*string{nil, ptr("a"), ptr("b")})
-		for step := range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			before, copied := state, maps.Clone(state.Labels)
-			device := rapid.Int64Range(-1, 3).Draw(rt, "device")
-			var events []domain.Event
-			var err error
-			switch rapid.IntRange(0, 5).Draw(rt, "command") {
-			case 0:
-				events = domain.DecideForgetDevices(state, origin, []int64{device, device + 1})
-				delete(want, device)
-				delete(want, device+1)
-			case 1:
-				events, err = domain.DecideBeginEpoch(state, origin,
-					domain.BeginEpoch{OwnLog: fmt.Sprint("log ", step)}, domain.NewEpochID(uint32(16+step)),
-					domain.HubLimit{})
-				if len(events) > 0 {
-					clear(want)
-				}
-			default:
-				c := domain.LabelDevice{
-					OrgID: orgA, HubID: hub, DeviceID: device,
-					SetName: rapid.Bool().Draw(rt, "set name"), Name: text.Draw(rt, "name"),
-					SetRoom: rapid.Bool().Draw(rt, "set room"), Room: text.Draw(rt, "room"),
-				}
-				events, err = domain.DecideLabelDevice(state, origin, c)
-				label := want[device]
-				if c.SetName {
-					label.Name = c.Name
-				}
-				if c.SetRoom {
-					label.Room = c.Room
-				}
-				if want[device] = label; label == (domain.DeviceLabel{}) {
-					delete(want, device)
-				}
-			}
-			if err != nil {
-				rt.Fatal(err)
-			}
-			for _, e := range events {
-				if state, err = domain.EvolveHub(state, e); err != nil {
-					rt.Fatal(err)
-				}
-			}
-			same := func(a, b domain.DeviceLabel) bool {
-				return sameText(a.Name, b.Name) && sameText(a.Room, b.Room)
-			}
-			if !maps.EqualFunc(state.Labels, want, same) {
-				rt.Fatalf("got labels %v, want %v", state.Labels, want)
-			}
-			if !maps.EqualFunc(before.Labels, copied, same) {
-				rt.Fatal("a returned state has changed")
-			}
-		}
-	})
-}
-
-func sameText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -71,9 +71,8 @@ func TestMailPreferences(t *testing.T) {
 				t.Errorf("the same again: got %d events, %v, want none", len(again), err)
 			}
 			stored, err := events[0].Fact()
-			if err != nil || !reflect.DeepEqual(
-				stored.(domain.MailPreferencesSet).Sites == nil, c.chosen.Sites == nil,
-			) {
+			if err != nil ||
+				!reflect.DeepEqual(stored.(domain.MailPreferencesSet).Sites == nil, c.chosen.Sites == nil) {
 				t.Errorf("stored %+v, %v", stored, err)
 			}
 		})

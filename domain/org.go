@@ -51,40 +51,7 @@ type OrgMember struct {
 func (s OrgState) Exists() bool { return s.ID != "" }
 
 // OrgOf returns the organization of a fact of the aggregate org; false for other facts and for nil.
-func OrgOf(fact Fact) (id string, ok bool) {
-	switch f := fact.(type) {
-	case OrgCreated:
-		return f.OrgID, true
-	case OrgRenamed:
-		return f.OrgID, true
-	case MemberAdded:
-		return f.OrgID, true
-	case MemberRoleChanged:
-		return f.OrgID, true
-	case MemberRemoved:
-		return f.OrgID, true
-	case MemberInvited:
-		return f.OrgID, true
-	case MemberInvitationRevoked:
-		return f.OrgID, true
-	case MemberInvitationRestored:
-		return f.OrgID, true
-	case MemberInvitationAccepted:
-		return f.OrgID, true
-	case ConditionSeen:
-		return f.OrgID, true
-	case ConditionUnseen:
-		return f.OrgID, true
-	case MemberNamed:
-		return f.OrgID, true
-	case MailPreferencesSet:
-		return f.OrgID, true
-	case BookSet:
-		return f.OrgID, true
-	default:
-		return "", false
-	}
-}
+func OrgOf(fact Fact) (id string, ok bool) { return idOf(fact, "org.", "OrgID") }
 
 // DecideCreateOrg creates an organization with its first owner. The caller has validated name and
 // address.

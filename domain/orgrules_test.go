@@ -58,8 +58,7 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 				events, err = domain.DecideInvite(state, o, invite(step, email, role))
 				if err == nil {
 					for n := range open {
-						if i, ok := state.Invitation(invitationID(n)); ok &&
-							i.Address == domain.NormalizeEmail(email) {
+						if i, ok := state.Invitation(invitationID(n)); ok && i.Address == domain.NormalizeEmail(email) {
 							delete(open, n)
 						}
 					}

@@ -40,9 +40,8 @@ func reverses(r rune) bool { return '\u202A' <= r && r <= '\u202E' || '\u2066' <
 // shape letters or emoji.
 func invisible(r rune) bool {
 	const brailleBlank = '\u2800'
-	return r == brailleBlank || unicode.In(
-		r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector,
-	)
+	return r == brailleBlank ||
+		unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // Shows reports whether a text has a visible character.

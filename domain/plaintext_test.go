@@ -36,8 +36,7 @@ func TestInvisibleAddress(t *testing.T) {
 			string(r) + "ann@example.org", "ann@example.org" + string(r),
 		} {
 			_, err := domain.CleanEmail("email", given)
-			if domain.CodeOf(err) != domain.CodeInvalidRequest ||
-				!strings.Contains(err.Error(), "invisible") {
+			if domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "invisible") {
 				t.Errorf("CleanEmail(%q): got error %v, want one on invisible characters", given, err)
 			}
 		}

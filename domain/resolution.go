@@ -17,8 +17,7 @@ func Resolution(key string, capabilities json.RawMessage) float64 {
 	var has struct {
 		Resolution json.RawMessage `json:"resolution"`
 	}
-	if !bytes.Contains(capabilities, []byte("resolution")) ||
-		json.Unmarshal(capabilities, &has) != nil {
+	if !bytes.Contains(capabilities, []byte("resolution")) || json.Unmarshal(capabilities, &has) != nil {
 		return 0
 	}
 	step, _ := JSONNumber(has.Resolution)

@@ -37,8 +37,7 @@ func TestCleanName(t *testing.T) {
 		"\u3164", "\u2800 \u2800", "\u115f", "\u034f", "\ufe0f", "Hall \u202elatot", "Hall\u2067",
 	} {
 		_, err := domain.CleanName("room", bad)
-		if domain.CodeOf(err) != domain.CodeInvalidRequest ||
-			!strings.Contains(err.Error(), "room: ") {
+		if domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "room: ") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -73,8 +72,7 @@ func TestCleanEmail(t *testing.T) {
 		strings.Repeat("a", 250) + "@example.org", "\xff@example.org",
 	} {
 		_, err := domain.CleanEmail("owner_email", bad)
-		if domain.CodeOf(err) != domain.CodeInvalidRequest ||
-			!strings.Contains(err.Error(), "owner_email: ") {
+		if domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "owner_email: ") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -122,8 +120,7 @@ func TestNormalizeEmail(t *testing.T) {
 	}
 	// The Kelvin sign compares as a k, so the stored address must have the k: otherwise mail would
 	// go to another mailbox.
-	if clean, err := domain.CleanEmail("email", "\u212aate@example.org"); err != nil ||
-		clean != "Kate@example.org" {
+	if clean, err := domain.CleanEmail("email", "\u212aate@example.org"); err != nil || clean != "Kate@example.org" {
 		t.Errorf("CleanEmail: got %q, %v, want Kate@example.org", clean, err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -150,8 +147,7 @@ func TestUUIDv7(t *testing.T) {
 		if err != nil || ms != at.UnixMilli() {
 			t.Fatalf("%s: got time %d, %v, want %d", s, ms, err, at.UnixMilli())
 		}
-		if later := domain.NewUUIDv7(at.Add(time.Millisecond), [10]byte{}); at.UnixMilli() < 1<<48-1 &&
-			later <= s {
+		if later := domain.NewUUIDv7(at.Add(time.Millisecond), [10]byte{}); at.UnixMilli() < 1<<48-1 && later <= s {
 			t.Fatalf("got %s for a later time than %s, want it to sort after", later, s)
 		}
 		if !domain.IsUUID(s) {

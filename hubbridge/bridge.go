@@ -178,13 +178,14 @@ func (p part) stop() error {
 func (b *Bridge) serveShards(ctx context.Context, group int, held func() bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	waiting := sync.OnceValue(b.waiting)
 	var shards errgroup.Group
 	for shard := range b.conns.Shards {
 		if b.journals.GroupOf(shard) != group {
 			continue
 		}
 		shards.Go(func() error {
-			err := b.serveShard(ctx, shard, held)
+			err := b.serveShard(ctx, shard, held, func() []domain.HubID { return waiting()[shard] })
 			if err != nil {
 				cancel(err)
 			}
@@ -194,8 +195,8 @@ func (b *Bridge) serveShards(ctx context.Context, group int, held func() bool) e
 	return shards.Wait()
 }
 
-// serveShard serves one shard until ctx ends.
-func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool) error {
+// serveShard serves one shard until ctx ends. waiting is ingest.Config.Waiting.
+func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool, waiting func() []domain.HubID) error {
 	acks, err := b.conns.OpenFencedConn(ctx, shard, held)
 	if err != nil {
 		return fmt.Errorf("shard %d: %w", shard, err)
@@ -219,7 +220,7 @@ func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool) er
 	}
 	defer stopAnswers()
 	logger := b.cfg.Logger.With("shard", shard)
-	served := ingest.NewShard(b.shardConfig(shard, acks, held, logger))
+	served := ingest.NewShard(b.shardConfig(shard, acks, held, waiting, logger))
 	watcher := presence.NewWatcher(b.conns.Sys, shard, len(b.conns.Shards), b.view, served.Observe,
 		b.cfg.RoutesChanged, logger)
 	b.mu.Lock()
@@ -234,7 +235,9 @@ func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool) er
 }
 
 // shardConfig returns the configuration of a served shard.
-func (b *Bridge) shardConfig(shard int, acks *streams.FencedConn, held func() bool, logger *slog.Logger) ingest.Config {
+func (b *Bridge) shardConfig(
+	shard int, acks *streams.FencedConn, held func() bool, waiting func() []domain.HubID, logger *slog.Logger,
+) ingest.Config {
 	return ingest.Config{
 		Logs:        b.logs,
 		Directory:   b.directory,
@@ -244,7 +247,7 @@ func (b *Bridge) shardConfig(shard int, acks *streams.FencedConn, held func() bo
 		Conn:        b.conns.Shards[shard],
 		Acks:        acks,
 		LeaseHeld:   held,
-		Waiting:     func() []domain.HubID { return b.waiting(shard) },
+		Waiting:     waiting,
 		Admit:       b.cfg.Admit,
 		Budget:      b.cfg.Budget,
 		Retention:   b.cfg.Retention,
@@ -260,14 +263,13 @@ func (b *Bridge) shardConfig(shard int, acks *streams.FencedConn, held func() bo
 // probably have sent something while nobody served them.
 const waitedFor = time.Minute
 
-// waiting returns the hubs of a shard that are online and had a record lately.
-func (b *Bridge) waiting(shard int) (hubs []domain.HubID) {
-	since := b.cfg.Now().Add(-waitedFor)
+// waiting returns the hubs of each shard that are online and had a record lately.
+func (b *Bridge) waiting() map[int][]domain.HubID {
+	since, hubs := b.cfg.Now().Add(-waitedFor), map[int][]domain.HubID{}
 	for _, p := range b.view.All() {
-		if p.Online && streams.ShardOf(p.HubID, len(b.conns.Shards)) == shard {
-			if tip, ok := b.journals.Tip(p.HubID); ok && tip.Time.After(since) {
-				hubs = append(hubs, p.HubID)
-			}
+		if tip, ok := b.journals.Tip(p.HubID); p.Online && ok && tip.Time.After(since) {
+			shard := streams.ShardOf(p.HubID, len(b.conns.Shards))
+			hubs[shard] = append(hubs[shard], p.HubID)
 		}
 	}
 	return hubs

@@ -66,8 +66,7 @@ func TestOverMQTT(t *testing.T) {
 	h.eventuallyLogged("connected 1 2 3 disconnected:client_closed connected disconnected:duplicate_client_id " +
 		"connected")
 	p, ok, err := i.view.Fetch(t.Context(), h.id)
-	if err != nil || !ok || !p.Online || p.PublicIP != "127.0.0.1" ||
-		string(p.Firmware) != `{"version":"1"}` ||
+	if err != nil || !ok || !p.Online || p.PublicIP != "127.0.0.1" || string(p.Firmware) != `{"version":"1"}` ||
 		!strings.Contains(string(p.Network), `"reported_at":"2`) {
 		t.Errorf("Fetch = %+v, %v, want online with firmware, network and address", p, err)
 	}

@@ -305,8 +305,7 @@ func (r *Record) send(at time.Time, id string, m *member, groups []group, like M
 // standing returns how many conditions of the kind and site of a notice stand and go to a member.
 func (r *Record) standing(id string, n Notice) (count int) {
 	for _, e := range r.entries {
-		if e.Cause != "" && !e.Ended && e.Kind == n.Kind && e.SiteID == n.SiteID &&
-			slices.Contains(e.To, id) {
+		if e.Cause != "" && !e.Ended && e.Kind == n.Kind && e.SiteID == n.SiteID && slices.Contains(e.To, id) {
 			count++
 		}
 	}

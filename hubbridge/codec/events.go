@@ -146,8 +146,7 @@ func (d *EventsDecoder) locate(message []byte) (log span, ok bool) {
 		return ok
 	})
 	s.skipSpace()
-	return log, ok && s.pos == len(message) && len(d.parts) > 0 &&
-		len(d.parts) <= protocol.MaxMessageEvents
+	return log, ok && s.pos == len(message) && len(d.parts) > 0 && len(d.parts) <= protocol.MaxMessageEvents
 }
 
 // skipEvent steps over one element of events and appends its parts.

@@ -15,25 +15,10 @@ const hub domain.HubID = "hub-aaaa-bbbb-cccc"
 
 // event returns a well-formed event with some members replaced; "" removes the member.
 func event(seq int, replace ...string) string {
-	members := []string{
-		"seq", fmt.Sprint(seq), "type", `"channel.observed"`, "device_id", "3", "time",
-		`"2026-01-02T03:04:05.123456Z"`,
+	return with([]string{
+		"seq", fmt.Sprint(seq), "type", `"channel.observed"`, "device_id", "3", "time", `"2026-01-02T03:04:05.123456Z"`,
 		"clock_trusted", "true", "data", `{"key":"lock","endpoint":0,"value":true}`,
-	}
-	for i := 0; i < len(replace); i += 2 {
-		for j := 0; j < len(members); j += 2 {
-			if members[j] == replace[i] {
-				members[j+1] = replace[i+1]
-			}
-		}
-	}
-	var out []string
-	for j := 0; j < len(members); j += 2 {
-		if members[j+1] != "" {
-			out = append(out, fmt.Sprintf("%q: %s", members[j], members[j+1]))
-		}
-	}
-	return "{" + strings.Join(out, ", ") + "}"
+	}, replace...)
 }
 
 func message(events ...string) []byte {
@@ -150,8 +135,7 @@ func TestFlaws(t *testing.T) {
 			if err != nil || batch.First != 1 || len(batch.Events) != 3 {
 				t.Fatalf("%+v, %v", batch, err)
 			}
-			if got := batch.Events[1]; got.Flaw != tc.want ||
-				(got.Payload == nil) != (tc.want != "") {
+			if got := batch.Events[1]; got.Flaw != tc.want || (got.Payload == nil) != (tc.want != "") {
 				t.Errorf("got flaw %q, payload %s, want flaw %q", got.Flaw, got.Payload, tc.want)
 			}
 			for _, i := range []int{0, 2} {
@@ -212,8 +196,7 @@ func TestUnreadable(t *testing.T) {
 			}
 		})
 	}
-	if batch, err := read(t, message(many(500)...)); err != nil || len(batch.Events) != 500 ||
-		batch.Last() != 500 {
+	if batch, err := read(t, message(many(500)...)); err != nil || len(batch.Events) != 500 || batch.Last() != 500 {
 		t.Errorf("500 events: %d, %v", len(batch.Events), err)
 	}
 	if batch, err := read(t, message("7", event(5))); err != nil || batch.First != 4 {
@@ -245,8 +228,7 @@ func TestDeepElement(t *testing.T) {
 func TestByteOrderMark(t *testing.T) {
 	t.Parallel()
 	marked := func(message string) []byte { return []byte("\ufeff" + message) }
-	if batch, err := read(t, marked(string(message(event(1))))); err != nil ||
-		batch.Events[0].Flaw != "" {
+	if batch, err := read(t, marked(string(message(event(1))))); err != nil || batch.Events[0].Flaw != "" {
 		t.Errorf("events: got %v", err)
 	}
 	if _, err := ParseHello(marked(`{"protocol":1,"log":"a","oldest":1,"newest":0}`)); err != nil {
@@ -277,8 +259,7 @@ func TestForgotten(t *testing.T) {
 		if err != nil || batch.Events[0].Flaw != "" {
 			t.Fatalf("%s: %+v, %v", name, batch, err)
 		}
-		if got := batch.Events[0].Forgotten; (got != nil) != (tc.want != 0) ||
-			got != nil && *got != tc.want {
+		if got := batch.Events[0].Forgotten; (got != nil) != (tc.want != 0) || got != nil && *got != tc.want {
 			t.Errorf("%s: got %v, want %d", name, got, tc.want)
 		}
 	}
@@ -309,8 +290,7 @@ func FuzzEvents(f *testing.F) {
 		if tooDeep(raw) {
 			return
 		}
-		if json.Unmarshal(members["events"], &elements) != nil ||
-			len(elements) != len(batch.Events) {
+		if json.Unmarshal(members["events"], &elements) != nil || len(elements) != len(batch.Events) {
 			t.Fatalf("%d events read of %q", len(batch.Events), raw)
 		}
 		for i, e := range batch.Events {
@@ -321,15 +301,13 @@ func FuzzEvents(f *testing.F) {
 				t.Fatalf("stored %q, which strict readers reject", e.Payload)
 			}
 			var got, want map[string]json.RawMessage
-			if json.Unmarshal(e.Payload, &got) != nil ||
-				json.Unmarshal(elements[i], &want) != nil ||
+			if json.Unmarshal(e.Payload, &got) != nil || json.Unmarshal(elements[i], &want) != nil ||
 				strings.ContainsAny(string(e.Payload), "\n\r") {
 				t.Fatalf("stored %q of %q", e.Payload, elements[i])
 			}
 			checkCompact(t, got["data"], want["data"])
 			var stored domain.HubEvent
-			if json.Unmarshal(e.Payload, &stored) != nil || stored.HubID != hub ||
-				stored.Type == "" {
+			if json.Unmarshal(e.Payload, &stored) != nil || stored.HubID != hub || stored.Type == "" {
 				t.Fatalf("stored %q", e.Payload)
 			}
 		}

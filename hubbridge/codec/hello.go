@@ -61,8 +61,7 @@ func ParseHello(message []byte) (Hello, error) {
 	var h Hello
 	oldest, ok1 := parseNumber(members["oldest"])
 	newest, ok2 := parseNumber(members["newest"])
-	if !ok1 || !ok2 || json.Unmarshal(members["log"], &h.Log) != nil || !ValidLog([]byte(h.Log)) ||
-		oldest > newest+1 {
+	if !ok1 || !ok2 || json.Unmarshal(members["log"], &h.Log) != nil || !ValidLog([]byte(h.Log)) || oldest > newest+1 {
 		return Hello{}, ErrHello
 	}
 	h.Oldest, h.Newest = max(oldest, 1), newest

@@ -55,8 +55,7 @@ func TestHelloTolerates(t *testing.T) {
 			`{"protocol":1,"log":"a","oldest":0,"newest":0,"network":{"type":"wifi","ssid":5,"signal_dbm":"x","metered":true}}`,
 		),
 	)
-	if err != nil || h.Oldest != 1 || h.Network == nil || h.Network.SSID != nil ||
-		h.Network.SignalDBM != nil ||
+	if err != nil || h.Oldest != 1 || h.Network == nil || h.Network.SSID != nil || h.Network.SignalDBM != nil ||
 		!h.Network.Metered {
 		t.Errorf("%+v, %v", h, err)
 	}

@@ -88,8 +88,7 @@ func TestResults(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(list, want) {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, err := ParseDevices([]byte(`{"devices":[]}`)); err != nil || list == nil ||
-		len(list) != 0 {
+	if list, err := ParseDevices([]byte(`{"devices":[]}`)); err != nil || list == nil || len(list) != 0 {
 		t.Errorf("no devices: %+v, %v", list, err)
 	}
 
@@ -140,8 +139,7 @@ func TestOptionalMembers(t *testing.T) {
 				deviceWith(channelWith("value", "[ ]"), "name", `"Last"`) + `}`,
 		),
 	)
-	if err != nil || got.Name != "Last" || len(got.Channels) != 1 ||
-		string(got.Channels[0].Value) != "[]" {
+	if err != nil || got.Name != "Last" || len(got.Channels) != 1 || string(got.Channels[0].Value) != "[]" {
 		t.Errorf("got %+v, %v, want the last member of a name", got, err)
 	}
 }
@@ -276,8 +274,7 @@ func FuzzResponses(f *testing.F) {
 		check(err, device.Channels...)
 		if err == nil {
 			for _, c := range device.Channels {
-				if _, ok := domain.ParseChannelStatus(string(c.Status)); !ok ||
-					c.Capabilities == nil {
+				if _, ok := domain.ParseChannelStatus(string(c.Status)); !ok || c.Capabilities == nil {
 					t.Fatalf("%+v of %q", c, raw)
 				}
 			}

@@ -34,8 +34,7 @@ func checkCompact(t *testing.T, got, raw []byte) {
 	for nul.Match(raw) { // a match ends the next one's beginning
 		raw = nul.ReplaceAll(raw, []byte(`$1\ufffd`))
 	}
-	if decode(got, &gotValue) != nil || decode(raw, &wantValue) != nil ||
-		!reflect.DeepEqual(gotValue, wantValue) {
+	if decode(got, &gotValue) != nil || decode(raw, &wantValue) != nil || !reflect.DeepEqual(gotValue, wantValue) {
 		t.Fatalf("compact %q of %q", got, raw)
 	}
 }

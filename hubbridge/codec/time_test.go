@@ -64,8 +64,7 @@ func FuzzTime(f *testing.F) {
 		if err != nil {
 			t.Fatalf("appendTime(%q): got %q: %v", in, out, err)
 		}
-		if want, err := time.Parse(time.RFC3339Nano, in); err == nil &&
-			!got.Equal(want.Truncate(time.Microsecond)) {
+		if want, err := time.Parse(time.RFC3339Nano, in); err == nil && !got.Equal(want.Truncate(time.Microsecond)) {
 			t.Fatalf("appendTime(%q): got %v, want %v", in, got, want)
 		}
 	})

@@ -67,13 +67,10 @@ func newTestCaller(t *testing.T, timeout time.Duration) *testCaller {
 		sent:     make(chan domain.HubID, 1000),
 	}
 	var err error
-	c.Caller, err = commands.NewCaller(
-		broker.Connect(t), c.online,
-		commands.CallerConfig{
-			Timeout: timeout, Logger: slog.New(slog.DiscardHandler), Metrics: c.registry,
-			OnRequest: func(id domain.HubID, _ string) { c.sent <- id },
-		},
-	)
+	c.Caller, err = commands.NewCaller(broker.Connect(t), c.online, commands.CallerConfig{
+		Timeout: timeout, Logger: slog.New(slog.DiscardHandler), Metrics: c.registry,
+		OnRequest: func(id domain.HubID, _ string) { c.sent <- id },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +135,7 @@ func TestCall(t *testing.T) {
 		}
 		TimeoutMS int `json:"timeout_ms"`
 	}
-	if err := c.call(protocol.MethodDevicesGet, &result); err != nil ||
-		result.Params.DeviceID != 3 ||
+	if err := c.call(protocol.MethodDevicesGet, &result); err != nil || result.Params.DeviceID != 3 ||
 		result.TimeoutMS != 5000 {
 		t.Errorf("Call: got %+v, %v, want the params and timeout of the request", result, err)
 	}
@@ -165,8 +161,7 @@ func TestConcurrentCalls(t *testing.T) {
 			var result map[string]string
 			if err := c.Call(t.Context(), hubID, protocol.MethodDevicesList, map[string]string{
 				"x": value,
-			}, into(&result)); err != nil ||
-				result["x"] != value {
+			}, into(&result)); err != nil || result["x"] != value {
 				t.Errorf("Call with %s: got %v, %v", value, result, err)
 			}
 		})
@@ -216,8 +211,7 @@ func TestCallTimeout(t *testing.T) {
 func (c *testCaller) counted(method, outcome string) (count uint64) {
 	c.t.Helper()
 	families, err := c.registry.Gather()
-	if err != nil || len(families) != 1 ||
-		families[0].GetName() != "hubcloud_hubbridge_call_duration_seconds" {
+	if err != nil || len(families) != 1 || families[0].GetName() != "hubcloud_hubbridge_call_duration_seconds" {
 		c.t.Fatalf("%d families of metrics, %v", len(families), err)
 	}
 	for _, metric := range families[0].GetMetric() {

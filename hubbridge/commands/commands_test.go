@@ -20,8 +20,7 @@ func TestAccepted(t *testing.T) {
 		channel, err := p.send(cloud.command(key))
 		cloud.wantAccepted(channel, err)
 		if channel.Key != "lock" || channel.Unit != nil || string(channel.Value) != "true" ||
-			*channel.ObservedAt != "2026-01-02T03:04:05.000000Z" ||
-			!channel.Available {
+			*channel.ObservedAt != "2026-01-02T03:04:05.000000Z" || !channel.Available {
 			t.Errorf("%+v", channel)
 		}
 	}
@@ -29,13 +28,9 @@ func TestAccepted(t *testing.T) {
 	cloud.wantRecords("requested accepted requested accepted")
 	records := cloud.records()
 	for i, one := range records {
-		if one.CommandID != cloud.hub.ran[i/2] || one.OrgID != orgA ||
-			one.HubID != string(cloud.hub.id) || one.DeviceID != 3 || one.Key != "lock" ||
-			one.Endpoint != 0 ||
-			string(one.Value) != "false" ||
-			one.Actor != origin().Actor ||
-			one.RequestID != "R1" ||
-			time.Since(one.Time) > time.Minute ||
+		if one.CommandID != cloud.hub.ran[i/2] || one.OrgID != orgA || one.HubID != string(cloud.hub.id) ||
+			one.DeviceID != 3 || one.Key != "lock" || one.Endpoint != 0 || string(one.Value) != "false" ||
+			one.Actor != origin().Actor || one.RequestID != "R1" || time.Since(one.Time) > time.Minute ||
 			one.Message != "" {
 			t.Errorf("record %d: %+v", i, one)
 		}
@@ -169,26 +164,6 @@ func TestOffline(t *testing.T) {
 	_, err := p.send(cloud.command("k"))
 	wantCode(t, err, domain.CodeIdempotencyConflict)
 	cloud.hub.wantRan(1, 1)
-}
-
-// TestOfflineAfterATry: after an outcome that is not final the key stays with its command. While
-// the hub is offline, a repeat is hub_offline.
-func TestOfflineAfterATry(t *testing.T) {
-	t.Parallel()
-	cloud := newTestCloud(t)
-	p := cloud.replica("r1")
-	cloud.hub.answersAll(rejects("hub_unavailable"), false)
-	_, err := p.send(cloud.command("k"))
-	wantCode(t, err, domain.CodeHubUnavailable)
-	cloud.hub.set(func(h *hub) { h.offline, h.act = true, nil })
-	_, err = p.send(cloud.command("k"))
-	wantCode(t, err, domain.CodeHubOffline)
-	cloud.hub.set(func(h *hub) { h.offline = false })
-	channel, err := p.send(cloud.command("k"))
-	cloud.wantAccepted(channel, err)
-	if ids := cloud.hub.ids(); len(ids) != 1 {
-		t.Errorf("the hub got the command IDs %v", ids)
-	}
 }
 
 // TestWindow: a key stands for its command for the window, counted from the reservation, and then

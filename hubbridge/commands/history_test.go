@@ -26,18 +26,13 @@ func TestHistory(t *testing.T) {
 	}
 	for i, outcome := range []string{"accepted", "command_refused"} {
 		done := all[i]
-		if done.Outcome != outcome || (done.Message == "") != (i == 0) ||
-			done.ID != cloud.hub.ran[i] || done.OrgID != orgA || done.HubID != cloud.hub.id ||
-			done.DeviceID != 3 ||
-			done.Key != "lock" ||
-			string(done.Value) != "false" ||
-			done.Actor != origin().Actor ||
-			time.Since(done.At) > time.Minute {
+		if done.Outcome != outcome || (done.Message == "") != (i == 0) || done.ID != cloud.hub.ran[i] ||
+			done.OrgID != orgA || done.HubID != cloud.hub.id || done.DeviceID != 3 || done.Key != "lock" ||
+			string(done.Value) != "false" || done.Actor != origin().Actor || time.Since(done.At) > time.Minute {
 			t.Errorf("command %d: got %+v, want outcome %s", i, done, outcome)
 		}
 	}
-	if newest, err := p.History(t.Context(), cloud.hub.id, begun, 1); err != nil ||
-		len(newest) != 1 ||
+	if newest, err := p.History(t.Context(), cloud.hub.id, begun, 1); err != nil || len(newest) != 1 ||
 		newest[0].ID != all[1].ID {
 		t.Errorf("the newest: %+v, %v", newest, err)
 	}

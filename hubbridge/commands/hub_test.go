@@ -61,8 +61,7 @@ func newHub(t testing.TB, conns *streams.Conns, id domain.HubID) *hub {
 func (h *hub) receive(msg *nats.Msg) {
 	var request protocol.Request
 	var command hubCommand
-	if json.Unmarshal(msg.Data, &request) != nil ||
-		json.Unmarshal(request.Params, &command) != nil ||
+	if json.Unmarshal(msg.Data, &request) != nil || json.Unmarshal(request.Params, &command) != nil ||
 		request.Method != protocol.MethodChannelsCommand {
 		h.t.Errorf("request %q", msg.Data)
 		return

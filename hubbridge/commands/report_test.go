@@ -92,8 +92,7 @@ func TestLogLines(t *testing.T) {
 	for _, line := range log.commands(t) {
 		got = append(got, line["outcome"].(string)+" "+line["answer"].(string))
 		if (line["command_id"] == "") != (line["answer"] == "") || line["request_id"] != "R1" ||
-			line["key"] != "lock" ||
-			line["duration_ms"].(float64) < 0 {
+			line["key"] != "lock" || line["duration_ms"].(float64) < 0 {
 			t.Errorf("log line: got %v", line)
 		}
 		ids[line["command_id"]] = true

@@ -45,8 +45,7 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Registry keeps the faults of hubs. It is safe for concurrent use. The methods of a nil Registry
-// do nothing.
+// Registry keeps the faults of hubs. It is safe for concurrent use.
 type Registry struct {
 	now    func() time.Time
 	logger *slog.Logger
@@ -141,9 +140,6 @@ func (p progress) detail() string {
 
 // Report notes that a hub does something wrong, with the evidence.
 func (r *Registry) Report(hub domain.HubID, reason Reason, detail string) {
-	if r == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report(hub, reason, detail)
@@ -213,9 +209,6 @@ func (r *Registry) drop(hub domain.HubID, reason Reason) {
 
 // Connected notes that a hub has connected, which must be followed by its hello.
 func (r *Registry) Connected(hub domain.HubID) {
-	if r == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.hellos[hub]; !ok && len(r.hellos) < maxWaiting {
@@ -225,9 +218,6 @@ func (r *Registry) Connected(hub domain.HubID) {
 
 // Hello notes a hello of a hub, also an invalid one.
 func (r *Registry) Hello(hub domain.HubID) {
-	if r == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.hellos, hub)
@@ -237,9 +227,6 @@ func (r *Registry) Hello(hub domain.HubID) {
 // Behind notes that a hub has events up to the number announced, of which those up to through are
 // stored. from is the first number of a message that began too late in the numbering; 0 for none.
 func (r *Registry) Behind(hub domain.HubID, through, announced, from uint64) {
-	if r == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, ok := r.progress[hub]
@@ -259,9 +246,6 @@ func (r *Registry) Behind(hub domain.HubID, through, announced, from uint64) {
 
 // CaughtUp notes that every event that a hub is known to have is stored.
 func (r *Registry) CaughtUp(hub domain.HubID) {
-	if r == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.progress, hub)
@@ -270,9 +254,6 @@ func (r *Registry) CaughtUp(hub domain.HubID) {
 
 // Postpone begins the wait for a hub's events anew, after the cloud itself could not store some.
 func (r *Registry) Postpone(hub domain.HubID) {
-	if r == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p, ok := r.progress[hub]; ok {
@@ -283,9 +264,6 @@ func (r *Registry) Postpone(hub domain.HubID) {
 
 // Disconnected notes that a hub has disconnected: nothing is waited for any more.
 func (r *Registry) Disconnected(hub domain.HubID) {
-	if r == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.hellos, hub)

@@ -243,8 +243,7 @@ func (a *Authority) loadAlso(file string) error {
 }
 
 func isAuthority(c *x509.Certificate) bool {
-	return c.BasicConstraintsValid && c.IsCA &&
-		(c.KeyUsage == 0 || c.KeyUsage&x509.KeyUsageCertSign != 0)
+	return c.BasicConstraintsValid && c.IsCA && (c.KeyUsage == 0 || c.KeyUsage&x509.KeyUsageCertSign != 0)
 }
 
 // check returns an error if certificate and key are not a valid authority. It logs a warning if the

@@ -67,8 +67,7 @@ func TestAuthorityIsCreatedOnce(t *testing.T) {
 	}
 	ca := parseCertificate(t, string(first.CAPEM()))
 	key, ok := ca.PublicKey.(*ecdsa.PublicKey)
-	if !ok || key.Curve != elliptic.P256() || !ca.IsCA ||
-		ca.KeyUsage != x509.KeyUsageCertSign|x509.KeyUsageCRLSign ||
+	if !ok || key.Curve != elliptic.P256() || !ca.IsCA || ca.KeyUsage != x509.KeyUsageCertSign|x509.KeyUsageCRLSign ||
 		!ca.MaxPathLenZero {
 		t.Errorf("the authority's certificate: %+v", ca)
 	}
@@ -114,16 +113,14 @@ func TestHubCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := parseCertificate(t, string(issued.PEM))
-	if c.Subject.String() != "CN=hub-7k2m-q4xd-93ta" || len(c.DNSNames)+len(c.IPAddresses) > 0 ||
-		c.IsCA {
+	if c.Subject.String() != "CN=hub-7k2m-q4xd-93ta" || len(c.DNSNames)+len(c.IPAddresses) > 0 || c.IsCA {
 		t.Errorf("subject %s, names %v %v, CA %t", c.Subject, c.DNSNames, c.IPAddresses, c.IsCA)
 	}
 	if len(c.ExtKeyUsage) != 1 || c.ExtKeyUsage[0] != x509.ExtKeyUsageClientAuth ||
 		c.KeyUsage != x509.KeyUsageDigitalSignature {
 		t.Errorf("usage %v %v", c.KeyUsage, c.ExtKeyUsage)
 	}
-	if want := time0.Add(365 * day).Truncate(time.Second); !c.NotAfter.Equal(want) ||
-		!issued.ExpiresAt.Equal(want) ||
+	if want := time0.Add(365 * day).Truncate(time.Second); !c.NotAfter.Equal(want) || !issued.ExpiresAt.Equal(want) ||
 		c.NotBefore.After(time0) {
 		t.Errorf("from %v to %v, said %v", c.NotBefore, c.NotAfter, issued.ExpiresAt)
 	}
@@ -304,8 +301,7 @@ func TestInvalidAuthorities(t *testing.T) {
 		},
 	} {
 		c.cfg.Logger = streamstest.Logger()
-		if _, err := identity.OpenAuthority(c.cfg); err == nil ||
-			!strings.Contains(err.Error(), c.want) {
+		if _, err := identity.OpenAuthority(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an error with %q", what, err, c.want)
 		}
 	}

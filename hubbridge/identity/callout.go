@@ -302,8 +302,7 @@ func (c *Callout) admitTap(request *jwt.AuthorizationRequestClaims) (*jwt.UserCl
 
 // shownCertificate returns the client's certificate in a request. The broker has verified it.
 func shownCertificate(request *jwt.AuthorizationRequestClaims) (*x509.Certificate, error) {
-	if request.TLS == nil || len(request.TLS.VerifiedChains) == 0 ||
-		len(request.TLS.VerifiedChains[0]) == 0 {
+	if request.TLS == nil || len(request.TLS.VerifiedChains) == 0 || len(request.TLS.VerifiedChains[0]) == 0 {
 		return nil, errors.New("no verified certificate")
 	}
 	chain, err := parseCertificates([]byte(request.TLS.VerifiedChains[0][0]))

@@ -41,30 +41,16 @@ var repeatAfter = []time.Duration{500 * time.Millisecond, 2 * time.Second}
 func Disconnect(
 	ctx context.Context, conns *streams.Conns, hub domain.HubID, fingerprints ...string,
 ) (closed int, err error) {
-	var failed error
 	account := streams.ShardAccount(streams.ShardOf(hub, len(conns.Shards)))
-	err = eachConnection(
-		ctx,
-		conns.Sys,
-		account,
-		map[string]any{"mqtt_client": hub},
-		func(c connection) {
-			if c.Client != string(hub) {
-				return // the server did not apply the filter
-			}
-			switch err := c.close(ctx, conns.Sys, fingerprints); {
-			case errors.Is(err, errOtherCertificate):
-			case err != nil:
-				failed = errors.Join(failed, err)
-			default:
-				closed++
-			}
-		},
-	)
-	if err = errors.Join(err, failed); err != nil {
-		return closed, fmt.Errorf("disconnect %s: %w", hub, err)
+	filter := map[string]any{"mqtt_client": hub} // which a server may not apply
+	closed, err = closeConnections(ctx, conns.Sys, account, filter, func(c connection) bool {
+		return c.Client == string(hub) && (len(fingerprints) == 0 ||
+			len(c.Certs) > 0 && slices.Contains(fingerprints, c.Certs[0].SHA256))
+	})
+	if err != nil {
+		err = fmt.Errorf("disconnect %s: %w", hub, err)
 	}
-	return closed, nil
+	return closed, err
 }
 
 // DisconnectTap closes the connections of a tap's user on every server and returns their number. It
@@ -72,21 +58,29 @@ func Disconnect(
 func DisconnectTap(
 	ctx context.Context, conns *streams.Conns, account streams.Account, user string,
 ) (closed int, err error) {
+	is := func(c connection) bool { return c.User == user }
+	if closed, err = closeConnections(ctx, conns.Sys, account, nil, is); err != nil {
+		err = fmt.Errorf("disconnect tap %s: %w", user, err)
+	}
+	return closed, err
+}
+
+// closeConnections closes the connections for which is returns true.
+func closeConnections(
+	ctx context.Context, sys *nats.Conn, account streams.Account, filter map[string]any, is func(connection) bool,
+) (closed int, err error) {
 	var failed error
-	err = eachConnection(ctx, conns.Sys, account, nil, func(c connection) {
-		if c.User != user {
+	err = eachConnection(ctx, sys, account, filter, func(c connection) {
+		if !is(c) {
 			return
 		}
-		if err := c.close(ctx, conns.Sys, nil); err != nil {
+		if err := c.close(ctx, sys); err != nil {
 			failed = errors.Join(failed, err)
 			return
 		}
 		closed++
 	})
-	if err = errors.Join(err, failed); err != nil {
-		return closed, fmt.Errorf("disconnect tap %s: %w", user, err)
-	}
-	return closed, nil
+	return closed, errors.Join(err, failed)
 }
 
 // connection is a connection in a server's list.
@@ -100,16 +94,8 @@ type connection struct {
 	} `json:"tls_peer_certs"`
 }
 
-// errOtherCertificate reports that a connection uses none of the named certificates.
-var errOtherCertificate = errors.New("made with another certificate")
-
-// close closes the connection if it uses one of the certificates or none is named, and returns
-// errOtherCertificate otherwise. Closing a connection that has ended succeeds.
-func (c connection) close(ctx context.Context, sys *nats.Conn, fingerprints []string) error {
-	if len(fingerprints) > 0 &&
-		(len(c.Certs) == 0 || !slices.Contains(fingerprints, c.Certs[0].SHA256)) {
-		return errOtherCertificate
-	}
+// close closes the connection. Closing one that has ended succeeds.
+func (c connection) close(ctx context.Context, sys *nats.Conn) error {
 	request, err := json.Marshal(map[string]any{"cid": c.CID})
 	if err != nil {
 		return err

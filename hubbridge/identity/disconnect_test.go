@@ -60,8 +60,7 @@ func TestDisconnect(t *testing.T) {
 	_, lost := mustConnect(t, h.options())
 	_, otherLost := mustConnect(t, other.options())
 
-	if cut, err := identity.Disconnect(t.Context(), i.conns, h.id, other.fingerprint()); err != nil ||
-		cut != 0 {
+	if cut, err := identity.Disconnect(t.Context(), i.conns, h.id, other.fingerprint()); err != nil || cut != 0 {
 		t.Fatalf("with another certificate: cut %d, %v", cut, err)
 	}
 	if cut, err := identity.Disconnect(

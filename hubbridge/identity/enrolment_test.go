@@ -99,8 +99,7 @@ func TestEnrolment(t *testing.T) {
 			t.Errorf("expires at %s, the certificate at %v", answer.ExpiresAt, c.NotAfter)
 		}
 		current, issued := directory.hubs[known], &hub{certificate: c}
-		if current.Certificate != issued.fingerprint() ||
-			!current.CertificateExpires.Equal(c.NotAfter) {
+		if current.Certificate != issued.fingerprint() || !current.CertificateExpires.Equal(c.NotAfter) {
 			t.Errorf("recorded %s until %v", current.Certificate, current.CertificateExpires)
 		}
 	}
@@ -175,12 +174,10 @@ func TestRejectedEnrolments(t *testing.T) {
 		directory.reads = 0
 		_, err := e.Issue(t.Context(), c.req)
 		var rejected *domain.Error
-		if !errors.As(err, &rejected) || rejected.Code != c.code ||
-			!strings.HasPrefix(rejected.Message, c.names) {
+		if !errors.As(err, &rejected) || rejected.Code != c.code || !strings.HasPrefix(rejected.Message, c.names) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if c.code == domain.CodeUnauthenticated &&
-			rejected.Message != "unknown serial or wrong secret" {
+		if c.code == domain.CodeUnauthenticated && rejected.Message != "unknown serial or wrong secret" {
 			t.Errorf("%s: message %q distinguishes the two", what, rejected.Message)
 		}
 		if directory.reads != c.reads {

@@ -89,7 +89,7 @@ func (e *Evictor) evict(ctx context.Context, url string) (closed int64, err erro
 			for more := true; more; { // a list has at most 1,024 connections
 				more = false
 				err := eachConnection(ctx, sys, streams.ShardAccount(shard), nil, func(c connection) {
-					if c.Client != "" && c.close(ctx, sys, nil) == nil {
+					if c.Client != "" && c.close(ctx, sys) == nil {
 						more = true
 						count.Add(1)
 					}

@@ -102,8 +102,7 @@ func TestAuthorityRotation(t *testing.T) {
 	} {
 		bad := next
 		bad.AlsoFile = c.also
-		if _, err := identity.OpenAuthority(bad); err == nil ||
-			!strings.Contains(err.Error(), c.want) {
+		if _, err := identity.OpenAuthority(bad); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

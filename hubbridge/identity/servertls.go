@@ -44,8 +44,7 @@ func (a *Authority) serverCertificate() (*tls.Certificate, error) {
 	defer a.serverMu.Unlock()
 	// A certificate that expires with its authority cannot be renewed any further.
 	soon := a.cfg.Now().Add(serverRenewal)
-	if a.server.tls != nil &&
-		(soon.Before(a.server.expiresAt) || !a.server.expiresAt.Before(a.chain[0].NotAfter)) {
+	if a.server.tls != nil && (soon.Before(a.server.expiresAt) || !a.server.expiresAt.Before(a.chain[0].NotAfter)) {
 		return a.server.tls, nil
 	}
 	issued, err := a.issueServer()

@@ -40,15 +40,12 @@ func (i *installation) hubLog(t testing.TB) (stream string) {
 		t.Fatal(err)
 	}
 	const hub = "hub-tapt-test-0001"
-	_, err = js.CreateStream(
-		t.Context(),
-		jetstream.StreamConfig{
-			Name:        "HUB_" + hub,
-			Subjects:    []string{"log." + hub + ".>"},
-			AllowDirect: true,
-			RePublish:   &jetstream.RePublish{Source: "log." + hub + ".>", Destination: "feed." + hub + ".>"},
-		},
-	)
+	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name:        "HUB_" + hub,
+		Subjects:    []string{"log." + hub + ".>"},
+		AllowDirect: true,
+		RePublish:   &jetstream.RePublish{Source: "log." + hub + ".>", Destination: "feed." + hub + ".>"},
+	})
 	if err == nil {
 		_, err = js.Publish(t.Context(), "log."+hub+".event.device", []byte("1"))
 	}
@@ -169,8 +166,7 @@ func TestTapIsRevoked(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := identity.DisconnectTap(t.Context(), i.conns, account, user.User); err != nil ||
-			n != 1 {
+		if n, err := identity.DisconnectTap(t.Context(), i.conns, account, user.User); err != nil || n != 1 {
 			t.Errorf("DisconnectTap = %d, %v, want 1", n, err)
 		}
 		select {

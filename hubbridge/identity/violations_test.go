@@ -32,8 +32,9 @@ func TestViolationsAreReported(t *testing.T) {
 	client, _ = mustConnect(t, wrong.options())
 	_ = client.Publish("hub/x/hello", 0, false, "{}")
 	_ = client.Subscribe("hub/x/ack", 0, nil)
-	client, _ = mustConnect(t, loud.options())
+	client, lost := mustConnect(t, loud.options())
 	_ = client.Publish("hub/"+string(loud.id)+"/hello", 2, false, "{}")
+	mustEnd(t, "a publish at QoS 2, which the server would keep until the client releases it", lost)
 	timeout := time.After(testTimeout)
 	for len(want) > 0 {
 		select {

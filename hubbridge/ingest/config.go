@@ -76,7 +76,7 @@ type Config struct {
 	Metrics   *Metrics
 	// Tracer starts a span for each batch of a hub's events; the zero Tracer starts none.
 	Tracer telemetry.Tracer
-	// Faults keeps what hubs do wrong; nil keeps nothing.
+	// Faults keeps what hubs do wrong. Defaults to a registry that nobody reads.
 	Faults *hubfaults.Registry
 	// Budget bounds what each hub and organization stores and sends; nil bounds nothing.
 	Budget *Budget

@@ -109,8 +109,7 @@ func TestConnectionStats(t *testing.T) {
 	if took, _ := both[0]["duration_ms"].(float64); took <= 0 || took > 60_000 {
 		t.Errorf("duration_ms: got %v, want more than 0", both[0]["duration_ms"])
 	}
-	if both[1]["events_stored"] != 0.0 || both[1]["requests"] != 0.0 ||
-		both[1]["reason"] != "kicked" {
+	if both[1]["events_stored"] != 0.0 || both[1]["requests"] != 0.0 || both[1]["reason"] != "kicked" {
 		t.Errorf("second line: got %v, want the counts of the second connection", both[1])
 	}
 }

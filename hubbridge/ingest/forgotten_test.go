@@ -51,13 +51,7 @@ func withDirectory(dir *recordingDirectory) change {
 // label sets the name of a device.
 func (h *hub) label(device int64, name string) {
 	h.r.t.Helper()
-	c := domain.LabelDevice{
-		OrgID:    h.r.OrgID,
-		HubID:    h.id,
-		DeviceID: device,
-		SetName:  true,
-		Name:     &name,
-	}
+	c := domain.LabelDevice{OrgID: h.r.OrgID, HubID: h.id, DeviceID: device, SetName: true, Name: &name}
 	if _, err := h.r.Directory.LabelDevice(h.r.t.Context(), installationtest.Operator, c); err != nil {
 		h.r.t.Fatal(err)
 	}

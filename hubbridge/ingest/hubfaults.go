@@ -65,8 +65,7 @@ func (s *hubState) noteTransitions(transitions []presence.Transition) {
 		switch {
 		case !t.Online && t.Reason != nil && *t.Reason == reasonViolation:
 			s.shard.cfg.Faults.Report(s.hub, hubfaults.MQTTViolation, "the broker does not accept a packet of the hub")
-		case t.Online && !s.helloPending &&
-			s.shard.cfg.Now().Sub(s.progress.helloAt) > helloRecent:
+		case t.Online && !s.helloPending && s.shard.cfg.Now().Sub(s.progress.helloAt) > helloRecent:
 			s.shard.cfg.Faults.Connected(s.hub)
 		}
 	}

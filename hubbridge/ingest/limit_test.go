@@ -81,8 +81,7 @@ func TestResetsAreLimited(t *testing.T) {
 		s.kill()
 		s = r.shard(h.id, configure)
 	}
-	if logged := log.of(t, "hub limited"); len(logged) != 2 ||
-		logged[0]["hub_id"] != string(h.id) {
+	if logged := log.of(t, "hub limited"); len(logged) != 2 || logged[0]["hub_id"] != string(h.id) {
 		t.Errorf("logged %v, want one line of each process", logged)
 	}
 	h.wantEventLog("log_reset:factory_reset 1 2")

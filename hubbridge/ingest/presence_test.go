@@ -32,8 +32,7 @@ func TestTransitionsAreRecorded(t *testing.T) {
 	s := r.shard(h.id)
 	s.Observe(h.id, began(1))
 	p := h.wantOnline(true)
-	if p.PublicIP != "10.0.0.7" || p.Reason != nil || p.Connection.CID != 1 ||
-		time.Since(p.Since) > time.Minute {
+	if p.PublicIP != "10.0.0.7" || p.Reason != nil || p.Connection.CID != 1 || time.Since(p.Since) > time.Minute {
 		t.Errorf("presence %+v, want connection 1 from 10.0.0.7 without a reason", p)
 	}
 	h.helloAcked("a", 1, 1, 0)
@@ -177,8 +176,7 @@ func TestHelloBeforeTheBroker(t *testing.T) {
 	}
 	s.Observe(h.id, began(1))
 	h.wantAck("a", 0)
-	if p := h.presence(); !p.Online || string(p.Firmware) != `{"version":"1.0"}` ||
-		p.Network == nil {
+	if p := h.presence(); !p.Online || string(p.Firmware) != `{"version":"1.0"}` || p.Network == nil {
 		t.Errorf("presence %+v, want online with firmware 1.0 and a network", p)
 	}
 	h.eventsAcked("a", 1, 1)

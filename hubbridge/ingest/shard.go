@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,9 @@ type Shard struct {
 // NewShard returns a shard. It accepts observations at once, and handles them during Run.
 func NewShard(cfg Config) *Shard {
 	delay, tick := checkpointDelay(cfg.Retention)
+	if cfg.Faults == nil {
+		cfg.Faults = hubfaults.New(hubfaults.Config{Now: cfg.Now, Logger: slog.New(slog.DiscardHandler)})
+	}
 	return &Shard{
 		flushes: make([][]*hubState, max(int(delay/tick), 2)),
 		cfg:     cfg, msgs: make(chan *nats.Msg, receiveQueue),

@@ -155,8 +155,7 @@ func (src *sources) resolveReleased(r *domain.ReleasedLog) logState {
 		released:     true,
 	}
 	c := &src.checkpoint
-	newer := (c.Log == former.ownLog && c.Through >= former.through) ||
-		slices.Contains(c.Retired, former.ownLog)
+	newer := (c.Log == former.ownLog && c.Through >= former.through) || slices.Contains(c.Retired, former.ownLog)
 	if c.Epoch.IsZero() && (newer || former.ownLog == "") {
 		l.ownLog, l.through, l.retired, l.released = c.Log, c.Through, c.Retired, false
 	}

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,8 +28,7 @@ const groups = 8
 // replica is a running Keeper, with the groups that it serves and the causes that ended groups.
 type replica struct {
 	keeper *lease.Keeper
-	stop   context.CancelFunc
-	ended  chan error
+	end    func(t *testing.T) // stops the replica and waits until Run has returned
 
 	mu     sync.Mutex
 	serves map[int]bool
@@ -66,20 +64,14 @@ func newKeeper(t *testing.T, bucket store, id string, metrics prometheus.Registe
 }
 
 // start runs a replica until its method end is called or the test ends.
-func start(t *testing.T, bucket store, id string, all *holders) *replica {
-	return startWith(t, bucket, id, all, nil)
-}
-
-func startWith(t *testing.T, bucket store, id string, all *holders, metrics prometheus.Registerer) *replica {
+func start(t *testing.T, bucket store, id string, metrics prometheus.Registerer) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &replica{
-		keeper: newKeeper(t, bucket, id, metrics),
-		stop:   cancel, ended: make(chan error, 1), serves: map[int]bool{},
-	}
+	r := &replica{keeper: newKeeper(t, bucket, id, metrics), serves: map[int]bool{}}
+	ended := make(chan error, 1)
 	go func() {
-		r.ended <- r.keeper.Run(ctx, func(ctx context.Context, group int, held func() bool) error {
-			all.change(group, 1)
+		ended <- r.keeper.Run(ctx, func(ctx context.Context, group int, held func() bool) error {
+			bucket.all.change(group, 1)
 			r.set(group, true)
 			if !held() {
 				t.Errorf("group %d is served while held returns false", group)
@@ -89,14 +81,24 @@ func startWith(t *testing.T, bucket store, id string, all *holders, metrics prom
 				t.Errorf("group %d ended with %v while held is %t", group, context.Cause(ctx), held())
 			}
 			r.set(group, false)
-			all.change(group, -1)
+			bucket.all.change(group, -1)
 			r.mu.Lock()
 			r.causes = append(r.causes, context.Cause(ctx))
 			r.mu.Unlock()
 			return nil
 		})
 	}()
-	t.Cleanup(func() { cancel() })
+	var once sync.Once
+	r.end = func(t *testing.T) {
+		t.Helper()
+		once.Do(func() {
+			cancel()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("Run = %v, want %v", err, context.Canceled)
+			}
+		})
+	}
+	t.Cleanup(func() { r.end(t) })
 	return r
 }
 
@@ -125,25 +127,12 @@ func (r *replica) count() int {
 	return len(r.serves)
 }
 
-// end stops the replica and waits until Run has returned.
-func (r *replica) end(t *testing.T) {
-	t.Helper()
-	r.stop()
-	select {
-	case err := <-r.ended:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("Run = %v, want %v", err, context.Canceled)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("Run has not returned after a minute")
-	}
-}
-
-// store is the bucket of leases and its broker.
+// store is the bucket of leases with its broker and the replicas.
 type store struct {
 	jetstream.KeyValue
 	cloud  *nats.Conn
 	broker *streamstest.Broker
+	all    *holders
 }
 
 // leases returns an empty bucket of leases on a broker of its own.
@@ -155,13 +144,13 @@ func leases(t *testing.T) store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store{buckets.Leases, conns.Cloud, broker}
+	return store{buckets.Leases, conns.Cloud, broker, &holders{t: t, count: map[int]int{}}}
 }
 
 func TestAloneHasAll(t *testing.T) {
 	t.Parallel()
-	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
-	a := start(t, bucket, "a", all)
+	bucket := leases(t)
+	a := start(t, bucket, "a", nil)
 	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
 	if share := a.keeper.Share(); len(share) != groups {
 		t.Errorf("Share = %v, want all %d groups", share, groups)
@@ -171,17 +160,16 @@ func TestAloneHasAll(t *testing.T) {
 		t.Errorf("%d groups are served after Run, want 0", a.count())
 	}
 	// Run has released the leases: the next replica need not wait.
-	b := start(t, bucket, "b", all)
+	b := start(t, bucket, "b", nil)
 	streamstest.Eventually(t, "all groups for the next", func() bool { return b.count() == groups })
-	b.end(t)
 }
 
 func TestSharedAndHandedOver(t *testing.T) {
 	t.Parallel()
-	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
-	a := start(t, bucket, "a", all)
+	bucket := leases(t)
+	a := start(t, bucket, "a", nil)
 	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
-	b := start(t, bucket, "b", all)
+	b := start(t, bucket, "b", nil)
 	streamstest.Eventually(t, "a share each",
 		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == groups },
 	)
@@ -192,30 +180,28 @@ func TestSharedAndHandedOver(t *testing.T) {
 	}
 	b.end(t)
 	streamstest.Eventually(t, "all groups again", func() bool { return a.count() == groups })
-	a.end(t)
 }
 
 // TestRestartAcquiresItsOwn holds that a replica that was killed and restarts under its id does not
 // wait for its own leases to expire.
 func TestRestartAcquiresItsOwn(t *testing.T) {
 	t.Parallel()
-	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
+	bucket := leases(t)
 	for _, key := range []string{"group.0", "group.1", "replica.a"} {
 		if _, err := bucket.Create(t.Context(), key, []byte(`{"replica":"a"}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a := start(t, bucket, "a", all)
+	a := start(t, bucket, "a", nil)
 	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
-	a.end(t)
 }
 
 // TestLostLease holds that a replica stops serving a group whose key another replica has written.
 func TestLostLease(t *testing.T) {
 	t.Parallel()
-	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
+	bucket := leases(t)
 	registry := prometheus.NewPedanticRegistry()
-	a := startWith(t, bucket, "a", all, registry)
+	a := start(t, bucket, "a", registry)
 	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
 	wantMetrics(t, registry, groups, 0)
 	if _, err := bucket.Put(t.Context(), "group.3", []byte(`{"replica":"z"}`)); err != nil {
@@ -241,8 +227,7 @@ func wantMetrics(t *testing.T, registry *prometheus.Registry, held, lost float64
 		value := func(name string) float64 {
 			return streamstest.MetricValue(t, registry, "hubcloud_lease_"+name)
 		}
-		return value("groups_held") == held && value("lost_total") == lost &&
-			value("groups_wanted") == groups
+		return value("groups_held") == held && value("lost_total") == lost && value("groups_wanted") == groups
 	})
 }
 
@@ -269,14 +254,13 @@ func TestServeError(t *testing.T) {
 // than leases last, and serves them again afterwards.
 func TestBrokerAway(t *testing.T) {
 	t.Parallel()
-	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
-	a := start(t, bucket, "a", all)
+	bucket := leases(t)
+	a := start(t, bucket, "a", nil)
 	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
 	bucket.broker.Stop()
 	streamstest.Eventually(t, "no group is served", func() bool { return a.count() == 0 })
 	bucket.broker.Start(t)
 	streamstest.Eventually(t, "all groups again", func() bool { return a.count() == groups })
-	a.end(t)
 }
 
 // failing is a bucket whose leases are renewed only by every third try.
@@ -324,149 +308,16 @@ func TestRenewalIsTriedAgainSoon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
+			bucket := leases(t)
 			f := &failing{KeyValue: bucket.KeyValue, err: err, tries: map[string]int{}}
 			bucket.KeyValue = f
-			a := start(t, bucket, "a", all)
+			a := start(t, bucket, "a", nil)
 			streamstest.Eventually(t, "two renewals", func() bool { return f.renewals() >= 2 })
 			if lost := a.lost(); lost > 0 {
 				t.Errorf("%d leases were lost, want 0", lost)
 			}
-			a.end(t)
 		})
 	}
-}
-
-// cutOff is a bucket whose watches miss every change once cut is set, as on a server that is cut
-// off from the others. They still load the bucket's content.
-type cutOff struct {
-	jetstream.KeyValue
-	cut *atomic.Bool
-}
-
-type cutOffWatcher struct {
-	jetstream.KeyWatcher
-	forwarded chan jetstream.KeyValueEntry
-}
-
-func (w cutOffWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.forwarded }
-
-func (c cutOff) WatchAll(ctx context.Context, options ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
-	watcher, err := c.KeyValue.WatchAll(ctx, options...)
-	if err != nil {
-		return nil, err
-	}
-	forwarded := make(chan jetstream.KeyValueEntry, 1000)
-	go func() {
-		loaded := false
-		for entry := range watcher.Updates() {
-			if !loaded || !c.cut.Load() {
-				forwarded <- entry
-			}
-			loaded = loaded || entry == nil
-		}
-		close(forwarded)
-	}()
-	return cutOffWatcher{watcher, forwarded}, nil
-}
-
-// recovery is how long a group may be without a holder after a failure has ended. On an idle
-// machine it takes 15 s.
-const recovery = 5 * time.Minute
-
-// TestMissedByTheWatch tries changes of keys that the watch misses. Regression: after a broker had
-// been cut off, no replica held a group until all were restarted. The keys had been removed, the
-// watch had missed that, and each replica tried to write over revisions that no longer existed.
-func TestMissedByTheWatch(t *testing.T) {
-	t.Parallel()
-	t.Run("deleted keys", func(t *testing.T) {
-		t.Parallel()
-		bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
-		keys := []string{"replica.z"}
-		for group := range groups {
-			keys = append(keys, fmt.Sprint("group.", group))
-		}
-		for _, key := range keys {
-			if _, err := bucket.Create(t.Context(), key, []byte(`{"replica":"z"}`)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		kv, cut := bucket.KeyValue, &atomic.Bool{}
-		bucket.KeyValue = cutOff{kv, cut}
-		a := start(t, bucket, "a", all)
-		streamstest.EventuallyWithin(t, recovery, "the other replica is known",
-			func() bool { return a.keeper.Share() != nil })
-		cut.Store(true)
-		for _, key := range keys {
-			if err := kv.Delete(t.Context(), key); err != nil {
-				t.Fatal(err)
-			}
-		}
-		began := time.Now()
-		streamstest.EventuallyWithin(t, recovery, "all groups", func() bool { return a.count() == groups })
-		t.Logf("all groups after %s", time.Since(began))
-		a.end(t)
-	})
-	t.Run("keys written by another replica", func(t *testing.T) {
-		t.Parallel()
-		bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
-		kv, cut := bucket.KeyValue, &atomic.Bool{}
-		bucket.KeyValue = cutOff{kv, cut}
-		a := start(t, bucket, "a", all)
-		streamstest.EventuallyWithin(t, recovery, "all groups", func() bool { return a.count() == groups })
-		cut.Store(true)
-		for group := range groups {
-			key := fmt.Sprint("group.", group)
-			if _, err := kv.Put(t.Context(), key, []byte(`{"replica":"z"}`)); err != nil {
-				t.Fatal(err)
-			}
-			if err := kv.Delete(t.Context(), key); err != nil {
-				t.Fatal(err)
-			}
-		}
-		streamstest.EventuallyWithin(t, recovery, "all groups are lost", func() bool { return a.lost() == groups })
-		began := time.Now()
-		streamstest.EventuallyWithin(t, recovery, "all groups again", func() bool { return a.count() == groups })
-		t.Logf("all groups after %s", time.Since(began))
-		a.end(t)
-	})
-}
-
-// TestMissedByTheBroker tries expired keys that the broker does not remove. Regression: no replica
-// acquired the groups of such keys.
-func TestMissedByTheBroker(t *testing.T) {
-	t.Parallel()
-	store, all := leases(t), &holders{t: t, count: map[int]int{}}
-	js, err := jetstream.New(store.cloud)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if store.KeyValue, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "timeless"}); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"replica.z", "group.0", "group.1", "group.2", "group.3"} {
-		if _, err := store.Create(t.Context(), key, []byte(`{"replica":"z"}`)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	began := time.Now()
-	a := start(t, store, "a", all)
-	streamstest.EventuallyWithin(t, recovery, "all groups", func() bool { return a.count() == groups })
-	if took := time.Since(began); took < streams.LeaseTTL/2 {
-		t.Errorf("a lease was acquired after %s, want at least %s", took, streams.LeaseTTL/2)
-	}
-	// A replica that renews its leases keeps them. It would take the replica z for alive at first.
-	if err := store.Delete(t.Context(), "replica.z"); err != nil {
-		t.Fatal(err)
-	}
-	b := start(t, store, "b", all)
-	streamstest.EventuallyWithin(t, recovery, "a share each",
-		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == groups })
-	if a.lost()+b.lost() > 0 {
-		t.Errorf("%d leases were lost, want 0", a.lost()+b.lost())
-	}
-	b.end(t)
-	a.end(t)
 }
 
 // lost returns the number of leases that the replica has lost.

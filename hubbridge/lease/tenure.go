@@ -145,32 +145,28 @@ var errRenewing = errors.New("an earlier renewal is not stored yet")
 
 // renew writes the group's key again and returns its new revision.
 func (l *loop) renew(ctx context.Context, group int, revision uint64) (uint64, error) {
-	return l.write(
-		context.WithoutCancel(ctx),
-		func(ctx context.Context, value []byte) (uint64, error) {
-			next, err := l.bucket.Update(ctx, groupKey(group), value, revision)
-			if !isConflict(err) {
-				return next, err
-			}
-			// The other revision may be from the last renewal, whose answer was lost. Only the
-			// bucket's leader certainly has it.
-			current, readErr := jsapi.NewBucket(l.conn, l.bucket.Bucket()).Get(ctx, groupKey(group))
-			if readErr != nil || !current.Exists() || !bytes.Equal(current.Value, value) {
-				return 0, err
-			}
-			next, err = l.bucket.Update(ctx, groupKey(group), value, current.Revision)
-			if isConflict(err) {
-				err = errRenewing
-			}
+	return l.write(context.WithoutCancel(ctx), func(ctx context.Context, value []byte) (uint64, error) {
+		next, err := l.bucket.Update(ctx, groupKey(group), value, revision)
+		if !isConflict(err) {
 			return next, err
-		},
-	)
+		}
+		// The other revision may be from the last renewal, whose answer was lost. Only the
+		// bucket's leader certainly has it.
+		current, readErr := jsapi.NewBucket(l.conn, l.bucket.Bucket()).Get(ctx, groupKey(group))
+		if readErr != nil || !current.Exists() || !bytes.Equal(current.Value, value) {
+			return 0, err
+		}
+		next, err = l.bucket.Update(ctx, groupKey(group), value, current.Revision)
+		if isConflict(err) {
+			err = errRenewing
+		}
+		return next, err
+	})
 }
 
 // isConflict reports whether a write failed because the key has another revision.
 func isConflict(err error) bool {
-	return errors.Is(err, jetstream.ErrKeyRevisionMismatch) ||
-		errors.Is(err, jetstream.ErrKeyExists)
+	return errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists)
 }
 
 // acquire writes the group's key over its known revision, 0 when there is no key, and returns the

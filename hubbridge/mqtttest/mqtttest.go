@@ -113,12 +113,10 @@ func (i *Installation) IssueHub(t testing.TB, hub domain.HubID) *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := i.Directory.IssueCertificate(
-		t.Context(), installationtest.Operator, hub, domain.IssueCertificate{
-			Fingerprint: issued.Fingerprint, ExpiresAt: issued.ExpiresAt,
-			SecretHash: state.SecretHash,
-		},
-	); err != nil {
+	if err := i.Directory.IssueCertificate(t.Context(), installationtest.Operator, hub, domain.IssueCertificate{
+		Fingerprint: issued.Fingerprint, ExpiresAt: issued.ExpiresAt,
+		SecretHash: state.SecretHash,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()

@@ -149,8 +149,7 @@ func FuzzBrokerEvent(f *testing.F) {
 		if !ok {
 			return
 		}
-		if _, valid := domain.ParseHubID(string(hub)); !valid || o.Connection.Server == "" ||
-			o.Ended != ended {
+		if _, valid := domain.ParseHubID(string(hub)); !valid || o.Connection.Server == "" || o.Ended != ended {
 			t.Fatalf("observationOf(%q, %t) = %q, %+v", payload, ended, hub, o)
 		}
 	})

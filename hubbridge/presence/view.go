@@ -55,17 +55,14 @@ func NewView(cloud *nats.Conn, kv jetstream.KeyValue, logger *slog.Logger, r pro
 // bucket could not be watched.
 func (v *View) Run(ctx context.Context) error {
 	loaded := sync.OnceFunc(func() { close(v.loaded) })
-	return jsapi.Watcher{Conn: v.cloud, KV: v.kv, Logger: v.logger}.Watch(
-		ctx,
-		func(u jsapi.Update) {
-			switch {
-			case u.Loaded:
-				loaded()
-			case u.Entry != nil && u.Entry.Operation() == jetstream.KeyValuePut:
-				v.update(u.Entry)
-			}
-		},
-	)
+	return jsapi.Watcher{Conn: v.cloud, KV: v.kv, Logger: v.logger}.Watch(ctx, func(u jsapi.Update) {
+		switch {
+		case u.Loaded:
+			loaded()
+		case u.Entry != nil && u.Entry.Operation() == jetstream.KeyValuePut:
+			v.update(u.Entry)
+		}
+	})
 }
 
 // update stores the presence of one hub.

@@ -85,8 +85,7 @@ const pendingLimit = 30 * time.Second
 
 // isSettled reports whether the status of a channel is known at an instant.
 func isSettled(c *devicestate.Channel, at time.Time) bool {
-	return !c.Unsure &&
-		(c.Status != domain.ChannelPending || at.Sub(c.Logged.Desired) <= pendingLimit)
+	return !c.Unsure && (c.Status != domain.ChannelPending || at.Sub(c.Logged.Desired) <= pendingLimit)
 }
 
 // pastChannel returns a channel in the form in which it is shown.

@@ -179,8 +179,7 @@ func (k *Keeper) device(ctx context.Context, id domain.HubID, device int64) (fou
 		found, err = k.cfg.Devices.Get(ctx, id, device)
 		code := domain.CodeOf(err)
 		again := code == domain.CodeHubTimeout || code == domain.CodeHubUnavailable
-		if err == nil || !again || try == deviceTries ||
-			!streams.Sleep(ctx, time.Duration(try)*10*k.cfg.Pause) {
+		if err == nil || !again || try == deviceTries || !streams.Sleep(ctx, time.Duration(try)*10*k.cfg.Pause) {
 			return found, err
 		}
 	}

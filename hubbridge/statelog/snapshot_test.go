@@ -132,8 +132,7 @@ func TestStateAtInstants(t *testing.T) {
 	}
 	_, err = NewHistory(f.logs, 24*time.Hour, orgOf, nil, nil).StateAt(t.Context(), "key", hubA,
 		begun.Add(-48*time.Hour))
-	if want := "at: must be within the last 24 hours,"; err == nil ||
-		!strings.Contains(err.Error(), want) {
+	if want := "at: must be within the last 24 hours,"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("two days ago: %v, want a message with %q", err, want)
 	}
 	if _, err := history.StateAt(t.Context(), "key", "hub-none-none-none", begun); domain.CodeOf(err) !=

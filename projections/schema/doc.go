@@ -38,7 +38,7 @@
 //
 // These are the steps for a column of sites that comes from an event:
 //
-//  1. The fact and its stored form (domain/facts.go, domain/eventform_test.go), the state that is
+//  1. The fact and its stored form (domain/facts.go, domain/testdata/events), the state that is
 //     folded from it (domain/site.go), and the view (domain/views.go). A new field of a fact is
 //     optional: stored events lack it.
 //  2. The command (streams/directory/service_sites.go), and the sites of the tests' installations

@@ -109,15 +109,20 @@ func (s *script) checkUnknownLog() {
 	s.sendAck(unknownLog, through)
 	resent := s.awaitResend(s.markResends(), resendLimit)
 	s.foreign = false
-	switch {
+	// If resent, the line has failed already if judgeNumbers has found that the hub obeyed the ack.
+	s.judgeResend("unknown-log", resent, "after an ack of log %q through %d the hub did not send events %d to %d of "+
+		"its own log again within %v", unknownLog, through, s.stored+1, through, resendLimit)
+}
+
+// judgeResend decides a line of a hub that must send again.
+func (s *script) judgeResend(line string, resent bool, format string, args ...any) {
+	switch resends := s.results["resends"]; {
 	case resent:
-		// The line has failed already if judgeNumbers has found that the hub obeyed the ack.
-		s.pass("unknown-log")
-	case s.results["resends"] != nil && s.results["resends"].Status == Failed:
-		s.hint("unknown-log", "cannot be judged: the hub does not send again without an ack")
+		s.pass(line)
+	case resends != nil && resends.Status == Failed:
+		s.hint(line, "cannot be judged: the hub does not send again without an ack")
 	default:
-		s.fail("unknown-log", nil, "after an ack of log %q through %d the hub did not send events %d to %d of its own "+
-			"log again within %v", unknownLog, through, s.stored+1, through, resendLimit)
+		s.fail(line, nil, format, args...)
 	}
 }
 
@@ -143,17 +148,12 @@ func (s *script) checkLower() {
 	s.publish(k, "ack", codec.AppendAck(nil, s.log, lower))
 	resent := s.awaitResend(s.markResends(), resendLimit)
 	s.lowered = nil
-	switch {
-	case resent:
-		s.pass("lower-through")
-	case s.conn != k:
+	if !resent && s.conn != k {
 		s.fail("lower-through", nil, "the connection ended after the lower through %d", lower)
-	case s.results["resends"] != nil && s.results["resends"].Status == Failed:
-		s.hint("lower-through", "cannot be judged: the hub does not send again without an ack")
-	default:
-		s.fail("lower-through", nil, "after the lower through %d the hub did not send from %d again within %v", lower,
-			s.stored+1, resendLimit)
+		return
 	}
+	s.judgeResend("lower-through", resent, "after the lower through %d the hub did not send from %d again within %v",
+		lower, s.stored+1, resendLimit)
 }
 
 // checkGap acknowledges no more than before, once for each message that has arrived, as the service

@@ -132,8 +132,7 @@ func (s *script) find(from uint64, kind string, value json.RawMessage) (found []
 			e.data.Key != s.target.key || e.data.Endpoint != s.target.endpoint {
 			continue
 		}
-		if domain.SameValue(e.data.Value, value) ||
-			kind == eventObserved && s.target.isNearest(value, e.data.Value) {
+		if domain.SameValue(e.data.Value, value) || kind == eventObserved && s.target.isNearest(value, e.data.Value) {
 			found = append(found, seq)
 		}
 	}
@@ -220,8 +219,7 @@ func (s *script) judgeRepeats(id string, from uint64, command commandParams, fir
 
 func sameJSON(a, b []byte) bool {
 	var left, right any
-	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil &&
-		reflect.DeepEqual(left, right)
+	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
 // checkBadCommands sends commands that a hub must reject.

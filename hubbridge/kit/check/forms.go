@@ -13,8 +13,7 @@ type form func(json.RawMessage) bool
 func decodes[T any](allowed func(T) bool) form {
 	return func(raw json.RawMessage) bool {
 		var v T
-		return len(raw) > 0 && string(raw) != "null" && json.Unmarshal(raw, &v) == nil &&
-			(allowed == nil || allowed(v))
+		return len(raw) > 0 && string(raw) != "null" && json.Unmarshal(raw, &v) == nil && (allowed == nil || allowed(v))
 	}
 }
 

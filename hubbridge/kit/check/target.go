@@ -65,8 +65,7 @@ func commandValues(ch domain.Channel) (values [2]json.RawMessage, ok bool) {
 		return two(`{"red":255,"green":128,"blue":0}`, `{"red":0,"green":128,"blue":255}`)
 	case "heating_setpoint", "cooling_setpoint":
 		var limits struct{ Min, Max *float64 }
-		if json.Unmarshal(ch.Capabilities, &limits) != nil || limits.Min == nil ||
-			limits.Max == nil ||
+		if json.Unmarshal(ch.Capabilities, &limits) != nil || limits.Min == nil || limits.Max == nil ||
 			*limits.Max-*limits.Min < 2 {
 			return two("20", "21")
 		}
@@ -94,8 +93,7 @@ func (s *script) consider(d domain.Device) {
 	for _, ch := range d.Channels {
 		rank := slices.Index(harmless, ch.Key)
 		values, ok := commandValues(ch)
-		if !ok || rank < 0 || !ch.Writable || !ch.Available ||
-			s.target != nil && s.target.rank <= rank {
+		if !ok || rank < 0 || !ch.Writable || !ch.Available || s.target != nil && s.target.rank <= rank {
 			continue
 		}
 		s.target = &target{

@@ -233,13 +233,9 @@ func wrongResponses() map[string]wrongHub {
 		"list without units": onResponse("devices.list", "devices.list", func(_ *link, m *message) {
 			eachChannel(m, func(c map[string]any) { delete(c, "unit") })
 		}),
-		"device without status": onResponse(
-			"devices.get",
-			"devices.get",
-			func(_ *link, m *message) {
-				eachChannel(m, func(c map[string]any) { delete(c, "status") })
-			},
-		),
+		"device without status": onResponse("devices.get", "devices.get", func(_ *link, m *message) {
+			eachChannel(m, func(c map[string]any) { delete(c, "status") })
+		}),
 		"old last event": onResponse("last-event", "devices.list", func(_ *link, m *message) {
 			if result, ok := m.body["result"].(map[string]any); ok {
 				result["last_event"] = 0

@@ -50,8 +50,7 @@ func TestWrongPath(t *testing.T) {
 	}
 	select {
 	case r := <-failed:
-		if r.ID != "enrols" || r.Status != check.Failed ||
-			!strings.Contains(r.Detail, "/v1/link/v1/certificates") {
+		if r.ID != "enrols" || r.Status != check.Failed || !strings.Contains(r.Detail, "/v1/link/v1/certificates") {
 			t.Errorf("got %+v, want enrols failed with the path", r)
 		}
 	case <-ctx.Done():

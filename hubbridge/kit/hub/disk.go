@@ -118,8 +118,7 @@ func decode(data []byte, apply func(record)) (complete int, err error) {
 		}
 		body := rest[headerBytes : headerBytes+length]
 		if checksum(body) != binary.LittleEndian.Uint32(rest[8:]) {
-			if len(bytes.Trim(rest[headerBytes+length:], "\x00")) == 0 &&
-				lacksSector(body, complete+headerBytes) {
+			if len(bytes.Trim(rest[headerBytes+length:], "\x00")) == 0 && lacksSector(body, complete+headerBytes) {
 				return complete, nil
 			}
 			return complete, ErrCorrupt
@@ -199,42 +198,30 @@ func (d *store) sync() error {
 func (d *store) mostlyHistory() bool { return d.size > minRewriteBytes && d.size > 3*d.base }
 
 // rewrite replaces the file with one of the given records. After a crash, either file is complete.
-func (d *store) rewrite(records []record) (err error) {
-	temporary := d.path() + ".new"
-	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
-	if err != nil {
-		return fmt.Errorf("rewrite journal: %w", err)
-	}
-	var size int64
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("rewrite journal: %w", errors.Join(err, f.Close(), os.Remove(temporary)))
-		}
-	}()
+func (d *store) rewrite(records []record) error {
+	var data []byte
 	for _, r := range records {
 		frame, err := encode(r)
 		if err != nil {
 			return err
 		}
-		if _, err := f.Write(frame); err != nil {
-			return err
-		}
-		size += int64(len(frame))
+		data = append(data, frame...)
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	if err := disk.Write(d.path(), data, 0o600); err != nil {
+		return fmt.Errorf("rewrite journal: %w", err)
 	}
-	if err := os.Rename(temporary, d.path()); err != nil {
-		return err
+	f, err := os.OpenFile(d.path(), os.O_RDWR, 0o600)
+	if err == nil {
+		_, err = f.Seek(int64(len(data)), 0)
 	}
-	if dir, err := os.Open(d.dir); err == nil {
-		_ = dir.Sync() // makes the rename durable, on file systems that support it
-		_ = dir.Close()
+	if err != nil { // the former file has no name any more
+		d.broken = fmt.Errorf("open journal: %w", err)
+		return d.broken
 	}
 	if d.file != nil {
 		_ = d.file.Close()
 	}
-	d.file, d.size, d.base, d.synced, d.broken = f, size, size, true, nil
+	d.file, d.size, d.base, d.synced, d.broken = f, int64(len(data)), int64(len(data)), true, nil
 	return nil
 }
 

@@ -294,8 +294,7 @@ func FuzzDecodeRequest(f *testing.F) {
 			}
 			return
 		}
-		if req.ID == "" || strings.ContainsAny(req.Token, "+#\x00") ||
-			strings.Contains("/"+req.Token+"/", "//") {
+		if req.ID == "" || strings.ContainsAny(req.Token, "+#\x00") || strings.Contains("/"+req.Token+"/", "//") {
 			t.Fatalf("id %q, token %q", req.ID, req.Token)
 		}
 	})

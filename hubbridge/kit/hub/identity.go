@@ -45,8 +45,7 @@ func (i *identity) parse(id domain.HubID) error {
 		return fmt.Errorf("certificate: is for %q, must be for %q", name, id)
 	}
 	i.pair, i.roots = pair, x509.NewCertPool()
-	if block, _ := pem.Decode([]byte(i.CA)); block == nil ||
-		!i.roots.AppendCertsFromPEM([]byte(i.CA)) {
+	if block, _ := pem.Decode([]byte(i.CA)); block == nil || !i.roots.AppendCertsFromPEM([]byte(i.CA)) {
 		return errors.New("ca: must be a PEM certificate")
 	}
 	u, err := url.Parse(i.Broker)

@@ -275,14 +275,10 @@ func TestRewrite(t *testing.T) {
 	pad := json.RawMessage(`{"padding":"` + strings.Repeat("x", 1000) + `"}`)
 	largest := 0
 	for i := range 300 {
-		last := commit(
-			t,
-			j,
-			change{
-				Events: slices.Repeat([]json.RawMessage{pad}, 20),
-				Set:    map[string]json.RawMessage{"last": json.RawMessage(fmt.Sprint(i))},
-			},
-		)
+		last := commit(t, j, change{
+			Events: slices.Repeat([]json.RawMessage{pad}, 20),
+			Set:    map[string]json.RawMessage{"last": json.RawMessage(fmt.Sprint(i))},
+		})
 		if i%3 == 0 {
 			j.ack(last - 5)
 		}
@@ -332,8 +328,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := decode(data[:whole], func(record) { second++ }); again != whole ||
-			err != nil ||
+		if again, err := decode(data[:whole], func(record) { second++ }); again != whole || err != nil ||
 			first != second {
 			t.Fatalf("decode() = %d with %d records, then %d with %d: %v", whole, first, again, second, err)
 		}

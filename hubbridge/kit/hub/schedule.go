@@ -44,8 +44,7 @@ func (s *schedule) enrolled(now time.Time, err error) {
 	s.next, s.failures, s.untrusted, s.forTrust = now.Add(s.interval), 0, 0, false
 	switch rejected := new(enrolmentError); {
 	case err != nil && !errors.As(err, &rejected): // the cloud was not reached
-	case err != nil && rejected.Status != http.StatusBadRequest &&
-		rejected.Status != http.StatusUnauthorized:
+	case err != nil && rejected.Status != http.StatusBadRequest && rejected.Status != http.StatusUnauthorized:
 		s.untrustedAt = now.Add(rejected.RetryAfter)
 	case forTrust:
 		s.untrustedAt = now.Add(s.interval / untrustedPart)
@@ -58,8 +57,7 @@ func (s *schedule) enrolled(now time.Time, err error) {
 // an address and a verification of its own.
 func (s *schedule) untrustedBroker(now time.Time) bool {
 	s.untrusted++
-	s.forTrust = !s.accepted && s.next.IsZero() ||
-		s.untrusted >= untrustedTries && !now.Before(s.untrustedAt)
+	s.forTrust = !s.accepted && s.next.IsZero() || s.untrusted >= untrustedTries && !now.Before(s.untrustedAt)
 	return s.forTrust
 }
 

@@ -14,8 +14,7 @@ func TestSchedule(t *testing.T) {
 		t.Error("a hub that is rejected after a start must enrol at once")
 	}
 	s.enrolled(noon, nil)
-	if s.rejectedHub(true, noon.Add(6*time.Hour-time.Second)) ||
-		!s.rejectedHub(true, noon.Add(6*time.Hour)) {
+	if s.rejectedHub(true, noon.Add(6*time.Hour-time.Second)) || !s.rejectedHub(true, noon.Add(6*time.Hour)) {
 		t.Error("a hub that is rejected after an enrolment must wait for the interval")
 	}
 	s.connected()

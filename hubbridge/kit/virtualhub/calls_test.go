@@ -19,7 +19,6 @@ import (
 const (
 	frontDoor = 1
 	keypad    = 9
-	shed      = 17
 )
 
 type params map[string]any
@@ -125,15 +124,13 @@ func (c *cloud) ask(t testing.TB, h *virtualhub.Hub, method string, params any) 
 	token := fmt.Sprintf("k3/%d", c.token)
 	c.calls[strings.ReplaceAll(token, "/", ".")] = answer
 	c.mu.Unlock()
-	request, err := json.Marshal(
-		protocol.Request{
-			ID:        token + "-id",
-			Token:     token,
-			Method:    method,
-			Params:    raw,
-			TimeoutMS: 10000,
-		},
-	)
+	request, err := json.Marshal(protocol.Request{
+		ID:        token + "-id",
+		Token:     token,
+		Method:    method,
+		Params:    raw,
+		TimeoutMS: 10000,
+	})
 	must(t, err)
 	id := domain.HubID(h.ID())
 	must(t, c.Conns.Shard(id).Publish(streams.RequestSubject(id), request))

@@ -93,8 +93,7 @@ func (c *cloud) enrol(enrolment *identity.Enrolment) http.HandlerFunc {
 		c.enrolments.Add(1)
 		body, _ := io.ReadAll(r.Body)
 		var req protocol.CertificateRequest
-		if json.Unmarshal(body, &req) != nil || r.Method != http.MethodPost ||
-			r.URL.Path != "/link/v1/certificates" {
+		if json.Unmarshal(body, &req) != nil || r.Method != http.MethodPost || r.URL.Path != "/link/v1/certificates" {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
@@ -135,8 +134,7 @@ func (c *cloud) receive(m *nats.Msg) {
 		r.events(m.Data)
 	case "response":
 		var response protocol.Response
-		if err := json.Unmarshal(m.Data, &response); err != nil ||
-			(response.Result == nil) == (response.Error == nil) {
+		if err := json.Unmarshal(m.Data, &response); err != nil || (response.Result == nil) == (response.Error == nil) {
 			r.faults = append(r.faults, fmt.Sprintf("response %s", m.Data))
 			return
 		}
@@ -164,10 +162,8 @@ func (c *cloud) remote(id domain.HubID) *remote {
 
 func (r *remote) hello(data []byte) {
 	var h protocol.Hello
-	if err := json.Unmarshal(data, &h); err != nil || h.Protocol != 1 || h.ClockTrusted == nil ||
-		h.Firmware == nil ||
-		h.Network == nil ||
-		h.Oldest > h.Newest+1 {
+	if err := json.Unmarshal(data, &h); err != nil || h.Protocol != 1 || h.ClockTrusted == nil || h.Firmware == nil ||
+		h.Network == nil || h.Oldest > h.Newest+1 {
 		r.faults = append(r.faults, fmt.Sprintf("hello %s", data))
 		return
 	}
@@ -184,8 +180,7 @@ func (r *remote) hello(data []byte) {
 
 func (r *remote) events(data []byte) {
 	var m protocol.Events
-	if err := json.Unmarshal(data, &m); err != nil || m.Log != r.log || len(m.Events) == 0 ||
-		len(m.Events) > 500 ||
+	if err := json.Unmarshal(data, &m); err != nil || m.Log != r.log || len(m.Events) == 0 || len(m.Events) > 500 ||
 		len(data) > 256<<10 {
 		if r.malformed {
 			return

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams/streamstest"
 )
@@ -13,32 +12,6 @@ import (
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
-	t.Run("command", func(t *testing.T) {
-		h := c.requestHub(t, "hub-meth-0000-0003")
-		answer := result[channelAnswer](t, c.command(t, h, "c1", frontDoor, "lock", false))
-		if answer.Channel != (channel{"lock", "pending", true, false}) {
-			t.Errorf("answer %+v", answer)
-		}
-		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
-		streamstest.Eventually(t, "events stored", func() bool { return len(c.of(h)) == 2 })
-		for i, want := range []string{"channel.desired", "channel.observed"} {
-			if e := c.of(h)[i]; e.Type != want ||
-				string(e.Data) != `{"key":"lock","endpoint":0,"value":false}` ||
-				*e.DeviceID != frontDoor {
-				t.Errorf("event %d: %+v", i, e)
-			}
-		}
-		rejected(t, c.command(t, h, "c2", frontDoor, "lock", "shut"), "invalid_request")
-		rejected(t, c.command(t, h, "c3", frontDoor, "battery", 100), "invalid_request")
-		rejected(t, c.command(t, h, "c4", frontDoor, "switch", true), "not_found")
-		rejected(t, c.command(t, h, "c5", 99, "lock", true), "not_found")
-		rejected(t, c.command(t, h, "c6", shed, "lock", true), "command_refused")
-		rejected(t, c.command(t, h, "", frontDoor, "lock", true), "invalid_request")
-		// a person turns the knob
-		must(t, h.Report(frontDoor, virtualhub.ChannelRef{Key: "lock"}, true))
-		c.becomes(t, h, frontDoor, "lock", "diverged", true)
-	})
-
 	t.Run("hub_unavailable is not remembered", func(t *testing.T) {
 		h := c.requestHub(t, "hub-meth-0000-0005")
 		for _, fault := range []func(bool){h.RadioDown, h.ClockUnknown} {
@@ -79,8 +52,7 @@ func TestCommands(t *testing.T) {
 		h := c.requestHub(t, "hub-meth-0000-0007")
 		h.ClockUnknown(true)
 		c.acked(t, h, emit(t, h, 1))
-		if e := c.of(h)[0]; e.ClockTrusted == nil || *e.ClockTrusted ||
-			!strings.HasPrefix(e.Time, "2000-01-01T") {
+		if e := c.of(h)[0]; e.ClockTrusted == nil || *e.ClockTrusted || !strings.HasPrefix(e.Time, "2000-01-01T") {
 			t.Errorf("unexpected event %+v", e)
 		}
 		h.CutConnection()

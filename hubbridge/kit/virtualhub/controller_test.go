@@ -229,8 +229,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := c.ask(protocol.MethodDevicesGet, `{"device_id":1}`, noon)
-	if r := c.ask(protocol.MethodChannelsCommand, unlock, noon); r.Error == nil ||
-		r.Error.Type != "storage" {
+	if r := c.ask(protocol.MethodChannelsCommand, unlock, noon); r.Error == nil || r.Error.Type != "storage" {
 		t.Errorf("%s %+v", r.Result, r.Error)
 	}
 	if after := c.ask(protocol.MethodDevicesGet, `{"device_id":1}`, noon); string(

@@ -143,8 +143,7 @@ func TestCommandOutcomes(t *testing.T) {
 	) {
 		t.Errorf("unlock: %v", observed)
 	}
-	if c := lock.Channel(ChannelRef{Key: "lock"}); c.Status != domain.ChannelSynchronized ||
-		c.Value != false {
+	if c := lock.Channel(ChannelRef{Key: "lock"}); c.Status != domain.ChannelSynchronized || c.Value != false {
 		t.Errorf("after unlock: %+v", c.ChannelState)
 	}
 
@@ -154,8 +153,7 @@ func TestCommandOutcomes(t *testing.T) {
 		observed[1].Key != "alarm" {
 		t.Errorf("jammed: %v", observed)
 	}
-	if c := lock.Channel(ChannelRef{Key: "lock"}); c.Status != domain.ChannelDiverged ||
-		c.Value != false ||
+	if c := lock.Channel(ChannelRef{Key: "lock"}); c.Status != domain.ChannelDiverged || c.Value != false ||
 		c.Desired != true {
 		t.Errorf("after a jam: %+v", c.ChannelState)
 	}
@@ -168,8 +166,7 @@ func TestCommandOutcomes(t *testing.T) {
 		if got := run(t, lock, ChannelRef{Key: "lock"}, "false", s); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want that the command has failed", name, got)
 		}
-		if c := lock.Channel(ChannelRef{Key: "lock"}); c.Status != domain.ChannelFailed ||
-			c.Value != true {
+		if c := lock.Channel(ChannelRef{Key: "lock"}); c.Status != domain.ChannelFailed || c.Value != true {
 			t.Errorf("%s: %+v", name, c.ChannelState)
 		}
 	}
@@ -207,8 +204,7 @@ func TestShadeInterrupted(t *testing.T) {
 	}
 	half := start.Add(whole / 2)
 	d.Command(ref, 99.0, half)
-	if back := d.Due(quiet()).Sub(half); back < fullTravel/2-time.Second ||
-		back > fullTravel/2+time.Second {
+	if back := d.Due(quiet()).Sub(half); back < fullTravel/2-time.Second || back > fullTravel/2+time.Second {
 		t.Errorf("half the travel takes %v, want about %v", back, fullTravel/2)
 	}
 	observed, _ := d.Advance(d.Due(quiet()), quiet())
@@ -220,16 +216,13 @@ func TestShadeInterrupted(t *testing.T) {
 // TestThermostat: the temperature reaches the setpoint and stays near it.
 func TestThermostat(t *testing.T) {
 	t.Parallel()
-	d := testDevice(
-		t,
-		DeviceSpec{
-			Kind: "thermostat",
-			Values: map[string]json.RawMessage{
-				"temperature":      json.RawMessage("15"),
-				"heating_setpoint": json.RawMessage("22"),
-			},
+	d := testDevice(t, DeviceSpec{
+		Kind: "thermostat",
+		Values: map[string]json.RawMessage{
+			"temperature":      json.RawMessage("15"),
+			"heating_setpoint": json.RawMessage("22"),
 		},
-	)
+	})
 	now, heated, events := start, false, 0
 	for range 400 {
 		now = now.Add(5 * time.Second)

@@ -30,8 +30,7 @@ func TestDevicesFile(t *testing.T) {
 		`{"faults": {"late_answers": "soon"}}`:       `duration`,
 		`[]`:                                         `array`,
 	} {
-		if _, err := parseDevicesFile([]byte(text)); err == nil ||
-			!strings.Contains(err.Error(), words) {
+		if _, err := parseDevicesFile([]byte(text)); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -4,17 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"hubcloud/domain"
-	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
-	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 )
 
@@ -56,11 +52,8 @@ func TestProtocol(t *testing.T) {
 		c.acked(t, h, last)
 		inOrder(t, c, h, 1, last)
 		e := c.of(h)[0]
-		if at, err := time.Parse("2006-01-02T15:04:05.000000Z", e.Time); err != nil ||
-			time.Since(at) > time.Minute ||
-			e.ClockTrusted == nil ||
-			!*e.ClockTrusted ||
-			e.DeviceID != nil {
+		if at, err := time.Parse("2006-01-02T15:04:05.000000Z", e.Time); err != nil || time.Since(at) > time.Minute ||
+			e.ClockTrusted == nil || !*e.ClockTrusted || e.DeviceID != nil {
 			t.Errorf("event %+v", e)
 		}
 		s := h.Status()
@@ -182,109 +175,20 @@ func TestProtocol(t *testing.T) {
 	})
 }
 
-// TestKill: a hub that is started from a copy of the directory, taken at any instant, continues
-// where the cloud is, uses no number twice and loses nothing.
-func TestKill(t *testing.T) {
+// TestEnrolsUntilItSucceeds: the check of hubs tries the other reasons to enrol (check.TestRightHub), and
+// hub.TestSchedule when a hub does.
+func TestEnrolsUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
-	credentials := c.register(t, "hub-kill-0000-0001")
-	cfg := virtualhub.Config{
-		Config: hub.Config{
-			EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret,
-			Dir: t.TempDir(), BackoffMin: 20 * time.Millisecond,
-			BackoffMax: 500 * time.Millisecond,
-		},
-		Quiet: true,
-	}
-	var last uint64
-	for round := range 5 {
-		h, stop := c.start(t, cfg)
-		c.connected(t, h)
-		c.reject.Store(503) // the certificate is stored
-		for range 20 {
-			last = emit(t, h, 7)
-		}
-		if round%2 == 0 {
-			c.acked(t, h, last)
-		}
-		copied := t.TempDir()
-		must(t, os.CopyFS(copied, os.DirFS(cfg.Dir)))
-		stop()
-		cfg.Dir = copied
-	}
-	h, _ := c.start(t, cfg)
-	c.acked(t, h, emit(t, h, 1))
-	inOrder(t, c, h, 1, last+1)
-	c.with(h, func(r *remote) {
-		if len(r.logs) != 1 || len(r.skipped) != 0 {
-			t.Errorf("logs %v, skipped %v, want one log and nothing skipped", r.logs, r.skipped)
-		}
-	})
-}
-
-// TestEnrolment: a hub enrols until it succeeds, again when the broker rejects its certificate, and
-// again before the certificate expires.
-func TestEnrolment(t *testing.T) {
-	t.Parallel()
-
-	t.Run("until it succeeds", func(t *testing.T) {
-		t.Parallel()
-		c := startCloud(t)
-		c.reject.Store(503)
-		credentials := c.register(t, "hub-enro-0000-0001")
-		h, _ := c.start(t, virtualhub.Config{
-			Config: hub.Config{
-				EnrollURL: c.http.URL + "/",
-				Serial:    strings.ToLower(strings.ReplaceAll(credentials.Serial, "-", "")),
-				Secret:    credentials.Secret, BackoffMin: 10 * time.Millisecond,
-			},
-		})
-		streamstest.Eventually(t, "asks", func() bool { return c.enrolments.Load() > 0 })
-		c.reject.Store(0)
-		c.connected(t, h)
-	})
-
-	t.Run(
-		"rejected by the broker: at once after a restart, otherwise after EnrollEvery",
-		func(t *testing.T) {
-			t.Parallel()
-			c := startCloud(t)
-			revoked := func(id string, every time.Duration) *virtualhub.Hub {
-				t.Helper()
-				h := c.hub(t, id, func(cfg *virtualhub.Config) { cfg.EnrollEvery = every })
-				hub := domain.HubID(h.ID())
-				c.AddHub(t, hub)
-				must(t, c.Directory.ResetLink(t.Context(), installationtest.Operator, c.OrgID, hub))
-				_, err := identity.Disconnect(t.Context(), c.Conns, hub)
-				must(t, err)
-				return h
-			}
-			const every = 3 * time.Second
-			begun := time.Now()
-			h := revoked("hub-enro-0000-0002", every)
-			streamstest.Eventually(t, "enrols again", func() bool { return c.enrolments.Load() > 1 })
-			c.connected(t, h)
-			if took := time.Since(begun); took < every {
-				t.Errorf("connected %v after the rejection, want %v or more", took, every)
-			}
-			h = revoked("hub-enro-0000-0012", 24*time.Hour)
-			streamstest.Eventually(t, "disconnected", func() bool { return !h.Connected() })
-			h.Restart()
-			c.connected(t, h)
-		},
-	)
-
-	t.Run("before its certificate expires", func(t *testing.T) {
-		t.Parallel()
-		c := startCloud(t)
-		// longer than certificates are valid
-		cfg := func(cfg *virtualhub.Config) { cfg.RenewBefore = 400 * 24 * time.Hour }
-		h := c.hub(t, "hub-enro-0000-0003", cfg)
-		enrolments := c.enrolments.Load()
-		h.CutConnection()
-		streamstest.Eventually(t, "enrols again", func() bool { return c.enrolments.Load() > enrolments })
-		c.connected(t, h)
-	})
+	c.reject.Store(503)
+	credentials := c.register(t, "hub-enro-0000-0001")
+	h, _ := c.start(t, virtualhub.Config{Config: hub.Config{
+		EnrollURL: c.http.URL + "/", Serial: strings.ToLower(strings.ReplaceAll(credentials.Serial, "-", "")),
+		Secret: credentials.Secret, BackoffMin: 10 * time.Millisecond,
+	}})
+	streamstest.Eventually(t, "asks", func() bool { return c.enrolments.Load() > 0 })
+	c.reject.Store(0)
+	c.connected(t, h)
 }
 
 func TestConfig(t *testing.T) {
@@ -311,8 +215,7 @@ func TestConfig(t *testing.T) {
 	}
 	h, err := virtualhub.New(good)
 	must(t, err)
-	if h.ID() != "hub-7k2m-q4xd-93ta" ||
-		fmt.Sprint(h.DeviceIDs()) != "[1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17]" {
+	if h.ID() != "hub-7k2m-q4xd-93ta" || fmt.Sprint(h.DeviceIDs()) != "[1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17]" {
 		t.Errorf("hub %s has devices %v, want the 17 of the demo", h.ID(), h.DeviceIDs())
 	}
 	must(t, h.Close())

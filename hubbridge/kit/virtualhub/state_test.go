@@ -46,16 +46,6 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// TestDemoReports: a hub with the devices of the demo reports soon after it has connected.
-func TestDemoReports(t *testing.T) {
-	t.Parallel()
-	c := startCloud(t)
-	h := c.hub(t, "hub-aliv-0000-0001", func(cfg *virtualhub.Config) { cfg.Quiet = false })
-	begun := time.Now()
-	streamstest.Eventually(t, "an event", func() bool { return len(c.of(h)) > 0 })
-	t.Logf("took %v", time.Since(begun))
-}
-
 // TestStateSurvivesKill: a hub that is started from a copy of the directory has the devices and
 // command ids, answers a repeated command with the first answer, and completes the pending command.
 func TestStateSurvivesKill(t *testing.T) {
