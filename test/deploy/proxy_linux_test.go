@@ -46,10 +46,8 @@ func TestProxiesAreTheSame(t *testing.T) {
 	}
 	plain, compose := settings("haproxy/haproxy.cfg"), settings("compose/haproxy.cfg")
 	if !slices.Equal(plain, compose) || len(plain) < 30 {
-		t.Errorf(
-			"haproxy/haproxy.cfg has\n%s\nand compose/haproxy.cfg\n%s",
-			strings.Join(plain, "\n"), strings.Join(compose, "\n"),
-		)
+		t.Errorf("haproxy/haproxy.cfg has\n%s\nand compose/haproxy.cfg\n%s", strings.Join(plain, "\n"),
+			strings.Join(compose, "\n"))
 	}
 }
 
@@ -90,9 +88,7 @@ func TestBehindTheProxy(t *testing.T) {
 }
 
 // startProxy runs HAProxy until the test ends, and returns its URL for the API.
-func startProxy(
-	t *testing.T, program string, brokers *natscluster.Cluster, replicas []*harness.Service,
-) string {
+func startProxy(t *testing.T, program string, brokers *natscluster.Cluster, replicas []*harness.Service) string {
 	t.Helper()
 	api, hubs := streamstest.FreeAddress(t), streamstest.FreeAddress(t)
 	config := string(read(t, "haproxy/haproxy.cfg"))
@@ -114,10 +110,7 @@ func startProxy(
 		if err != nil {
 			t.Fatal(err)
 		}
-		replace(
-			fmt.Sprintf("192.0.2.2%d:8883 port 8222", i+1),
-			brokers.MQTT[i]+" port "+monitor.Port(),
-		)
+		replace(fmt.Sprintf("192.0.2.2%d:8883 port 8222", i+1), brokers.MQTT[i]+" port "+monitor.Port())
 	}
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -146,9 +139,7 @@ func startProxy(
 
 // rollingRestart restarts one replica after the other under a load of requests, none of which may
 // fail.
-func rollingRestart(
-	t *testing.T, tenant *harness.Tenant, hub string, replicas []*harness.Service,
-) {
+func rollingRestart(t *testing.T, tenant *harness.Tenant, hub string, replicas []*harness.Service) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var load sync.WaitGroup
@@ -176,13 +167,10 @@ func rollingRestart(
 				took := time.Since(began)
 				// The proxy cannot know whether a replica that has closed the connection has made a
 				// change, so it does not repeat that.
-				closed := r.method == http.MethodPost &&
-					(err != nil || answer.Status == http.StatusBadGateway)
+				closed := r.method == http.MethodPost && (err != nil || answer.Status == http.StatusBadGateway)
 				if !closed && (err != nil || answer.Status != r.want) {
-					t.Errorf(
-						"%s %s: got %d %s, %v after %s, want %d", r.method, r.path, answer.Status,
-						answer.Body, err, took, r.want,
-					)
+					t.Errorf("%s %s: got %d %s, %v after %s, want %d", r.method, r.path, answer.Status, answer.Body,
+						err, took, r.want)
 				}
 				mu.Lock()
 				requests, longest = requests+1, max(longest, took)
@@ -224,9 +212,7 @@ func waitReady(t *testing.T, replica *harness.Service) {
 
 // databaseAway stops the database. What needs none works through the proxy, and what needs it is
 // answered 503 service_unavailable by a replica. A replica that is started meanwhile serves too.
-func databaseAway(
-	t *testing.T, tenant *harness.Tenant, hub string, replicas []*harness.Service, database *database,
-) {
+func databaseAway(t *testing.T, tenant *harness.Tenant, hub string, replicas []*harness.Service, database *database) {
 	stream := tenant.Stream("/hubs/"+hub+"/events/stream", "")
 	database.stop(t)
 	degraded := func(replica *harness.Service) {
@@ -235,9 +221,7 @@ func databaseAway(
 			status, body := readiness(t, replica.Public())
 			return status == http.StatusOK && body == `{"status":"degraded","degraded":["read_models"]}`
 		})
-		if got := replica.Metrics().Value(
-			t, "hubcloud_degraded", "component", "read_models",
-		); got != 1 {
+		if got := replica.Metrics().Value(t, "hubcloud_degraded", "component", "read_models"); got != 1 {
 			t.Errorf("hubcloud_degraded of read_models: got %v, want 1", got)
 		}
 	}
@@ -248,9 +232,8 @@ func databaseAway(
 		t.Helper()
 		for range 2 * len(replicas) { // each replica gets some
 			for _, path := range []string{"/sites", "/hubs", "/hubs/" + hub, "/state", "/members"} {
-				answer := tenant.Rejected(
-					http.MethodGet, path, nil, http.StatusServiceUnavailable, "service_unavailable",
-				)
+				answer := tenant.Rejected(http.MethodGet, path, nil, http.StatusServiceUnavailable,
+					"service_unavailable")
 				if answer.Message == "" {
 					t.Errorf("%s: got no message", path)
 				}
@@ -258,10 +241,8 @@ func databaseAway(
 			tenant.Must(http.MethodGet, "/hubs/"+hub+"/events?limit=1", nil, http.StatusOK)
 			tenant.Must(http.MethodGet, "/events?limit=1", nil, http.StatusOK)
 			tenant.Must(http.MethodGet, "/hubs/"+hub+"/devices", nil, http.StatusOK)
-			tenant.Must(
-				http.MethodPost, "/hubs/"+hub+"/devices/1/commands",
-				map[string]any{"key": "lock", "value": true}, http.StatusAccepted,
-			)
+			tenant.Must(http.MethodPost, "/hubs/"+hub+"/devices/1/commands",
+				map[string]any{"key": "lock", "value": true}, http.StatusAccepted)
 		}
 	}
 	check()
@@ -313,9 +294,7 @@ type database struct {
 
 func (d *database) start(t *testing.T) {
 	t.Helper()
-	c, err := cluster.Start(
-		context.Background(), cluster.Config{Dir: d.dir, Logger: slog.New(slog.DiscardHandler)},
-	)
+	c, err := cluster.Start(context.Background(), cluster.Config{Dir: d.dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
