@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/hubbridge/lease"
 	"hubcloud/hubbridge/presence"
@@ -52,7 +51,7 @@ type Bridge struct {
 	view      *presence.View
 	leases    *lease.Keeper
 	metrics   *ingest.Metrics
-	faults    *hubfaults.Registry
+	faults    *ingest.FaultRegistry
 
 	mu sync.Mutex
 	// ready counts the parts of each shard whose subscriptions the broker has confirmed.
@@ -98,7 +97,7 @@ func New(
 		view:      view,
 		leases:    leases,
 		metrics:   ingest.NewMetrics(cfg.Metrics),
-		faults:    hubfaults.New(hubfaults.Config{Now: cfg.Now, Logger: cfg.Logger, Metrics: cfg.Metrics}),
+		faults:    ingest.NewFaults(ingest.FaultConfig{Now: cfg.Now, Logger: cfg.Logger, Metrics: cfg.Metrics}),
 		ready:     make(map[int]int),
 		serving:   make(map[int]*ingest.Shard),
 	}, nil
@@ -317,7 +316,7 @@ func (b *Bridge) stopServing(shard int) {
 
 // ReportFault notes what the broker reports that a hub does wrong. It does nothing when this bridge
 // does not serve the hub.
-func (b *Bridge) ReportFault(hub domain.HubID, reason hubfaults.Reason, detail string) {
+func (b *Bridge) ReportFault(hub domain.HubID, reason ingest.FaultReason, detail string) {
 	b.mu.Lock()
 	serving := b.serving[streams.ShardOf(hub, len(b.conns.Shards))] != nil
 	b.mu.Unlock()

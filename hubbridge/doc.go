@@ -11,11 +11,11 @@
 //	codec        decodes hellos, events and responses; encodes acks
 //	lease        divides the groups of shards among the replicas
 //	presence     reads connections from the broker; holds the presence of all hubs in memory
-//	ingest       stores events and presence changes in the hubs' event logs, exactly once
+//	ingest       stores events and presence changes in the hubs' event logs, exactly once;
+//	             keeps what hubs do wrong, for the pages of their owners
 //	commands     calls the methods of hubs, from any replica, and sends commands, each run once
 //	statelog     asks hubs for their devices, and keeps the state of the devices in the hubs' logs
 //	identity     issues certificates to hubs and authenticates their connections
-//	hubfaults    keeps what hubs do wrong, for the pages of their owners
 //	kit          is the device side: hub, a library for hubs; virtualhub, a hub in software that
 //	             stands on it, or many as a load; check, which checks a hub against the protocol
 //

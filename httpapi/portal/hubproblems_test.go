@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hubcloud/httpapi/portal"
-	"hubcloud/hubbridge/hubfaults"
+	"hubcloud/hubbridge/ingest"
 )
 
 // A hub's page names everything that the hub does wrong, each in words of its own, and without an
@@ -19,11 +19,11 @@ func TestHubProblems(t *testing.T) {
 	if page := read(t, b.ask("GET", b.path, nil)); strings.Contains(page, "hub-problem") {
 		t.Errorf("a good hub: got %s, want no problem", page)
 	}
-	for _, reason := range hubfaults.Reasons() {
+	for _, reason := range ingest.FaultReasons() {
 		b.faults = append(b.faults, portal.HubFault{Reason: string(reason), Since: time.Now().Add(-time.Hour)})
 	}
 	page := read(t, b.ask("GET", b.path, nil))
-	for _, reason := range hubfaults.Reasons() {
+	for _, reason := range ingest.FaultReasons() {
 		if strings.Count(page, `data-reason="`+string(reason)+`"`) != 1 {
 			t.Errorf("reason %s: got %s, want it once", reason, page)
 		}

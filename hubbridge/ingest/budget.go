@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
@@ -176,7 +175,7 @@ func (s *hubState) spend(records []journal.Record) error {
 		of, most = "of the hub", b.cfg.HubBytes
 	}
 	s.unheardUntil = b.cfg.Now().Add(budgetPause)
-	s.shard.cfg.Faults.Report(s.hub, hubfaults.TooMuchData, fmt.Sprintf(
+	s.shard.cfg.Faults.Report(s.hub, FaultTooMuchData, fmt.Sprintf(
 		"the events %s take more than %d MiB", of, most>>20,
 	))
 	return errOverBudget

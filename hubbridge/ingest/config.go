@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
@@ -77,7 +76,7 @@ type Config struct {
 	// Tracer starts a span for each batch of a hub's events; the zero Tracer starts none.
 	Tracer telemetry.Tracer
 	// Faults keeps what hubs do wrong. Defaults to a registry that nobody reads.
-	Faults *hubfaults.Registry
+	Faults *FaultRegistry
 	// Budget bounds what each hub and organization stores and sends; nil bounds nothing.
 	Budget *Budget
 	// Admit returns an error if the disk lacks space for a number of bytes. It is called before

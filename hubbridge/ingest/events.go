@@ -11,7 +11,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/codec"
-	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
@@ -35,7 +34,7 @@ func (s *hubState) handleEvents(
 	if err != nil {
 		metrics.unreadable.Inc()
 		s.shard.cfg.Logger.Debug("events message dropped", "hub_id", s.hub, "error", err)
-		s.shard.cfg.Faults.Report(s.hub, hubfaults.UnreadableMessages, err.Error())
+		s.shard.cfg.Faults.Report(s.hub, FaultUnreadableMessages, err.Error())
 		return 1, s.repeatAck(ctx)
 	}
 	batches, count := s.collect(decoder, batch, len(message))

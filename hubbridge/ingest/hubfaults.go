@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/hubbridge/presence"
 )
 
@@ -31,7 +30,7 @@ func (s *hubState) noteHello(err error) {
 	s.progress.helloAt = s.shard.cfg.Now()
 	s.shard.cfg.Faults.Hello(s.hub)
 	if err != nil {
-		s.shard.cfg.Faults.Report(s.hub, hubfaults.UnreadableMessages, err.Error())
+		s.shard.cfg.Faults.Report(s.hub, FaultUnreadableMessages, err.Error())
 	}
 }
 
@@ -53,7 +52,7 @@ func (s *hubState) noteProgress(announced, from uint64) {
 // noteEvents notes what is wrong with events messages, once they are dealt with.
 func (s *hubState) noteEvents(plan *storePlan) {
 	if plan.lastFlaw != "" {
-		s.shard.cfg.Faults.Report(s.hub, hubfaults.MalformedEvents,
+		s.shard.cfg.Faults.Report(s.hub, FaultMalformedEvents,
 			fmt.Sprintf("event %d: %s", plan.flawed, plan.lastFlaw))
 	}
 	s.noteProgress(max(s.progress.announced, plan.last), plan.from)
@@ -64,7 +63,7 @@ func (s *hubState) noteTransitions(transitions []presence.Transition) {
 	for _, t := range transitions {
 		switch {
 		case !t.Online && t.Reason != nil && *t.Reason == reasonViolation:
-			s.shard.cfg.Faults.Report(s.hub, hubfaults.MQTTViolation, "the broker does not accept a packet of the hub")
+			s.shard.cfg.Faults.Report(s.hub, FaultMQTTViolation, "the broker does not accept a packet of the hub")
 		case t.Online && !s.helloPending && s.shard.cfg.Now().Sub(s.progress.helloAt) > helloRecent:
 			s.shard.cfg.Faults.Connected(s.hub)
 		}

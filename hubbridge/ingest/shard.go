@@ -14,7 +14,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/hubbridge/lease"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/hubbridge/protocol"
@@ -59,7 +58,7 @@ type Shard struct {
 func NewShard(cfg Config) *Shard {
 	delay, tick := checkpointDelay(cfg.Retention)
 	if cfg.Faults == nil {
-		cfg.Faults = hubfaults.New(hubfaults.Config{Now: cfg.Now, Logger: slog.New(slog.DiscardHandler)})
+		cfg.Faults = NewFaults(FaultConfig{Now: cfg.Now, Logger: slog.New(slog.DiscardHandler)})
 	}
 	return &Shard{
 		flushes: make([][]*hubState, max(int(delay/tick), 2)),
@@ -208,7 +207,7 @@ func (sh *Shard) enqueue(msg *nats.Msg) {
 	}
 	if !sh.cfg.Budget.allowMessage(hub) {
 		sh.cfg.Metrics.shed.Inc()
-		sh.cfg.Faults.Report(hub, hubfaults.TooMuchData, fmt.Sprintf("more than %d messages a second", hubMessages))
+		sh.cfg.Faults.Report(hub, FaultTooMuchData, fmt.Sprintf("more than %d messages a second", hubMessages))
 		return
 	}
 	if n := len(s.inbox.items); n >= maxInbox || n > 0 && s.inbox.bytes+len(it.data) > limit {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/hubfaults"
+	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams/directory"
 )
 
@@ -218,8 +218,8 @@ func checkHubLimits(v *visit, f *findings) {
 func checkHubFaults(ctx context.Context, v *visit, f *findings) {
 	ctx, cancel := context.WithTimeout(ctx, faultsTimeout)
 	defer cancel()
-	faults, left, err := hubfaults.NewReader(v.Conns).All(ctx)
-	if err != nil && !errors.Is(err, hubfaults.ErrNotServed) {
+	faults, left, err := ingest.NewFaultReader(v.Conns).All(ctx)
+	if err != nil && !errors.Is(err, ingest.ErrNotServed) {
 		f.unknown("which of them break the hub protocol is unknown: ", err)
 	}
 	if len(faults) == 0 {

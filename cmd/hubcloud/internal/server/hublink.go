@@ -11,7 +11,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/hubbridge/statelog"
@@ -285,7 +284,7 @@ func (s *hubLink) startStateLog() error {
 		Hubs: s.access, Serves: s.bridge.Serves, Online: s.presence.Online,
 		InDoubt: s.store.HubsInDoubt,
 		ReportFault: func(hub domain.HubID, detail string) {
-			s.bridge.ReportFault(hub, hubfaults.UnreadableMessages, detail)
+			s.bridge.ReportFault(hub, ingest.FaultUnreadableMessages, detail)
 		},
 		Retention: s.cfg.EventRetention, MinInterval: s.cfg.HubReadInterval, Logger: s.logger,
 		Metrics: s.registry,

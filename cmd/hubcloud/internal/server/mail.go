@@ -13,7 +13,7 @@ import (
 	"hubcloud/domain/attention"
 	"hubcloud/httpapi/mail"
 	"hubcloud/httpapi/portal"
-	"hubcloud/hubbridge/hubfaults"
+	"hubcloud/hubbridge/ingest"
 	"hubcloud/projections/alarms"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
@@ -105,7 +105,7 @@ func (s *web) mailKeyExpiry(ctx context.Context, id string) error {
 func (s *web) startNotifier() error {
 	n, err := alarms.New(alarms.Config{
 		Database: s.store.ConnConfig(), Hubs: s.store,
-		SilentHubs: portalFaults{hubfaults.NewReader(s.conns)}.SilentHubs,
+		SilentHubs: portalFaults{ingest.NewFaultReader(s.conns)}.SilentHubs,
 		Org:        s.directory.Org, Records: s.alarmState, Send: s.mailer.SendAlarm,
 		Rules:  attention.MailRules{MailsPerHour: alarmMailsPerHour, Title: portal.ConditionTitle},
 		Shares: s.shares, Logger: s.logger, Metrics: s.registry,

@@ -9,7 +9,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/httpapi/oidc"
 	"hubcloud/httpapi/portal"
-	"hubcloud/hubbridge/hubfaults"
+	"hubcloud/hubbridge/ingest"
 )
 
 // portalConfig returns the configuration of the portal, without its Mails. It needs the public URL.
@@ -29,7 +29,7 @@ func (s *web) portalConfig() portal.Config {
 		Events:      s.hubLogs,
 		Feed:        feeds{s.orgFeed},
 		Book:        s.store,
-		Faults:      portalFaults{hubfaults.NewReader(s.conns)},
+		Faults:      portalFaults{ingest.NewFaultReader(s.conns)},
 		Reported:    s.store,
 		Readers:     s.feedReaders,
 		Webhooks:    s.webhooks,
@@ -92,7 +92,7 @@ func (s *web) disconnectReason(hub domain.HubID) *string {
 }
 
 // portalFaults adapts the faults of hubs to the portal's interface.
-type portalFaults struct{ reader *hubfaults.Reader }
+type portalFaults struct{ reader *ingest.FaultReader }
 
 // HubFaults asks the replica that serves the hub.
 func (f portalFaults) HubFaults(ctx context.Context, hub domain.HubID) (faults []portal.HubFault, err error) {
@@ -108,7 +108,7 @@ func (f portalFaults) SilentHubs(ctx context.Context) (map[domain.HubID]time.Tim
 	known, _, err := f.reader.All(ctx)
 	silent := map[domain.HubID]time.Time{}
 	for _, fault := range known {
-		if fault.Reason == hubfaults.NoHello || fault.Reason == hubfaults.NoProgress {
+		if fault.Reason == ingest.FaultNoHello || fault.Reason == ingest.FaultNoProgress {
 			silent[fault.HubID] = fault.Since
 		}
 	}

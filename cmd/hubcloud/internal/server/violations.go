@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/hubfaults"
+	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams/broker"
 )
 
@@ -21,11 +21,11 @@ func (s *hubLink) reportViolations(ctx context.Context) error {
 			}
 			switch v.Kind {
 			case broker.ViolationQoS2:
-				s.bridge.ReportFault(hub, hubfaults.QoS2, "published with QoS 2")
+				s.bridge.ReportFault(hub, ingest.FaultQoS2, "published with QoS 2")
 			case broker.ViolationSubscribe:
-				s.bridge.ReportFault(hub, hubfaults.ForeignTopic, "subscribed to "+v.Topic)
+				s.bridge.ReportFault(hub, ingest.FaultForeignTopic, "subscribed to "+v.Topic)
 			default:
-				s.bridge.ReportFault(hub, hubfaults.ForeignTopic, "published to "+v.Topic)
+				s.bridge.ReportFault(hub, ingest.FaultForeignTopic, "published to "+v.Topic)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package hubfaults
+package ingest
 
 import (
 	"cmp"
@@ -35,8 +35,8 @@ const (
 	logBurst = 20
 )
 
-// Config configures a Registry. Every field may be zero.
-type Config struct {
+// FaultConfig configures a FaultRegistry. Every field may be zero.
+type FaultConfig struct {
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 	// Logger receives a line when a fault begins and when it ends. Defaults to slog.Default().
@@ -45,8 +45,8 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Registry keeps the faults of hubs. It is safe for concurrent use.
-type Registry struct {
+// FaultRegistry keeps the faults of hubs. It is safe for concurrent use.
+type FaultRegistry struct {
 	now    func() time.Time
 	logger *slog.Logger
 	lines  *rate.Limiter
@@ -68,11 +68,11 @@ type progress struct {
 	through, announced, from uint64
 }
 
-// New returns a Registry. Run must run for it to notice what does not happen.
-func New(cfg Config) *Registry {
-	reasons := telemetry.Values(Reasons())
+// NewFaults returns a FaultRegistry. Run must run for it to notice what does not happen.
+func NewFaults(cfg FaultConfig) *FaultRegistry {
+	reasons := telemetry.Values(FaultReasons())
 	metric := telemetry.NewMetrics(cfg.Metrics, "hubbridge")
-	r := &Registry{
+	r := &FaultRegistry{
 		now:    cfg.Now,
 		logger: cmp.Or(cfg.Logger, slog.Default()),
 		lines:  rate.NewLimiter(rate.Every(logEvery), logBurst),
@@ -93,7 +93,7 @@ func New(cfg Config) *Registry {
 
 // Run looks for hubs that do not do what they must, and ends old faults, until ctx ends. It returns
 // ctx's error.
-func (r *Registry) Run(ctx context.Context) error {
+func (r *FaultRegistry) Run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
@@ -108,18 +108,18 @@ func (r *Registry) Run(ctx context.Context) error {
 
 // Check looks for hubs that have not done what they must in time, and ends faults that have not
 // been repeated. Run calls it.
-func (r *Registry) Check() {
+func (r *FaultRegistry) Check() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
 	for hub, since := range r.hellos {
 		if now.Sub(since) >= helloTime {
-			r.report(hub, NoHello, "connected without a valid hello since "+domain.FormatTime(since))
+			r.report(hub, FaultNoHello, "connected without a valid hello since "+domain.FormatTime(since))
 		}
 	}
 	for hub, p := range r.progress {
 		if now.Sub(p.since) >= progressTime {
-			r.report(hub, NoProgress, p.detail())
+			r.report(hub, FaultNoProgress, p.detail())
 		}
 	}
 	for hub, faults := range r.faults {
@@ -139,13 +139,13 @@ func (p progress) detail() string {
 }
 
 // Report notes that a hub does something wrong, with the evidence.
-func (r *Registry) Report(hub domain.HubID, reason Reason, detail string) {
+func (r *FaultRegistry) Report(hub domain.HubID, reason FaultReason, detail string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report(hub, reason, detail)
 }
 
-func (r *Registry) report(hub domain.HubID, reason Reason, detail string) {
+func (r *FaultRegistry) report(hub domain.HubID, reason FaultReason, detail string) {
 	detail = printable(detail)
 	now := r.now().UTC()
 	known := r.find(hub, reason)
@@ -157,10 +157,10 @@ func (r *Registry) report(hub domain.HubID, reason Reason, detail string) {
 			r.seen.WithLabelValues(string(reason)).Inc()
 		}
 		return
-	case reason == MQTTViolation && r.find(hub, QoS2) != nil:
+	case reason == FaultMQTTViolation && r.find(hub, FaultQoS2) != nil:
 		return // the fault is known more exactly
-	case reason == QoS2:
-		r.end(hub, MQTTViolation)
+	case reason == FaultQoS2:
+		r.end(hub, FaultMQTTViolation)
 	}
 	r.seen.WithLabelValues(string(reason)).Inc()
 	if _, ok := r.faults[hub]; !ok && len(r.faults) >= maxHubs {
@@ -176,7 +176,7 @@ func (r *Registry) report(hub domain.HubID, reason Reason, detail string) {
 }
 
 // find returns a fault; nil if the hub has none of that reason. The caller must hold the mutex.
-func (r *Registry) find(hub domain.HubID, reason Reason) *Fault {
+func (r *FaultRegistry) find(hub domain.HubID, reason FaultReason) *Fault {
 	for _, f := range r.faults[hub] {
 		if f.Reason == reason {
 			return f
@@ -186,7 +186,7 @@ func (r *Registry) find(hub domain.HubID, reason Reason) *Fault {
 }
 
 // end ends a fault. The caller must hold the mutex.
-func (r *Registry) end(hub domain.HubID, reason Reason) {
+func (r *FaultRegistry) end(hub domain.HubID, reason FaultReason) {
 	f := r.find(hub, reason)
 	if f == nil {
 		return
@@ -199,7 +199,7 @@ func (r *Registry) end(hub domain.HubID, reason Reason) {
 }
 
 // drop removes a fault. The caller must hold the mutex.
-func (r *Registry) drop(hub domain.HubID, reason Reason) {
+func (r *FaultRegistry) drop(hub domain.HubID, reason FaultReason) {
 	r.hubs.WithLabelValues(string(reason)).Dec()
 	left := slices.DeleteFunc(r.faults[hub], func(f *Fault) bool { return f.Reason == reason })
 	if r.faults[hub] = left; len(left) == 0 {
@@ -208,7 +208,7 @@ func (r *Registry) drop(hub domain.HubID, reason Reason) {
 }
 
 // Connected notes that a hub has connected, which must be followed by its hello.
-func (r *Registry) Connected(hub domain.HubID) {
+func (r *FaultRegistry) Connected(hub domain.HubID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.hellos[hub]; !ok && len(r.hellos) < maxWaiting {
@@ -217,16 +217,16 @@ func (r *Registry) Connected(hub domain.HubID) {
 }
 
 // Hello notes a hello of a hub, also an invalid one.
-func (r *Registry) Hello(hub domain.HubID) {
+func (r *FaultRegistry) Hello(hub domain.HubID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.hellos, hub)
-	r.end(hub, NoHello)
+	r.end(hub, FaultNoHello)
 }
 
 // Behind notes that a hub has events up to the number announced, of which those up to through are
 // stored. from is the first number of a message that began too late in the numbering; 0 for none.
-func (r *Registry) Behind(hub domain.HubID, through, announced, from uint64) {
+func (r *FaultRegistry) Behind(hub domain.HubID, through, announced, from uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, ok := r.progress[hub]
@@ -235,7 +235,7 @@ func (r *Registry) Behind(hub domain.HubID, through, announced, from uint64) {
 	}
 	if !ok || p.through != through {
 		p = progress{since: r.now(), through: through}
-		r.end(hub, NoProgress)
+		r.end(hub, FaultNoProgress)
 	}
 	p.announced = announced
 	if from > 0 {
@@ -245,15 +245,15 @@ func (r *Registry) Behind(hub domain.HubID, through, announced, from uint64) {
 }
 
 // CaughtUp notes that every event that a hub is known to have is stored.
-func (r *Registry) CaughtUp(hub domain.HubID) {
+func (r *FaultRegistry) CaughtUp(hub domain.HubID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.progress, hub)
-	r.end(hub, NoProgress)
+	r.end(hub, FaultNoProgress)
 }
 
 // Postpone begins the wait for a hub's events anew, after the cloud itself could not store some.
-func (r *Registry) Postpone(hub domain.HubID) {
+func (r *FaultRegistry) Postpone(hub domain.HubID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p, ok := r.progress[hub]; ok {
@@ -263,17 +263,17 @@ func (r *Registry) Postpone(hub domain.HubID) {
 }
 
 // Disconnected notes that a hub has disconnected: nothing is waited for any more.
-func (r *Registry) Disconnected(hub domain.HubID) {
+func (r *FaultRegistry) Disconnected(hub domain.HubID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.hellos, hub)
 	delete(r.progress, hub)
-	r.end(hub, NoHello)
-	r.end(hub, NoProgress)
+	r.end(hub, FaultNoHello)
+	r.end(hub, FaultNoProgress)
 }
 
 // Forget removes everything about the hubs that another process serves from now on.
-func (r *Registry) Forget(gone func(domain.HubID) bool) {
+func (r *FaultRegistry) Forget(gone func(domain.HubID) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for hub := range r.hellos {
@@ -296,7 +296,7 @@ func (r *Registry) Forget(gone func(domain.HubID) bool) {
 }
 
 // Faults returns the present faults of the hubs that pass, by hub and time.
-func (r *Registry) Faults(pass func(domain.HubID) bool) []Fault {
+func (r *FaultRegistry) Faults(pass func(domain.HubID) bool) []Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []Fault

@@ -1,4 +1,4 @@
-package hubfaults
+package ingest
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type answer struct {
 }
 
 // Serve answers questions about the hubs of a shard until the returned function is called.
-func (r *Registry) Serve(conns *streams.Conns, shard int) (stop func(), err error) {
+func (r *FaultRegistry) Serve(conns *streams.Conns, shard int) (stop func(), err error) {
 	shards := len(conns.Shards)
 	sub, err := conns.Cloud.Subscribe(streams.HubFaultsSubject(shard), func(msg *nats.Msg) {
 		var q question
@@ -61,21 +61,21 @@ func (r *Registry) Serve(conns *streams.Conns, shard int) (stop func(), err erro
 // ErrNotServed reports that no replica serves a shard at present.
 var ErrNotServed = errors.New("no replica serves the hub's shard")
 
-// Reader asks the replicas that serve hubs for their faults.
-type Reader struct{ conns *streams.Conns }
+// FaultReader asks the replicas that serve hubs for their faults.
+type FaultReader struct{ conns *streams.Conns }
 
-// NewReader returns a Reader.
-func NewReader(conns *streams.Conns) *Reader { return &Reader{conns} }
+// NewFaultReader returns a FaultReader.
+func NewFaultReader(conns *streams.Conns) *FaultReader { return &FaultReader{conns} }
 
 // Hub returns the present faults of a hub. The error is ErrNotServed or ctx's.
-func (r *Reader) Hub(ctx context.Context, hub domain.HubID) ([]Fault, error) {
+func (r *FaultReader) Hub(ctx context.Context, hub domain.HubID) ([]Fault, error) {
 	a, err := r.ask(ctx, streams.ShardOf(hub, len(r.conns.Shards)), question{HubID: hub})
 	return a.Faults, err
 }
 
 // All returns the present faults of all hubs, and how many it leaves out. After an error the faults
 // are of the shards that answered.
-func (r *Reader) All(ctx context.Context) (faults []Fault, left int, err error) {
+func (r *FaultReader) All(ctx context.Context) (faults []Fault, left int, err error) {
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(concurrentQueries)
@@ -92,7 +92,7 @@ func (r *Reader) All(ctx context.Context) (faults []Fault, left int, err error) 
 	return faults, left, err
 }
 
-func (r *Reader) ask(ctx context.Context, shard int, q question) (a answer, err error) {
+func (r *FaultReader) ask(ctx context.Context, shard int, q question) (a answer, err error) {
 	text, err := json.Marshal(q)
 	if err != nil {
 		return a, err

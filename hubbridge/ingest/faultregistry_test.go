@@ -1,4 +1,4 @@
-package hubfaults_test
+package ingest_test
 
 import (
 	"bytes"
@@ -11,20 +11,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"go.uber.org/goleak"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/hubfaults"
+	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams/streamstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
-
-const hub domain.HubID = "hub-7k2m-q4xd-93ta"
+const faulty domain.HubID = "hub-7k2m-q4xd-93ta"
 
 // testRegistry is a Registry with a clock that the test sets.
 type testRegistry struct {
-	*hubfaults.Registry
+	*ingest.FaultRegistry
 	t       *testing.T
 	now     time.Time
 	log     bytes.Buffer
@@ -33,7 +30,7 @@ type testRegistry struct {
 
 func newTestRegistry(t *testing.T) *testRegistry {
 	r := &testRegistry{t: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), metrics: prometheus.NewRegistry()}
-	r.Registry = hubfaults.New(hubfaults.Config{
+	r.FaultRegistry = ingest.NewFaults(ingest.FaultConfig{
 		Now:     func() time.Time { return r.now },
 		Logger:  slog.New(slog.NewTextHandler(&r.log, nil)),
 		Metrics: r.metrics,
@@ -50,10 +47,10 @@ func (r *testRegistry) pass(d time.Duration) {
 }
 
 // want fails the test unless the hub has exactly the faults of these reasons.
-func (r *testRegistry) want(what string, reasons ...hubfaults.Reason) {
+func (r *testRegistry) want(what string, reasons ...ingest.FaultReason) {
 	r.t.Helper()
-	var got []hubfaults.Reason
-	for _, f := range r.Faults(func(h domain.HubID) bool { return h == hub }) {
+	var got []ingest.FaultReason
+	for _, f := range r.Faults(func(h domain.HubID) bool { return h == faulty }) {
 		got = append(got, f.Reason)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(reasons) {
@@ -64,12 +61,12 @@ func (r *testRegistry) want(what string, reasons ...hubfaults.Reason) {
 func TestNoHello(t *testing.T) {
 	t.Parallel()
 	r := newTestRegistry(t)
-	r.Connected(hub)
+	r.Connected(faulty)
 	r.pass(55 * time.Second)
 	r.want("55 s after the connection")
 	r.pass(10 * time.Second)
-	r.want("65 s after the connection", hubfaults.NoHello)
-	r.Hello(hub)
+	r.want("65 s after the connection", ingest.FaultNoHello)
+	r.Hello(faulty)
 	r.want("after the hello")
 	r.pass(5 * time.Minute)
 	r.want("long after the hello")
@@ -78,28 +75,28 @@ func TestNoHello(t *testing.T) {
 func TestNoProgress(t *testing.T) {
 	t.Parallel()
 	r := newTestRegistry(t)
-	r.Behind(hub, 40, 42, 0)
+	r.Behind(faulty, 40, 42, 0)
 	r.pass(40 * time.Second)
 	r.want("after 40 s")
-	r.Behind(hub, 40, 45, 43) // the same gap: the wait goes on
+	r.Behind(faulty, 40, 45, 43) // the same gap: the wait goes on
 	r.pass(10 * time.Second)
-	r.want("after 50 s", hubfaults.NoProgress)
+	r.want("after 50 s", ingest.FaultNoProgress)
 	fault := r.Faults(func(domain.HubID) bool { return true })[0]
 	if fault.Detail != "sends from 43 again, although 41 is the next number" {
 		t.Errorf("got detail %q", fault.Detail)
 	}
-	r.Behind(hub, 41, 45, 0)
+	r.Behind(faulty, 41, 45, 0)
 	r.want("after one more event is stored")
 	r.pass(40 * time.Second)
-	r.Postpone(hub)
+	r.Postpone(faulty)
 	r.pass(40 * time.Second)
 	r.want("while the cloud cannot store")
 	r.pass(10 * time.Second)
-	r.want("after it can", hubfaults.NoProgress)
-	r.Disconnected(hub)
+	r.want("after it can", ingest.FaultNoProgress)
+	r.Disconnected(faulty)
 	r.want("while the hub is offline")
-	r.Behind(hub, 41, 45, 0)
-	r.CaughtUp(hub)
+	r.Behind(faulty, 41, 45, 0)
+	r.CaughtUp(faulty)
 	r.pass(5 * time.Minute)
 	r.want("after all events are stored")
 }
@@ -109,7 +106,7 @@ func TestSlowHubMakesProgress(t *testing.T) {
 	t.Parallel()
 	r := newTestRegistry(t)
 	for through := range uint64(20) {
-		r.Behind(hub, through, 100, 0)
+		r.Behind(faulty, through, 100, 0)
 		r.pass(30 * time.Second)
 		r.want(fmt.Sprint("through ", through))
 	}
@@ -118,17 +115,17 @@ func TestSlowHubMakesProgress(t *testing.T) {
 func TestActsEndWhenTheyAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	r := newTestRegistry(t)
-	r.Report(hub, hubfaults.MalformedEvents, "event 3: time")
+	r.Report(faulty, ingest.FaultMalformedEvents, "event 3: time")
 	r.pass(9 * time.Minute)
-	r.Report(hub, hubfaults.MalformedEvents, "event 9: data")
+	r.Report(faulty, ingest.FaultMalformedEvents, "event 9: data")
 	r.pass(9 * time.Minute)
-	r.want("9 minutes after the second", hubfaults.MalformedEvents)
+	r.want("9 minutes after the second", ingest.FaultMalformedEvents)
 	fault := r.Faults(func(domain.HubID) bool { return true })[0]
 	if fault.Count != 2 || fault.Detail != "event 9: data" || fault.Last.Equal(fault.Since) {
 		t.Errorf("got %+v, want two, and the last evidence", fault)
 	}
-	r.Disconnected(hub)
-	r.want("offline", hubfaults.MalformedEvents)
+	r.Disconnected(faulty)
+	r.want("offline", ingest.FaultMalformedEvents)
 	r.pass(2 * time.Minute)
 	r.want("11 minutes after the second")
 	if log := r.log.String(); strings.Count(log, "hub breaks the protocol") != 1 ||
@@ -141,12 +138,12 @@ func TestActsEndWhenTheyAreNotRepeated(t *testing.T) {
 func TestQoS2IsMoreExact(t *testing.T) {
 	t.Parallel()
 	r := newTestRegistry(t)
-	r.Report(hub, hubfaults.MQTTViolation, "x")
-	r.want("a violation", hubfaults.MQTTViolation)
-	r.Report(hub, hubfaults.QoS2, "x")
-	r.want("QoS 2", hubfaults.QoS2)
-	r.Report(hub, hubfaults.MQTTViolation, "x")
-	r.want("a violation again", hubfaults.QoS2)
+	r.Report(faulty, ingest.FaultMQTTViolation, "x")
+	r.want("a violation", ingest.FaultMQTTViolation)
+	r.Report(faulty, ingest.FaultQoS2, "x")
+	r.want("QoS 2", ingest.FaultQoS2)
+	r.Report(faulty, ingest.FaultMQTTViolation, "x")
+	r.want("a violation again", ingest.FaultQoS2)
 }
 
 // What hubs send into details is bounded and printable, and a registry keeps a bounded number of
@@ -154,14 +151,14 @@ func TestQoS2IsMoreExact(t *testing.T) {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	r := newTestRegistry(t)
-	r.Report(hub, hubfaults.ForeignTopic, "a\x1b[31m\n\u202e"+strings.Repeat("é", 500))
+	r.Report(faulty, ingest.FaultForeignTopic, "a\x1b[31m\n\u202e"+strings.Repeat("é", 500))
 	fault := r.Faults(func(domain.HubID) bool { return true })[0]
 	if len(fault.Detail) > 200 || strings.ContainsAny(fault.Detail, "\x1b\n\u202e") {
 		t.Errorf("got detail %q, want at most 200 printable bytes", fault.Detail)
 	}
 	for i := range 3000 {
 		other := domain.HubID(fmt.Sprintf("hub-%04d-q4xd-93ta", i))
-		r.Report(other, hubfaults.MalformedEvents, "x")
+		r.Report(other, ingest.FaultMalformedEvents, "x")
 	}
 	all := r.Faults(func(domain.HubID) bool { return true })
 	if len(all) != 1000 {
@@ -170,8 +167,8 @@ func TestBounds(t *testing.T) {
 	if lines := strings.Count(r.log.String(), "\n"); lines > 25 {
 		t.Errorf("got %d log lines at one moment, want a bounded number", lines)
 	}
-	r.Forget(func(h domain.HubID) bool { return h != hub })
-	r.want("after the others moved away", hubfaults.ForeignTopic)
+	r.Forget(func(h domain.HubID) bool { return h != faulty })
+	r.want("after the others moved away", ingest.FaultForeignTopic)
 	wanted := `
 # HELP hubcloud_hubbridge_faulty_hubs Hubs of the shards of this replica that break the hub protocol at present, by reason. The log, ` + "`hubcloud doctor`" + ` and the hub's page in the portal name them.
 # TYPE hubcloud_hubbridge_faulty_hubs gauge
@@ -195,18 +192,18 @@ func TestBounds(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
-	r := newTestRegistry(t).Registry
+	r := newTestRegistry(t).FaultRegistry
 	var group sync.WaitGroup
 	for i := range 4 {
 		group.Go(func() {
 			for n := range uint64(200) {
-				r.Connected(hub)
-				r.Behind(hub, n, 1000, n%3)
-				r.Report(hub, hubfaults.Reasons()[(int(n)+i)%7], "x")
-				r.Postpone(hub)
-				r.Hello(hub)
-				r.CaughtUp(hub)
-				r.Disconnected(hub)
+				r.Connected(faulty)
+				r.Behind(faulty, n, 1000, n%3)
+				r.Report(faulty, ingest.FaultReasons()[(int(n)+i)%7], "x")
+				r.Postpone(faulty)
+				r.Hello(faulty)
+				r.CaughtUp(faulty)
+				r.Disconnected(faulty)
 			}
 		})
 	}
@@ -217,12 +214,12 @@ func TestConcurrentUse(t *testing.T) {
 func TestReader(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.New(t).Connect(t)
-	reader := hubfaults.NewReader(conns)
-	if _, err := reader.Hub(t.Context(), hub); err == nil {
+	reader := ingest.NewFaultReader(conns)
+	if _, err := reader.Hub(t.Context(), faulty); err == nil {
 		t.Error("got no error although nothing serves the shard")
 	}
 	r := newTestRegistry(t)
-	r.Report(hub, hubfaults.QoS2, "hub/x/hello")
+	r.Report(faulty, ingest.FaultQoS2, "hub/x/hello")
 	for shard := range conns.Shards {
 		stop, err := r.Serve(conns, shard)
 		if err != nil {
@@ -233,7 +230,7 @@ func TestReader(t *testing.T) {
 	if err := conns.Cloud.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	faults, err := reader.Hub(t.Context(), hub)
+	faults, err := reader.Hub(t.Context(), faulty)
 	if err != nil || len(faults) != 1 || faults[0].Detail != "hub/x/hello" || !faults[0].Since.Equal(r.now) {
 		t.Errorf("got %+v, %v, want the fault", faults, err)
 	}
@@ -241,7 +238,7 @@ func TestReader(t *testing.T) {
 		t.Errorf("a good hub: got %+v, %v, want none", faults, err)
 	}
 	for i := range 500 {
-		r.Report(domain.HubID(fmt.Sprintf("hub-%04d-q4xd-93ta", i)), hubfaults.QoS2, "x")
+		r.Report(domain.HubID(fmt.Sprintf("hub-%04d-q4xd-93ta", i)), ingest.FaultQoS2, "x")
 	}
 	all, left, err := reader.All(t.Context())
 	if err != nil || len(all)+left != 501 || len(all) > 200*len(conns.Shards) {
