@@ -87,7 +87,9 @@ func (a *api) streamFeed(req *request, events feed, q query, states *snapshot) e
 	s := stream{
 		req: req, reader: reader, seen: seen, positions: positions != nil && *positions,
 		hub: events.Reader("").Hub, states: states, took: freeStreamTime,
-		out: response.NewStream(req, req.http, response.StreamConfig{Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive}),
+		out: response.NewStream(req, req.http, response.StreamConfig{
+			Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive,
+		}),
 	}
 	if caughtUp != nil && *caughtUp {
 		if s.caughtUp, err = reader.CaughtUp(req.ctx); err != nil {

@@ -186,7 +186,7 @@ func TestManyConditions(t *testing.T) {
 		t.Errorf("got %d rows, want 2 and what the second has: %s", rows, page)
 	}
 	if sites := read(t, b.ask("GET", "/sites", nil)); !strings.Contains(
-		sites, `sites/`+b.SiteID+`">2</a></td>`,
+		sites, `sites/`+b.SiteID+`" aria-label="2 alarms">2</a></td>`,
 	) {
 		t.Errorf("got %s, want 2 alarms at the site", sites)
 	}

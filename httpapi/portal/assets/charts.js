@@ -4,7 +4,7 @@ import { textOf } from "./texts.js";
 import { formatValue } from "./words.js";
 
 const HEIGHT = 190;
-const TIMELINE_HEIGHT = 110; // of a channel that is on or off
+const TIMELINE_HEIGHT = 90; // of a channel that is on or off
 const CLOCKS = 60; // seconds by which the clocks of hubs and browsers may differ
 const STEPS = 60; // of an arrow key over a chart
 const ADVANCE = 10_000; // how often the charts move on
@@ -103,7 +103,7 @@ class Chart {
         },
         scales: { x: { range: () => zoomed ?? [now() - this.period, now()] }, y: scale ? { range: boolean ? scale : (_, low, high) => rangeWithin(low ?? scale[0], high ?? scale[1], scale) } : {} },
         axes: [
-          { ...axis, values: (_, times) => times.map((time) => clock.format(time * 1000)) },
+          { ...axis, size: 30, values: (_, times) => times.map((time) => clock.format(time * 1000)) },
           { ...axis, size: 92, values: (_, values) => values.map((value) => this.text(value)), ...(boolean ? { splits: [0, 1] } : {}) },
         ],
         series: [
