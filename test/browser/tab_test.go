@@ -76,7 +76,7 @@ func startBrowser(t *testing.T) {
 	browser.start.Do(func() {
 		options := append(
 			chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
-			chromedp.WindowSize(1300, 950),
+			chromedp.WindowSize(1300, 950), chromedp.DisableGPU,
 		)
 		if os.Geteuid() == 0 {
 			options = append(options, chromedp.NoSandbox) // Chromium has no sandbox for root
