@@ -65,6 +65,7 @@ type Budget struct {
 	bytes    *shares.Pool
 	messages *shares.Rate[domain.HubID]
 	hellos   *shares.Rate[domain.HubID]
+	turns    *shares.Turns
 	measured map[domain.HubID]int64
 }
 
@@ -88,7 +89,16 @@ func NewBudget(cfg BudgetConfig) *Budget {
 		hellos: shares.NewRate[domain.HubID](cfg.Shares, shares.RateConfig{
 			Name: "hellos_of_hubs", PerSecond: hubHellos, Burst: hubHelloBurst,
 		}, cfg.Now()),
+		turns: shares.NewTurns(cfg.Shares, "messages"),
 	}
+}
+
+// newTurns returns the order in which the workers of a shard take hubs.
+func (b *Budget) newTurns() *shares.Turns {
+	if b == nil {
+		return shares.NewTurns(nil, "messages")
+	}
+	return b.turns.Another()
 }
 
 // Run measures what all hubs have stored, at once and then from time to time, until ctx ends. In

@@ -93,6 +93,9 @@ const (
 	// commit of the journal, which takes what all of them have appended: on a disk that takes
 	// 5 ms for a sync, fewer workers would store fewer events.
 	maxWorkers = 64
+	// itemCost is what an item counts on its hub's turns besides its bytes: a commit and an ack of one
+	// small event take as long as some hundred bytes more or less.
+	itemCost = 1 << 10
 	// maxIdleWorkers is how many goroutines of a shard are kept for the next workers.
 	maxIdleWorkers = 16
 	// maxInbox and maxInboxBytes bound a hub's inbox. A hub that follows the protocol has at most

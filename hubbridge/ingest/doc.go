@@ -35,7 +35,8 @@
 //
 // Shard.Run receives the messages of all hubs in one goroutine, which only puts them into a bounded
 // inbox for each hub. It never waits for storage, so the broker need not drop messages. Up to
-// maxWorkers workers handle the hubs in turn: one message of a hub, or its consecutive events
+// maxWorkers workers handle the hubs in turn (shares.Turns): next comes the organization whose messages
+// have cost least, and of its hubs the one whose messages have: one message, or its consecutive events
 // messages as one atomic batch. One worker at a time handles a hub, so a hub that floods occupies
 // one worker. A message that does not fit into its inbox is dropped and counted; the hub sends it
 // again, because it got no ack. Workers start with the work and end without it, but for a

@@ -10,6 +10,7 @@ import (
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
+	"hubcloud/streams/shares"
 )
 
 // hubState is the state of one hub in its shard. The shard's mutex guards inbox, and the worker
@@ -18,6 +19,8 @@ type hubState struct {
 	shard *Shard
 	hub   domain.HubID
 	inbox inbox
+	// turn is whose turn it was when a worker took the hub. The shard's mutex guards it.
+	turn shares.Spender
 	// pause is the length of the pause after the last error.
 	pause time.Duration
 

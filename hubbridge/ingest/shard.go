@@ -18,6 +18,7 @@ import (
 	"hubcloud/hubbridge/presence"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
+	"hubcloud/streams/shares"
 )
 
 // Shard serves the hubs of one shard.
@@ -32,8 +33,8 @@ type Shard struct {
 
 	mu   sync.Mutex
 	hubs map[domain.HubID]*hubState
-	// ready holds the hubs that wait for a worker, in order.
-	ready []*hubState
+	// ready has the hubs that wait for a worker.
+	ready *shares.Turns
 	// flushes holds the hubs whose checkpoint must be written, each in the list of its tick: the
 	// next tick's list is flushes[nextFlush], and the following ticks' come after it, in a circle.
 	flushes   [][]*hubState
@@ -66,6 +67,7 @@ func NewShard(cfg Config) *Shard {
 		storageErrors:    rate.Sometimes{First: 1, Interval: time.Second},
 		protocolWarnings: rate.Sometimes{First: 1, Interval: time.Second},
 		hubs:             make(map[domain.HubID]*hubState),
+		ready:            cfg.Budget.newTurns(),
 	}
 }
 
@@ -164,10 +166,14 @@ func checkpointDelay(retention time.Duration) (delay, tick time.Duration) {
 	return delay, max(min(maxCheckpointTick, delay/16), time.Millisecond)
 }
 
-// reportInbox updates the metric of the bytes in inboxes.
+// reportInbox updates the metric of the bytes in inboxes, and reports who waits because of what it has
+// sent.
 func (sh *Shard) reportInbox() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	if sh.workers == maxWorkers {
+		sh.ready.HeldBackWaiting()
+	}
 	sh.cfg.Metrics.inbox.Add(float64(sh.bytes - sh.reportedBytes))
 	sh.reportedBytes = sh.bytes
 }
@@ -255,13 +261,14 @@ func (sh *Shard) schedule(s *hubState) {
 		return
 	}
 	s.inbox.scheduled = true
-	sh.ready = append(sh.ready, s)
+	owner, _ := sh.cfg.Ownership.Hub(s.hub)
+	sh.ready.Add(shares.Spender{Org: owner.OrgID, ID: string(s.hub)}, false)
 	sh.startWorker()
 }
 
 // startWorker starts a worker if one more is needed. The caller must hold the mutex.
 func (sh *Shard) startWorker() {
-	if sh.spawnWorker == nil || len(sh.ready) == 0 || sh.workers == maxWorkers {
+	if sh.spawnWorker == nil || !sh.ready.Waiting() || sh.workers == maxWorkers {
 		return
 	}
 	sh.workers++

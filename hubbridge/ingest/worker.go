@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"hubcloud/domain"
 	"hubcloud/hubbridge/codec"
 	"hubcloud/streams/disk"
 )
@@ -50,14 +51,15 @@ func (sh *Shard) runWorker(ctx context.Context) {
 func (sh *Shard) next() (s *hubState, it item, ok bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for len(sh.ready) > 0 && !sh.closed {
-		s = sh.ready[0]
-		sh.ready[0] = nil
-		if sh.ready = sh.ready[1:]; len(sh.ready) == 0 {
-			sh.ready = nil
+	for !sh.closed {
+		who, waits := sh.ready.Next()
+		if !waits {
+			break
 		}
+		s = sh.hubs[domain.HubID(who.ID)]
 		if it, ok = s.inbox.pop(); ok {
-			sh.bytes -= len(it.data)
+			s.turn = who
+			sh.popped(s, it)
 			return s, it, true
 		}
 		s.inbox.scheduled = false
@@ -74,8 +76,16 @@ func (sh *Shard) nextEvents(s *hubState) ([]byte, bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	it, ok := s.inbox.popEvents()
-	sh.bytes -= len(it.data)
+	if ok {
+		sh.popped(s, it)
+	}
 	return it.data, ok
+}
+
+// popped counts an item that a hub has had its turn for. The caller must hold the mutex.
+func (sh *Shard) popped(s *hubState, it item) {
+	sh.bytes -= len(it.data)
+	sh.ready.Spend(s.turn, itemCost+int64(len(it.data)))
 }
 
 // finish schedules the rest of a hub's items, or pauses the hub after an error. messages is the
@@ -204,7 +214,6 @@ func (sh *Shard) close() {
 	for _, s := range sh.hubs {
 		s.inbox = inbox{}
 	}
-	sh.ready = nil
 	clear(sh.flushes)
 }
 

@@ -24,6 +24,10 @@
 //     what is urgent, then the organization whose work has cost least, then its spender whose work
 //     has cost least. So an organization waits for one piece of another's work, not for all of it.
 //
+// Limits that are exact over replicas and restarts are no shares: they are decided from what is
+// recorded, such as domain.HubLimit from the facts of a hub, and mails of a member in an hour from
+// the record of the organization's mails.
+//
 // # What happens beyond a bound
 //
 // Requests get rate_limited with Retry-After, from the errors that Pool and Rate return. Hubs get
@@ -32,11 +36,13 @@
 // # Who sees it
 //
 // A Registry has every Pool, Rate and Turns of a process: it exports the metrics hubcloud_shares_…,
-// and the doctor shows its Report: who uses how much of what, and who is held back.
+// and the doctor shows its Report: who uses how much of what, and who is held back. It also knows
+// whether several organizations are active (Registry.OthersActive): then some bounds are tighter.
 //
 // # Promises
 //
-//   - Time is an input of Rate; Pool and Turns have no clock. None starts a goroutine.
+//   - Time is an input of Rate and Registry.Active; Pool and Turns have no clock. None starts a
+//     goroutine.
 //   - Memory is bounded by what is held, and by the spenders of recent time.
 //   - Everything is safe for concurrent use.
 package shares

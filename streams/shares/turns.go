@@ -23,6 +23,8 @@ type turnsOf struct {
 	// now is the cost of the last one that had its turn without being urgent: the least cost with
 	// which one can begin to wait.
 	now int64
+	// most is how many are known before forget removes some.
+	most int
 }
 
 // turn is an organization, or a spender of one.
@@ -50,6 +52,13 @@ func (t *Turns) Add(s Spender, urgent bool) {
 	org := t.get(s.Org)
 	org.spenders.add(org.spenders.get(s.ID), urgent)
 	t.add(org, urgent)
+}
+
+// Waiting reports whether a spender waits.
+func (t *Turns) Waiting() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting) > 0
 }
 
 // Next returns the spender whose turn it is, which waits no longer; false if none waits.
@@ -97,8 +106,9 @@ func (t *turnsOf) get(id string) *turn {
 		if t.known == nil {
 			t.known = map[string]*turn{}
 		}
-		if len(t.known) >= 2*(maxIdle+len(t.waiting)) {
+		if len(t.known) >= max(t.most, 2*(maxIdle+len(t.waiting))) {
 			t.forget()
+			t.most = 2 * len(t.known) // not each time, if few can be forgotten
 		}
 		found = &turn{id: id, cost: t.now, place: -1}
 		t.known[id] = found
