@@ -39,7 +39,7 @@ type Brokers struct {
 	dir         string
 	stores      map[string]string // the folder of each host's streams
 	disks       sync.Map          // what is wrong with the disk of each host: an error or a time
-	synced      sync.Map          // the size of each file of messages when it was synced last
+	synced      sync.Map          // of each file of messages, its os.FileInfo when it was synced last
 	file        broker.ServerFile
 	running     map[string]*server.Server
 	Authority   *identity.Authority
@@ -87,7 +87,11 @@ func NewBrokers(t testing.TB, network *Network, trace *Trace, shards int) *Broke
 		return network.Dial(ctx, from, address)
 	}
 	server.SimWrite = b.written
-	server.SimSynced = func(file string, size int64) { b.synced.Store(file, size) }
+	server.SimSynced = func(file string, _ int64) {
+		if info, err := os.Stat(file); err == nil {
+			b.synced.Store(file, info)
+		}
+	}
 	return b
 }
 
@@ -123,8 +127,8 @@ func (b *Brokers) write(name string, content []byte) {
 func (b *Brokers) Start(host string) {
 	b.t.Helper()
 	b.network.Boot(host)
-	for name, size := range messageFiles(b.t, b.stores[host]) {
-		b.synced.Store(filepath.Join(b.stores[host], name), size)
+	for name, info := range b.messageFiles(b.stores[host]) {
+		b.synced.Store(filepath.Join(b.stores[host], name), info)
 	}
 	file := b.file
 	file.Listen, file.Store = host, b.stores[host]
@@ -168,38 +172,37 @@ func (b *Brokers) Kill(host string, powerCut bool) {
 	b.stop(host)
 }
 
-// forget removes from a copy of a store the messages that were not synced.
+// forget removes from a copy of a store what was appended to files of messages since they were synced.
+// It leaves new files as they are: those that replace others are synced before they get the name.
 func (b *Brokers) forget(store, now string) {
 	forgotten := 0
-	for name, size := range messageFiles(b.t, now) {
-		synced, _ := b.synced.Load(filepath.Join(store, name))
-		if kept, _ := synced.(int64); kept < size {
-			forgotten++
-			if err := os.Truncate(filepath.Join(now, name), kept); err != nil {
-				b.t.Fatal(err)
-			}
+	for name, info := range b.messageFiles(store) {
+		synced, ok := b.synced.Load(filepath.Join(store, name))
+		if !ok || !os.SameFile(synced.(os.FileInfo), info) || synced.(os.FileInfo).Size() >= info.Size() {
+			continue
+		}
+		forgotten++
+		if err := os.Truncate(filepath.Join(now, name), synced.(os.FileInfo).Size()); err != nil {
+			b.t.Fatal(err)
 		}
 	}
 	b.trace.Add("FAULT", fmt.Sprintf("%d files of messages are shorter", forgotten))
 }
 
-// messageFiles returns the sizes of the files of messages in a store.
-func messageFiles(t testing.TB, store string) map[string]int64 {
-	t.Helper()
-	sizes := map[string]int64{}
+// messageFiles returns the files of messages in a store.
+func (b *Brokers) messageFiles(store string) map[string]os.FileInfo {
+	b.t.Helper()
+	files := map[string]os.FileInfo{}
 	err := fs.WalkDir(os.DirFS(store), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(name) == ".blk" {
-			info, infoErr := entry.Info()
-			if err = infoErr; err == nil {
-				sizes[name] = info.Size()
-			}
+			files[name], err = entry.Info()
 		}
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
-	return sizes
+	return files
 }
 
 // Leaderless returns a stream that a server knows no leader of, "" if there is none.

@@ -123,9 +123,12 @@ func fillDisk(w *World, random *rand.Rand) fault {
 	}}
 }
 
+// PowerCuts makes half of the crashes of servers power cuts.
+var PowerCuts bool
+
 // crashKind draws whether servers crash or lose their power.
 func crashKind(random *rand.Rand) (what string, powerCut bool) {
-	if random.Intn(2) == 0 {
+	if cut := random.Intn(2) == 0; !cut || !PowerCuts {
 		return "crashed", false
 	}
 	return "without power", true

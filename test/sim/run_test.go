@@ -12,6 +12,7 @@ var (
 	seed   = flag.Int64("seed", 1, "the seed")
 	status = flag.Duration("status", 10*time.Second, "how long after the elections a status may be wrong")
 	logs   = flag.Bool("log", false, "save the log also of a seed that finds nothing")
+	power  = flag.Bool("power", false, "let half of the crashes of servers be power cuts")
 	meta   = flag.Bool("meta", false, "run the seed twice, and say how far the logs are the same")
 	acks   = flag.Duration("acks", 15*time.Second, "how long after the elections acks may be missing")
 )

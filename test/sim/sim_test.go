@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	PowerCuts = *power
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(400) // saves an eighth of the time
 	ats.Register()          // the clock of nats-server's stores, which a bubble cannot start and stop
