@@ -21,8 +21,8 @@ const maxAttention = 20_000
 func (s *Store) StatesNeedingAttention(
 	ctx context.Context, org, site string, hub domain.HubID,
 ) ([]domain.ReportedState, error) {
-	ask := func(ctx context.Context, db *completeOnly) ([]domain.ReportedState, error) {
-		rows, err := db.Query(
+	ask := func(ctx context.Context) ([]domain.ReportedState, error) {
+		rows, err := s.pool.Query(
 			ctx, statesAttention, org, schema.StorableText(site),
 			schema.StorableText(string(hub)), maxAttention,
 		)
@@ -31,5 +31,5 @@ func (s *Store) StatesNeedingAttention(
 		}
 		return collectStates(rows)
 	}
-	return readStates(ctx, s, org, "states that need attention", ask)
+	return readOf(ctx, s, schema.Devices, org, "states that need attention", ask)
 }

@@ -28,18 +28,10 @@ func (s *Store) BookPage(
 		At    time.Time
 		Entry string
 	}
-	page, err = read(ctx, s, org, "book", func(
+	page, err = readOf(ctx, s, schema.Book, org, "book", func(
 		ctx context.Context,
 	) (page domain.Page[domain.BookEntry], err error) {
-		db, built := s.whenComplete(), false
-		const query = "SELECT coalesce(bool_and(built), false) FROM checkpoints WHERE projection = 'book'"
-		if err := db.QueryRow(ctx, query).Scan(&built); err != nil {
-			return page, err
-		}
-		if !built {
-			return page, schema.ErrBuilding
-		}
-		found, err := db.Query(
+		found, err := s.pool.Query(
 			ctx, bookQuery, org, schema.StorableText(filter.SiteID), schema.StorableText(string(filter.Kind)),
 			strings.Fields(strings.ToLower(schema.StorableText(filter.Place))),
 			strings.ToLower(schema.StorableText(filter.Who)), orNull(filter.From), orNull(filter.To),

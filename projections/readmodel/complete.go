@@ -3,27 +3,14 @@ package readmodel
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"hubcloud/projections/schema"
 )
 
-// completeOnly rejects queries until the first build of the read models is complete: before, lists
-// would lack items.
-type completeOnly struct {
-	pool  *pgxpool.Pool
-	store *Store
-}
-
-// whenComplete returns the connections for queries that only complete read models can answer.
-func (s *Store) whenComplete() *completeOnly { return &completeOnly{s.pool, s} }
-
-// incomplete returns nil if the read models are complete. Otherwise it returns errGone while the
-// database was never reached, and schema.ErrBuilding after that.
-func (c *completeOnly) incomplete() error {
-	switch s := c.store; {
+// answerable returns nil if the read models can answer: before their first build is complete, lists
+// would lack items. Otherwise it returns errGone while the database was never reached, and
+// schema.ErrBuilding after that.
+func (s *Store) answerable() error {
+	switch {
 	case !isClosed(s.claimed):
 		return errGone
 	case !isClosed(s.complete), s.incomplete.Load():
@@ -32,33 +19,25 @@ func (c *completeOnly) incomplete() error {
 	return nil
 }
 
-func (c *completeOnly) Exec(
-	ctx context.Context, sql string, args ...any,
-) (pgconn.CommandTag, error) {
-	if err := c.incomplete(); err != nil {
-		return pgconn.CommandTag{}, err
-	}
-	return c.pool.Exec(ctx, sql, args...)
+// readOf is read of a projection that is built after the others: it fails with service_unavailable
+// until its own first build is complete.
+func readOf[T any](
+	ctx context.Context, s *Store, projection, org, what string,
+	ask func(ctx context.Context) (T, error),
+) (T, error) {
+	return read(ctx, s, org, what, func(ctx context.Context) (answer T, err error) {
+		const query = "SELECT coalesce(bool_and(built), false) FROM checkpoints " +
+			"WHERE split_part(projection, '/', 1) = $1"
+		built := false
+		if err := s.pool.QueryRow(ctx, query, projection).Scan(&built); err != nil {
+			return answer, err
+		}
+		if !built {
+			return answer, schema.ErrBuilding
+		}
+		return ask(ctx)
+	})
 }
-
-func (c *completeOnly) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if err := c.incomplete(); err != nil {
-		return nil, err
-	}
-	return c.pool.Query(ctx, sql, args...)
-}
-
-func (c *completeOnly) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if err := c.incomplete(); err != nil {
-		return rejectedRow{err}
-	}
-	return c.pool.QueryRow(ctx, sql, args...)
-}
-
-// rejectedRow is the row of a rejected query.
-type rejectedRow struct{ err error }
-
-func (r rejectedRow) Scan(...any) error { return r.err }
 
 // Complete returns a channel that is closed once the first build of the read models is complete.
 // Until then queries fail with schema.ErrBuilding, or with another error while the database was

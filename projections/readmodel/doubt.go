@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
+	"hubcloud/projections/schema"
 )
 
 //go:embed sql/hubs_in_doubt.sql
@@ -16,12 +17,12 @@ var hubsInDoubt string
 // are not certain. It fails with service_unavailable until the first build of these read models is
 // complete.
 func (s *Store) HubsInDoubt(ctx context.Context) ([]domain.HubID, error) {
-	ask := func(ctx context.Context, db *completeOnly) ([]domain.HubID, error) {
-		rows, err := db.Query(ctx, hubsInDoubt)
+	ask := func(ctx context.Context) ([]domain.HubID, error) {
+		rows, err := s.pool.Query(ctx, hubsInDoubt)
 		if err != nil {
 			return nil, err
 		}
 		return pgx.CollectRows(rows, pgx.RowTo[domain.HubID])
 	}
-	return readStates(ctx, s, noOrg, "hubs in doubt", ask)
+	return readOf(ctx, s, schema.Devices, noOrg, "hubs in doubt", ask)
 }

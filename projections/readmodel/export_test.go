@@ -32,7 +32,7 @@ func (s *Store) ExplainStates(
 	ctx context.Context, org string, filter domain.StateFilter, limit int,
 	after domain.StatePosition,
 ) (plan []byte, err error) {
-	hubs, _, err := hubsToLookAt(ctx, s.whenComplete(), domain.Reach{OrgID: org}, filter, limit, after)
+	hubs, _, err := s.hubsToLookAt(ctx, domain.Reach{OrgID: org}, filter, limit, after)
 	if err != nil {
 		return nil, err
 	}

@@ -27,12 +27,12 @@ func (s *Store) FindDevices(
 	for i, word := range words {
 		words[i] = "%" + likeEscapes.Replace(word) + "%"
 	}
-	ask := func(ctx context.Context, db *completeOnly) ([]domain.FoundDevice, error) {
-		rows, err := db.Query(ctx, findDevicesQuery, org, words, limit)
+	ask := func(ctx context.Context) ([]domain.FoundDevice, error) {
+		rows, err := s.pool.Query(ctx, findDevicesQuery, org, words, limit)
 		if err != nil {
 			return nil, err
 		}
 		return pgx.CollectRows(rows, pgx.RowToStructByPos[domain.FoundDevice])
 	}
-	return readStates(ctx, s, org, "search for devices", ask)
+	return readOf(ctx, s, schema.Devices, org, "search for devices", ask)
 }

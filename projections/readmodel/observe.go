@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
+	"hubcloud/projections/schema"
 )
 
 var (
@@ -51,8 +52,8 @@ func (s *Store) ObserveOrg(
 			hubIDs, deviceIDs = append(hubIDs, string(hub)), append(deviceIDs, device)
 		}
 	}
-	ask := func(ctx context.Context, db *completeOnly) ([]ObservedHub, error) {
-		rows, err := db.Query(ctx, observedStates, org, hubIDs, deviceIDs, maxSuspects)
+	ask := func(ctx context.Context) ([]ObservedHub, error) {
+		rows, err := s.pool.Query(ctx, observedStates, org, hubIDs, deviceIDs, maxSuspects)
 		if err != nil {
 			return nil, err
 		}
@@ -64,20 +65,20 @@ func (s *Store) ObserveOrg(
 		for _, state := range all {
 			states[state.HubID] = append(states[state.HubID], state)
 		}
-		return observed(ctx, db, org, hubIDs, states)
+		return s.observed(ctx, org, hubIDs, states)
 	}
-	return readStates(ctx, s, noOrg, "hubs that need attention", ask)
+	return readOf(ctx, s, schema.Devices, noOrg, "hubs that need attention", ask)
 }
 
 // observed adds the hubs to the states of their channels.
-func observed(
-	ctx context.Context, db *completeOnly, org string, hubIDs []string,
+func (s *Store) observed(
+	ctx context.Context, org string, hubIDs []string,
 	states map[domain.HubID][]domain.ReportedState,
 ) ([]ObservedHub, error) {
 	for hub := range states {
 		hubIDs = append(hubIDs, string(hub))
 	}
-	rows, err := db.Query(ctx, observedHubs, org, hubIDs)
+	rows, err := s.pool.Query(ctx, observedHubs, org, hubIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -103,14 +104,14 @@ func observed(
 // OrgsNeedingAttention returns the organizations that have a hub that is offline, or a device that
 // may need attention. It fails as ObserveOrg does.
 func (s *Store) OrgsNeedingAttention(ctx context.Context) ([]string, error) {
-	ask := func(ctx context.Context, db *completeOnly) ([]string, error) {
-		rows, err := db.Query(ctx, observedOrgs)
+	ask := func(ctx context.Context) ([]string, error) {
+		rows, err := s.pool.Query(ctx, observedOrgs)
 		if err != nil {
 			return nil, err
 		}
 		return pgx.CollectRows(rows, pgx.RowTo[string])
 	}
-	return readStates(ctx, s, noOrg, "organizations that need attention", ask)
+	return readOf(ctx, s, schema.Devices, noOrg, "organizations that need attention", ask)
 }
 
 // OrgsOf returns the organizations of hubs. Hubs that no organization has are missing. It fails as
@@ -118,9 +119,9 @@ func (s *Store) OrgsNeedingAttention(ctx context.Context) ([]string, error) {
 func (s *Store) OrgsOf(
 	ctx context.Context, hubs []domain.HubID,
 ) (map[domain.HubID]string, error) {
-	ask := func(ctx context.Context, db *completeOnly) (map[domain.HubID]string, error) {
+	ask := func(ctx context.Context) (map[domain.HubID]string, error) {
 		const query = "SELECT id, org_id FROM hubs WHERE id = ANY ($1::text[])"
-		rows, err := db.Query(ctx, query, hubs)
+		rows, err := s.pool.Query(ctx, query, hubs)
 		if err != nil {
 			return nil, err
 		}
@@ -133,5 +134,5 @@ func (s *Store) OrgsOf(
 		})
 		return orgs, err
 	}
-	return readStates(ctx, s, noOrg, "organizations of hubs", ask)
+	return readOf(ctx, s, schema.Devices, noOrg, "organizations of hubs", ask)
 }

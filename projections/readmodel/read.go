@@ -33,11 +33,12 @@ var errTooLong = domain.RateLimited(
 		"site or one hub",
 )
 
-// read calls ask until the database answers. After an error that may pass, such as a lost
-// connection or a restart, it calls ask again until the database has been away for patience; then
-// it returns service_unavailable. A database that has been away for longer is asked once. Other
-// errors that are no *domain.Error are wrapped with what, the name of the read. It waits for the share of
-// an organization that others' reads hold, and returns rate_limited if ask takes too long.
+// read calls ask until the database answers. Until the first build of the read models is complete,
+// it returns service_unavailable instead. After an error that may pass, such as a lost connection or
+// a restart, it calls ask again until the database has been away for patience; then it returns
+// service_unavailable. A database that has been away for longer is asked once. Other errors that are
+// no *domain.Error are wrapped with what, the name of the read. It waits for the share of an
+// organization that others' reads hold, and returns rate_limited if ask takes too long.
 func read[T any](
 	ctx context.Context, s *Store, org, what string, ask func(ctx context.Context) (T, error),
 ) (answer T, err error) {
@@ -51,7 +52,9 @@ func read[T any](
 			defer release() // also if ask panics
 			asking, cancel := context.WithTimeout(ctx, s.outage.limit())
 			defer cancel()
-			answer, err = ask(asking)
+			if err = s.answerable(); err == nil {
+				answer, err = ask(asking)
+			}
 			err, timedOut = wrapRead(what, err), asking.Err() != nil
 		}()
 		callerGone := ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded)

@@ -34,7 +34,7 @@ func (s *Store) Ready(ctx context.Context) error {
 }
 
 func (s *Store) ready(ctx context.Context) error {
-	switch state, err := s.unchecked.SchemaState(ctx, s.schema); {
+	switch state, err := s.queries.SchemaState(ctx, s.schema); {
 	case errors.Is(err, pgx.ErrNoRows):
 		return schema.ErrBuilding
 	case err != nil:
@@ -50,11 +50,11 @@ func (s *Store) buildProgress(ctx context.Context) error {
 	if err := s.checkRunning(ctx); err != nil {
 		return fmt.Errorf("%w: %w", schema.ErrBuilding, err)
 	}
-	row, err := s.unchecked.Build(ctx, s.schema)
+	row, err := s.queries.Build(ctx, s.schema)
 	if err == nil && schema.BuildUnderWay(row) {
 		return fmt.Errorf("%w: %d of %d events", schema.ErrBuilding, row.Sequence, row.Head)
 	}
-	at, err := s.unchecked.Checkpoint(ctx, schema.Directory)
+	at, err := s.queries.Checkpoint(ctx, schema.Directory)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
@@ -67,11 +67,11 @@ func (s *Store) buildProgress(ctx context.Context) error {
 // checkRunning returns an error that wraps directory.ErrReadModelsStopped if a projection is
 // stopped, and nil if none is.
 func (s *Store) checkRunning(ctx context.Context) error {
-	rows, err := s.unchecked.Checkpoints(ctx)
+	rows, err := s.queries.Checkpoints(ctx)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	stops, err := s.unchecked.Stops(ctx)
+	stops, err := s.queries.Stops(ctx)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
@@ -89,7 +89,7 @@ func (s *Store) checkRunning(ctx context.Context) error {
 // OtherVersionServes reports whether a program of another version serves from read models of its
 // own, which are complete.
 func (s *Store) OtherVersionServes(ctx context.Context) (bool, error) {
-	schemas, err := s.unchecked.Schemas(ctx)
+	schemas, err := s.queries.Schemas(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read models: %w", err)
 	}

@@ -36,12 +36,12 @@ func (s *Store) States(
 	after domain.StatePosition,
 ) (domain.StatesPage, error) {
 	org := reach.OrgID
-	ask := func(ctx context.Context, db *completeOnly) (page domain.StatesPage, err error) {
-		hubs, next, err := hubsToLookAt(ctx, db, reach, filter, limit, after)
+	ask := func(ctx context.Context) (page domain.StatesPage, err error) {
+		hubs, next, err := s.hubsToLookAt(ctx, reach, filter, limit, after)
 		if err != nil {
 			return page, err
 		}
-		rows, err := db.Query(ctx, statesQuery, statesArgs(org, hubs, filter, limit, after)...)
+		rows, err := s.pool.Query(ctx, statesQuery, statesArgs(org, hubs, filter, limit, after)...)
 		if err != nil {
 			return page, err
 		}
@@ -57,7 +57,7 @@ func (s *Store) States(
 		}
 		return page, err
 	}
-	return readStates(ctx, s, org, "last reported states", ask)
+	return readOf(ctx, s, schema.Devices, org, "last reported states", ask)
 }
 
 // statesArgs returns the arguments of statesQuery.
@@ -73,11 +73,11 @@ func statesArgs(
 
 // hubsToLookAt returns the hubs whose channels a page of states looks at, in the order of their
 // ids, and the hub that follows them; "" for none.
-func hubsToLookAt(
-	ctx context.Context, db *completeOnly, reach domain.Reach, filter domain.StateFilter, limit int,
+func (s *Store) hubsToLookAt(
+	ctx context.Context, reach domain.Reach, filter domain.StateFilter, limit int,
 	after domain.StatePosition,
 ) (hubs []string, next domain.HubID, err error) {
-	rows, err := db.Query(
+	rows, err := s.pool.Query(
 		ctx, statesHubsQuery, reach.OrgID, storable(filter.SiteID), storable(filter.HubID),
 		schema.StorableText(string(after.HubID)), mostHubs+1, reach.Sites,
 	)
@@ -116,31 +116,11 @@ func collectStates(rows pgx.Rows) (states []domain.ReportedState, err error) {
 	return states, err
 }
 
-// readStates is read of the last reported states. They are built after the other read models, so it
-// fails with service_unavailable until their own first build is complete.
-func readStates[T any](
-	ctx context.Context, s *Store, org, what string,
-	ask func(ctx context.Context, db *completeOnly) (T, error),
-) (T, error) {
-	return read(ctx, s, org, what, func(ctx context.Context) (answer T, err error) {
-		const query = "SELECT coalesce(bool_and(built), false) FROM checkpoints " +
-			"WHERE projection LIKE 'devices/%'"
-		db, built := s.whenComplete(), false
-		if err := db.QueryRow(ctx, query).Scan(&built); err != nil {
-			return answer, err
-		}
-		if !built {
-			return answer, schema.ErrBuilding
-		}
-		return ask(ctx, db)
-	})
-}
-
 // StatesReached returns for each group of shards the time of the last record of the hub logs that
 // States has, in nanoseconds since 1970. It fails as States does.
 func (s *Store) StatesReached(ctx context.Context) ([]int64, error) {
-	ask := func(ctx context.Context, db *completeOnly) ([]int64, error) {
-		rows, err := db.Query(ctx, "SELECT event_id FROM checkpoints WHERE projection LIKE "+
+	ask := func(ctx context.Context) ([]int64, error) {
+		rows, err := s.pool.Query(ctx, "SELECT event_id FROM checkpoints WHERE projection LIKE "+
 			"'devices/%' ORDER BY split_part(projection, '/', 2)::int")
 		if err != nil {
 			return nil, err
@@ -151,7 +131,7 @@ func (s *Store) StatesReached(ctx context.Context) ([]int64, error) {
 			return schema.CommitTime(id), err
 		})
 	}
-	return readStates(ctx, s, noOrg, "progress of last reported states", ask)
+	return readOf(ctx, s, schema.Devices, noOrg, "progress of last reported states", ask)
 }
 
 // stateRow is a row of the query.

@@ -60,11 +60,8 @@ type Store struct {
 	dial         *pgx.ConnConfig
 	pool         *pgxpool.Pool
 	// shares bounds how many connections each organization uses.
-	shares *shares.Pool
-	// queries fail with ErrBuilding until the first build is complete.
+	shares  *shares.Pool
 	queries *schema.Queries
-	// unchecked are the same queries, which answer also before.
-	unchecked *schema.Queries
 	// complete is closed once the first build of the read models is complete.
 	complete     chan struct{}
 	completeOnce sync.Once
@@ -133,7 +130,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Metrics != nil {
 		cfg.Metrics.MustRegister(newPoolCollector(s.pool))
 	}
-	s.queries, s.unchecked = schema.New(s.whenComplete()), schema.New(s.pool)
+	s.queries = schema.New(s.pool)
 	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopListening = cancel
 	s.listening.Go(func() { s.listen(listening) })

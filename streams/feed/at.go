@@ -49,32 +49,26 @@ func (l *Logs) after(ctx context.Context, hub domain.HubID, t time.Time) (string
 	if err != nil {
 		return "", unavailable(err)
 	}
-	if b.isEmpty() || b.lastStored.Before(t) {
-		return endCursor(epoch, b.last, now), nil
-	}
 	first, err := l.search(ctx, hub, b, t)
 	if err != nil {
 		return "", unavailable(fmt.Errorf("read the log of %s from %v: %w", hub, t, err))
+	}
+	if first > b.last {
+		return endCursor(epoch, b.last, now), nil
 	}
 	// If the first record since t is from before the epoch, the epoch's first event follows.
 	return cursorAt(epoch, max(first-1, epoch.After), t.UnixMilli()).String(), nil
 }
 
-// firstSince returns the sequence of the first record of a hub that was stored at t or later, and
-// one beyond the log's end if there is none.
-func (l *Logs) firstSince(ctx context.Context, hub domain.HubID, t time.Time) (uint64, error) {
-	b, err := l.bounds(ctx, hub)
-	if err != nil || b.isEmpty() || b.lastStored.Before(t) {
-		return b.last + 1, err
-	}
-	return l.search(ctx, hub, b, t)
-}
-
-// search returns the sequence of the first record within bounds that was stored at t or later.
-// Streams that were rebuilt have other times than their records, so search compares the records.
+// search returns the sequence of the first record within bounds that was stored at t or later, and
+// the one behind the log's end if there is none. Streams that were rebuilt have other times than
+// their records, so search compares the records.
 func (l *Logs) search(
 	ctx context.Context, hub domain.HubID, b bounds, t time.Time,
 ) (uint64, error) {
+	if b.isEmpty() || b.lastStored.Before(t) {
+		return b.last + 1, nil
+	}
 	low, high := b.first, b.last // the answer is one of these, or between them
 	for low < high {
 		mid := low + (high-low)/2

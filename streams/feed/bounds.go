@@ -12,6 +12,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/views"
 )
 
 // bounds are the ends of a log.
@@ -20,8 +21,8 @@ type bounds struct {
 	first, last uint64
 	// lastStored is when the last record was stored. It may have expired since.
 	lastStored time.Time
-	// stream describes the hub's stream if the bounds are the stream's.
-	stream *jetstream.StreamInfo
+	// streamed is up to where the hub's stream has the log; 0 if the stream is away or incomplete.
+	streamed uint64
 }
 
 func (b bounds) isEmpty() bool { return b.first > b.last }
@@ -46,10 +47,10 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
 	if err != nil {
 		return bounds{}, err
 	}
+	b := bounds{last: last, lastStored: stored}
 	for pause := readPause; ; pause = min(2*pause, maxReadPause) {
-		first, err := l.first(ctx, hub, last)
-		if err == nil {
-			return bounds{first: first, last: last, lastStored: stored}, nil
+		if b.first, b.streamed, err = l.first(ctx, hub, last); err == nil {
+			return b, nil
 		}
 		if !jsapi.IsTemporary(err) || !streams.Sleep(ctx, pause) {
 			return bounds{}, err
@@ -58,24 +59,30 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
 }
 
 // first returns the first sequence of a hub's log that has not expired, or last+1 if all have. It
-// is the hub's stream's if the stream is intact. The stream may be missing or damaged, and
-// its server may be away or slow: then the first sequence is the journal's.
-func (l *Logs) first(ctx context.Context, hub domain.HubID, last uint64) (uint64, error) {
+// is the hub's stream's if the stream is intact, and streamed is the stream's last one. The stream
+// may be missing or damaged, and its server may be away or slow: then the first sequence is the
+// journal's, and streamed is 0.
+func (l *Logs) first(
+	ctx context.Context, hub domain.HubID, last uint64,
+) (first, streamed uint64, err error) {
 	if last == 0 {
-		return 1, nil
+		return 1, 0, nil
 	}
-	var b bounds
-	err := l.askStream(ctx, hub, func(ctx context.Context) (err error) {
-		b, err = l.streamBounds(ctx, hub)
+	var info *jetstream.StreamInfo
+	err = l.askStream(ctx, hub, func(ctx context.Context) (err error) {
+		info, err = l.api(hub).Info(ctx, streams.HubStream(hub))
 		return err
 	})
+	tip, _ := l.cfg.Journal.Tip(hub)
 	switch {
-	case err == nil && l.isIntact(hub, b):
-		return b.first, nil
+	case err == nil && views.IsIntact(info, tip.Time, l.cfg.Now(), l.cfg.Retention):
+		b := boundsOf(info)
+		return b.first, b.last, nil
 	case err != nil && !jsapi.IsTemporary(err):
-		return 0, err
+		return 0, 0, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
-	return l.firstInJournal(ctx, hub, last)
+	first, err = l.firstInJournal(ctx, hub, last)
+	return first, 0, err
 }
 
 // firstInJournal returns the sequence of the hub's first record in the journal that has not
@@ -93,25 +100,11 @@ func (l *Logs) firstInJournal(
 	return first, nil
 }
 
-// streamBounds returns the bounds of a hub's stream, which may lack the newest records. Without a
-// stream they are 1 and 0.
-func (l *Logs) streamBounds(ctx context.Context, hub domain.HubID) (bounds, error) {
-	info, err := l.api(hub).Info(ctx, streams.HubStream(hub))
-	if errors.Is(err, jsapi.ErrNoStream) {
-		return bounds{first: 1}, nil
-	}
-	if err != nil {
-		return bounds{}, fmt.Errorf("hub log of %s: %w", hub, err)
-	}
-	return boundsOf(info), nil
-}
-
 func boundsOf(info *jetstream.StreamInfo) bounds {
 	b := bounds{
 		first:      info.State.FirstSeq,
 		last:       info.State.LastSeq,
 		lastStored: info.State.LastTime,
-		stream:     info,
 	}
 	if info.State.Msgs == 0 {
 		b.first = b.last + 1

@@ -62,9 +62,9 @@ func TestDisconnectionsAreFound(t *testing.T) {
 			t.Errorf("a disconnection at %s, want during the test", end.At)
 		}
 	}
-	if ends, err := f.Disconnections(t.Context(), hubA, begun.Add(-time.Minute), 4); err != nil ||
-		len(ends) != 1 {
-		t.Errorf("Disconnections of the first four events = %v, %v; want one", ends, err)
+	if ends, err := f.Disconnections(t.Context(), hubA, begun.Add(-time.Minute), 2); err != nil ||
+		len(ends) != 2 || ends[1].Reason != "" {
+		t.Errorf("the first two Disconnections = %v, %v; want read error and no reason", ends, err)
 	}
 	later := time.Now().Add(time.Minute)
 	if ends, err := f.Disconnections(t.Context(), hubA, later, 500); err != nil || len(ends) != 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/views/viewstest"
 )
@@ -131,8 +132,8 @@ func TestLongerRetention(t *testing.T) {
 	page := long.page(hubA, "", 5)
 	end := long.page(hubA, page.Next, 10).Next
 	streamstest.Eventually(t, "all events expire", func() bool {
-		b, err := long.streamBounds(t.Context(), hubA)
-		return err == nil && b.first == last+1
+		info, err := long.api(hubA).Info(t.Context(), streams.HubStream(hubA))
+		return err == nil && boundsOf(info).first == last+1
 	})
 	long.append(hubA, 0, 11, 2)
 	for range 2 {

@@ -2,15 +2,12 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
-	"hubcloud/streams/views"
 )
 
 const (
@@ -73,48 +70,4 @@ func (l *Logs) askStream(
 		l.metrics.silent.Inc()
 	}
 	return err
-}
-
-// streamEnd returns the last sequence of the hub's stream, and whether the stream is intact, as far
-// as its description tells. What the log has after it is in the journal, which knows everything
-// that was stored before the call.
-func (l *Logs) streamEnd(
-	ctx context.Context, hub domain.HubID,
-) (end uint64, intact bool, err error) {
-	if err := l.cfg.Journal.Sync(ctx, hub); err != nil {
-		return 0, false, err
-	}
-	var b bounds
-	err = l.askStream(ctx, hub, func(ctx context.Context) error {
-		b, err = l.streamBounds(ctx, hub)
-		return err
-	})
-	return b.last, err == nil && l.isIntact(hub, b), ctx.Err()
-}
-
-// isIntact reports whether the bounds of a stream belong to an intact one. A stream that was
-// damaged while the service was stopped, or on a server that crashed, is written again soon.
-func (l *Logs) isIntact(hub domain.HubID, b bounds) bool {
-	tip, ok := l.cfg.Journal.Tip(hub)
-	return ok && b.stream != nil &&
-		views.IsIntact(b.stream, tip.Time, l.cfg.Now(), l.cfg.Retention)
-}
-
-// unstreamed returns the records of a log after the last one that its stream has.
-func (l *Logs) unstreamed(
-	ctx context.Context, hub domain.HubID, end uint64,
-) (records []stored, err error) {
-	tip, _ := l.cfg.Journal.Tip(hub)
-	for from := end + 1; from <= tip.Seq; {
-		found, err := l.journaled(ctx, hub, from, tip.Seq)
-		if errors.Is(err, journal.ErrGone) {
-			return records, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		records = append(records, found...)
-		from = found[len(found)-1].seq + 1
-	}
-	return records, nil
 }

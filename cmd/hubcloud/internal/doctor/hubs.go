@@ -22,10 +22,10 @@ const (
 	// hubWindow is the time for which disconnections, resets and certificates are counted.
 	hubWindow = time.Hour
 	// flapsTimeout bounds the read of the hub logs, of which concurrentLogs are read at once, and
-	// maxEvents events of each.
+	// maxEnds disconnections of each.
 	flapsTimeout   = 2 * time.Second
 	concurrentLogs = 16
-	maxEvents      = 500
+	maxEnds        = 500
 	// factsTimeout bounds the read of the directory. The newest recentFacts events are read first: a
 	// large directory is read only in part.
 	factsTimeout = 2500 * time.Millisecond
@@ -94,7 +94,7 @@ func checkFlaps(ctx context.Context, v *visit, all []domain.Presence, f *finding
 			if ctx.Err() != nil {
 				return nil // a partial result is good enough
 			}
-			ends, err := v.Disconnections(ctx, hub.HubID, since, maxEvents)
+			ends, err := v.Disconnections(ctx, hub.HubID, since, maxEnds)
 			if err != nil {
 				return err
 			}
