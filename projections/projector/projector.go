@@ -159,34 +159,18 @@ func (p *Projector) measureLags(ctx context.Context, streams ...schema.Stream) e
 	return nil
 }
 
-var (
-	//go:embed sql/hold_checkpoint.sql
-	holdCheckpoint string
-	//go:embed sql/released_hubs.sql
-	releasedHubs string
-	//go:embed sql/delete_reported_hubs.sql
-	deleteReportedHubs string
-	//go:embed sql/channels_of_orgs.sql
-	channelsOfOrgs string
-)
-
 // countKept counts the channels that organizations have in the tables.
-func (p *Projector) countKept(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, channelsOfOrgs)
+func (p *Projector) countKept(ctx context.Context, queries *schema.Queries) error {
+	rows, err := queries.ChannelsOfOrgs(ctx)
 	if err != nil {
 		return err
 	}
-	held := map[shares.Spender]int64{}
-	var org string
-	var channels int64
-	_, err = pgx.ForEachRow(rows, []any{&org, &channels}, func() error {
-		held[shares.Spender{Org: org}] = channels
-		return nil
-	})
-	if err == nil {
-		p.kept.Replace(held)
+	held := make(map[shares.Spender]int64, len(rows))
+	for _, row := range rows {
+		held[shares.Spender{Org: row.OrgID}] = row.Channels
 	}
-	return err
+	p.kept.Replace(held)
+	return nil
 }
 
 // deleteReleased deletes the last reported states of hubs of a journal that were released, and
@@ -199,11 +183,12 @@ func (p *Projector) deleteReleased(
 	ctx, cancel := context.WithTimeout(ctx, schema.CommitTimeout)
 	defer cancel()
 	err = p.withConn(ctx, func(conn *pgx.Conn) error {
-		at, err := schema.New(conn).Checkpoint(ctx, schema.Directory)
+		queries := schema.New(conn)
+		at, err := queries.Checkpoint(ctx, schema.Directory)
 		if err != nil {
 			return err
 		}
-		if err := p.countKept(ctx, conn); err != nil {
+		if err := p.countKept(ctx, queries); err != nil {
 			return err
 		}
 		head, err := p.directory.Head(ctx, uint64(at.Sequence))
@@ -211,23 +196,24 @@ func (p *Projector) deleteReleased(
 			return nil // at the next time
 		}
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			held, err := tx.Exec(ctx, holdCheckpoint, schema.JournalName(journal), term)
+			queries := schema.New(tx)
+			held, err := queries.HoldCheckpoint(ctx, schema.HoldCheckpointParams{
+				Projection: schema.JournalName(journal), Term: term,
+			})
 			if err != nil {
 				return err
 			}
-			if held.RowsAffected() == 0 {
+			if held == 0 {
 				return errMoved
 			}
-			found, err := tx.Query(ctx, releasedHubs, journal)
-			if err != nil {
+			released, err := queries.ReleasedHubs(ctx, int32(journal))
+			if err != nil || len(released) == 0 {
 				return err
 			}
-			hubs, err = pgx.CollectRows(found, pgx.RowTo[domain.HubID])
-			if err != nil || len(hubs) == 0 {
-				return err
+			for _, id := range released {
+				hubs = append(hubs, domain.HubID(id))
 			}
-			_, err = tx.Exec(ctx, deleteReportedHubs, hubs)
-			return err
+			return queries.DeleteReportedHubs(ctx, released)
 		})
 	})
 	return hubs, err

@@ -26,10 +26,8 @@ func readOf[T any](
 	ask func(ctx context.Context) (T, error),
 ) (T, error) {
 	return read(ctx, s, org, what, func(ctx context.Context) (answer T, err error) {
-		const query = "SELECT coalesce(bool_and(built), false) FROM checkpoints " +
-			"WHERE split_part(projection, '/', 1) = $1"
-		built := false
-		if err := s.pool.QueryRow(ctx, query, projection).Scan(&built); err != nil {
+		built, err := s.queries.IsBuilt(ctx, projection)
+		if err != nil {
 			return answer, err
 		}
 		if !built {

@@ -12,7 +12,7 @@ var (
 	Connection = connection
 )
 
-// Read runs a query like those of the Store.
+// Read runs a query like those of the Store. The read models must be complete.
 func (s *Store) Read(ctx context.Context, ask func(ctx context.Context) (int, error)) error {
 	_, err := read(ctx, s, "an organization", "a test", ask)
 	return err

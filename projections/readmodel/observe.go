@@ -5,20 +5,12 @@ import (
 	_ "embed"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"hubcloud/domain"
 	"hubcloud/projections/schema"
 )
 
-var (
-	//go:embed sql/observed_states.sql
-	observedStates string
-	//go:embed sql/observed_hubs.sql
-	observedHubs string
-	//go:embed sql/observed_orgs.sql
-	observedOrgs string
-)
+//go:embed sql/observed_states.sql
+var observedStates string
 
 // maxSuspects is how many channels of an organization ObserveOrg selects because they may need
 // attention, urgent ones first. Of more conditions nobody is mailed (attention.MaxConditions).
@@ -78,40 +70,23 @@ func (s *Store) observed(
 	for hub := range states {
 		hubIDs = append(hubIDs, string(hub))
 	}
-	rows, err := s.pool.Query(ctx, observedHubs, org, hubIDs)
-	if err != nil {
-		return nil, err
-	}
-	var hub ObservedHub
-	var connectedWhenAdded bool
-	var online *bool
-	var since *time.Time
-	var hubs []ObservedHub
-	_, err = pgx.ForEachRow(rows, []any{
-		&hub.ID, &hub.Name, &hub.SiteID, &hub.Site, &hub.AddedAt, &connectedWhenAdded,
-		&online, &since, &hub.Certain,
-	}, func() error {
-		h := hub
-		h.AddedAt = h.AddedAt.UTC()
-		h.Status, h.Since = connection(h.AddedAt, connectedWhenAdded, online, since)
-		h.States = states[h.ID]
-		hubs = append(hubs, h)
-		return nil
-	})
-	return hubs, err
+	rows, err := s.queries.HubsObserved(ctx, schema.HubsObservedParams{OrgID: org, Hubs: hubIDs})
+	return pageOf(rows, len(rows), func(row schema.HubsObservedRow) ObservedHub {
+		hub := ObservedHub{
+			ID: domain.HubID(row.ID), Name: row.Name, SiteID: row.SiteID, Site: row.Site,
+			AddedAt: row.RegisteredAt.UTC(), Certain: row.Certain, States: states[domain.HubID(row.ID)],
+		}
+		hub.Status, hub.Since = connection(hub.AddedAt, row.ConnectedWhenAdded, row.Online, row.Since)
+		return hub
+	}).Data, err
 }
 
 // OrgsNeedingAttention returns the organizations that have a hub that is offline, or a device that
 // may need attention. It fails as ObserveOrg does.
 func (s *Store) OrgsNeedingAttention(ctx context.Context) ([]string, error) {
-	ask := func(ctx context.Context) ([]string, error) {
-		rows, err := s.pool.Query(ctx, observedOrgs)
-		if err != nil {
-			return nil, err
-		}
-		return pgx.CollectRows(rows, pgx.RowTo[string])
-	}
-	return readOf(ctx, s, schema.Devices, noOrg, "organizations that need attention", ask)
+	return readOf(
+		ctx, s, schema.Devices, noOrg, "organizations that need attention", s.queries.OrgsNeedingAttention,
+	)
 }
 
 // OrgsOf returns the organizations of hubs. Hubs that no organization has are missing. It fails as
@@ -120,18 +95,15 @@ func (s *Store) OrgsOf(
 	ctx context.Context, hubs []domain.HubID,
 ) (map[domain.HubID]string, error) {
 	ask := func(ctx context.Context) (map[domain.HubID]string, error) {
-		const query = "SELECT id, org_id FROM hubs WHERE id = ANY ($1::text[])"
-		rows, err := s.pool.Query(ctx, query, hubs)
-		if err != nil {
-			return nil, err
+		ids := make([]string, len(hubs))
+		for i, id := range hubs {
+			ids[i] = string(id)
 		}
-		orgs := make(map[domain.HubID]string, len(hubs))
-		var hub domain.HubID
-		var org string
-		_, err = pgx.ForEachRow(rows, []any{&hub, &org}, func() error {
-			orgs[hub] = org
-			return nil
-		})
+		rows, err := s.queries.OrgsOfHubs(ctx, ids)
+		orgs := make(map[domain.HubID]string, len(rows))
+		for _, row := range rows {
+			orgs[domain.HubID(row.ID)] = row.OrgID
+		}
 		return orgs, err
 	}
 	return readOf(ctx, s, schema.Devices, noOrg, "organizations of hubs", ask)

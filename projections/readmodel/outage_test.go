@@ -16,7 +16,7 @@ import (
 // up. Reads wait only while it has just gone.
 func TestReadsDoNotWaitInALongOutage(t *testing.T) {
 	t.Parallel()
-	s := projectionstest.New(t).OpenStore(t)
+	s := openComplete(t, projectionstest.New(t))
 	tries := 0
 	away := func(context.Context) (int, error) { tries++; return 0, errors.New("no connection") }
 	for _, c := range []struct {

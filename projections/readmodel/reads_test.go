@@ -162,7 +162,12 @@ func TestMayPass(t *testing.T) {
 func TestReadsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
-	s := w.OpenStore(t)
+	// Reads fail until the read models are complete.
+	_, err := w.OpenStore(t).Sites(t.Context(), domain.Reach{OrgID: org}, 50, "")
+	if !errors.Is(err, schema.ErrBuilding) || domain.CodeOf(err) != domain.CodeServiceUnavailable {
+		t.Errorf("Sites before they are complete: got %v, want service_unavailable", err)
+	}
+	s := openComplete(t, w)
 	away := func(context.Context) (int, error) { return 0, errors.New("no connection") }
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -174,9 +179,13 @@ func TestReadsEndWithTheirCaller(t *testing.T) {
 	if err := s.Read(late, away); domain.CodeOf(err) != domain.CodeServiceUnavailable {
 		t.Errorf("read with a deadline: got %v, want service_unavailable", err)
 	}
-	// Reads fail until the read models are complete.
-	if _, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); !errors.Is(err, schema.ErrBuilding) ||
-		domain.CodeOf(err) != domain.CodeServiceUnavailable {
-		t.Errorf("Sites before they are complete: got %v, want service_unavailable", err)
-	}
+}
+
+// openComplete opens the store of a world and waits until its read models are complete.
+func openComplete(t *testing.T, w *projectionstest.Env) *readmodel.Store {
+	t.Helper()
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	<-s.Complete()
+	return s
 }

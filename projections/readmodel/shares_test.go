@@ -47,7 +47,7 @@ func TestReadsOfOneOrganizationLeaveConnections(t *testing.T) {
 // A read that panicked kept its connection of the organization's share for ever.
 func TestPanicReleasesTheShare(t *testing.T) {
 	t.Parallel()
-	s := projectionstest.New(t).OpenStore(t)
+	s := openComplete(t, projectionstest.New(t))
 	for n := range 10 { // more than the share
 		func() {
 			defer func() { _ = recover() }()
@@ -66,8 +66,7 @@ func TestPanicReleasesTheShare(t *testing.T) {
 // everybody's reads failed.
 func TestSlowQueryIsNoOutage(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
+	s := openComplete(t, projectionstest.New(t))
 	if limit, err := s.StatementTimeout(t.Context()); err != nil || limit != "4s" {
 		t.Errorf("got statement_timeout %s, %v, want 4s", limit, err)
 	}

@@ -12,12 +12,8 @@ import (
 	"hubcloud/projections/schema"
 )
 
-var (
-	//go:embed sql/states.sql
-	statesQuery string
-	//go:embed sql/states_hubs.sql
-	statesHubsQuery string
-)
+//go:embed sql/states.sql
+var statesQuery string
 
 // A page of states that a filter selects ends after the hub with which mostLooked channels were
 // looked at, and after mostHubs hubs, even if they have few that the filter selects. A hub has at
@@ -77,33 +73,25 @@ func (s *Store) hubsToLookAt(
 	ctx context.Context, reach domain.Reach, filter domain.StateFilter, limit int,
 	after domain.StatePosition,
 ) (hubs []string, next domain.HubID, err error) {
-	rows, err := s.pool.Query(
-		ctx, statesHubsQuery, reach.OrgID, storable(filter.SiteID), storable(filter.HubID),
-		schema.StorableText(string(after.HubID)), mostHubs+1, reach.Sites,
-	)
-	if err != nil {
-		return nil, "", err
-	}
-	most, all := mostLooked, filter.SelectsAllOfHubs()
-	if all {
-		most = min(most, limit+1)
-	}
-	var id string
-	var channels, looked int
-	_, err = pgx.ForEachRow(rows, []any{&id, &channels}, func() error {
-		switch {
-		case next != "":
-		case looked >= most, len(hubs) == mostHubs:
-			next = domain.HubID(id)
-		default:
-			hubs = append(hubs, id)
-			if !all || id != string(after.HubID) { // the page before may have had all its channels
-				looked += channels
-			}
-		}
-		return nil
+	rows, err := s.queries.HubsWithStates(ctx, schema.HubsWithStatesParams{
+		OrgID: reach.OrgID, SiteID: storable(filter.SiteID), HubID: storable(filter.HubID),
+		Start: schema.StorableText(string(after.HubID)), Within: reach.Sites, RowLimit: mostHubs + 1,
 	})
-	return hubs, next, err
+	most, all := int64(mostLooked), filter.SelectsAllOfHubs()
+	if all {
+		most = min(most, int64(limit)+1)
+	}
+	looked := int64(0)
+	for _, row := range rows {
+		if looked >= most || len(hubs) == mostHubs {
+			return hubs, domain.HubID(row.ID), err
+		}
+		hubs = append(hubs, row.ID)
+		if !all || row.ID != string(after.HubID) { // the page before may have had all its channels
+			looked += row.Channels
+		}
+	}
+	return hubs, "", err
 }
 
 // collectStates returns the states in the rows of a query.
@@ -120,16 +108,8 @@ func collectStates(rows pgx.Rows) (states []domain.ReportedState, err error) {
 // States has, in nanoseconds since 1970. It fails as States does.
 func (s *Store) StatesReached(ctx context.Context) ([]int64, error) {
 	ask := func(ctx context.Context) ([]int64, error) {
-		rows, err := s.pool.Query(ctx, "SELECT event_id FROM checkpoints WHERE projection LIKE "+
-			"'devices/%' ORDER BY split_part(projection, '/', 2)::int")
-		if err != nil {
-			return nil, err
-		}
-		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (int64, error) {
-			var id string
-			err := row.Scan(&id)
-			return schema.CommitTime(id), err
-		})
+		commits, err := s.queries.ReportedCommits(ctx)
+		return pageOf(commits, len(commits), schema.CommitTime).Data, err
 	}
 	return readOf(ctx, s, schema.Devices, noOrg, "progress of last reported states", ask)
 }

@@ -138,6 +138,39 @@ func (q *Queries) AllMembers(ctx context.Context) ([]AllMembersRow, error) {
 	return items, nil
 }
 
+const channelsOfOrgs = `-- name: ChannelsOfOrgs :many
+SELECT hub.org_id, sum(state.channels)::bigint AS channels
+FROM reported_hubs state
+JOIN hubs hub ON hub.id = state.hub_id
+GROUP BY hub.org_id
+`
+
+type ChannelsOfOrgsRow struct {
+	OrgID    string
+	Channels int64
+}
+
+// How many channels each organization has in the tables.
+func (q *Queries) ChannelsOfOrgs(ctx context.Context) ([]ChannelsOfOrgsRow, error) {
+	rows, err := q.db.Query(ctx, channelsOfOrgs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ChannelsOfOrgsRow
+	for rows.Next() {
+		var i ChannelsOfOrgsRow
+		if err := rows.Scan(&i.OrgID, &i.Channels); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const checkpoint = `-- name: Checkpoint :one
 SELECT sequence, event_id, built, stopped_sequence, term FROM checkpoints WHERE projection = $1
 `
@@ -207,6 +240,18 @@ type ClearStopParams struct {
 
 func (q *Queries) ClearStop(ctx context.Context, arg ClearStopParams) error {
 	_, err := q.db.Exec(ctx, clearStop, arg.Projection, arg.Term)
+	return err
+}
+
+const deleteReportedHubs = `-- name: DeleteReportedHubs :exec
+WITH devices AS (DELETE FROM reported_devices WHERE hub_id = ANY ($1::text[])),
+    channels AS (DELETE FROM reported_channels WHERE hub_id = ANY ($1::text[]))
+DELETE FROM reported_hubs WHERE hub_id = ANY ($1::text[])
+`
+
+// Deletes what hubs reported.
+func (q *Queries) DeleteReportedHubs(ctx context.Context, hubs []string) error {
+	_, err := q.db.Exec(ctx, deleteReportedHubs, hubs)
 	return err
 }
 
@@ -308,6 +353,27 @@ func (q *Queries) FindHubs(ctx context.Context, arg FindHubsParams) ([]FindHubsR
 	return items, nil
 }
 
+const holdCheckpoint = `-- name: HoldCheckpoint :execrows
+UPDATE checkpoints SET term = term
+WHERE checkpoints.projection = $1 AND term = $2
+    AND NOT EXISTS (SELECT FROM hubcloud.stops WHERE stops.projection = split_part($1, '/', 1))
+`
+
+type HoldCheckpointParams struct {
+	Projection string
+	Term       int64
+}
+
+// Changes nothing, and finds no row if another projector has taken over, or if an operator has stopped the projection. Neither can happen before the
+// transaction has ended.
+func (q *Queries) HoldCheckpoint(ctx context.Context, arg HoldCheckpointParams) (int64, error) {
+	result, err := q.db.Exec(ctx, holdCheckpoint, arg.Projection, arg.Term)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const hub = `-- name: Hub :one
 SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since, p.public_ip, p.reason, p.firmware, p.network,
     EXISTS (SELECT FROM reported_hubs r WHERE r.hub_id = h.id AND r.epoch = h.epoch AND r.omitted > 0) AS omitted
@@ -385,6 +451,96 @@ func (q *Queries) HubLogs(ctx context.Context) ([]HubLogsRow, error) {
 			&i.Epoch,
 			&i.LogAfter,
 			&i.LogFormer,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const hubsInDoubt = `-- name: HubsInDoubt :many
+SELECT hub_id FROM reported_hubs WHERE NOT certain
+UNION
+SELECT hub_id FROM reported_devices WHERE NOT certain
+UNION
+SELECT hub_id FROM reported_channels
+WHERE (unsure OR status = 'pending') AND (unsure OR desired_logged < extract(epoch FROM now() - interval '30 seconds') * 1e9)
+`
+
+// The hubs that must be asked for their devices, because not everything that they reported is known, or the outcome of a command: it is pending for
+// longer than in states.sql, or its status is a guess.
+func (q *Queries) HubsInDoubt(ctx context.Context) ([]string, error) {
+	rows, err := q.db.Query(ctx, hubsInDoubt)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var hub_id string
+		if err := rows.Scan(&hub_id); err != nil {
+			return nil, err
+		}
+		items = append(items, hub_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const hubsObserved = `-- name: HubsObserved :many
+SELECT hub.id, coalesce(hub.name, '')::text AS name, hub.site_id, coalesce(site.name, '')::text AS site, hub.registered_at, hub.connected_when_added,
+    presence.online, presence.since, coalesce(state.certain AND state.epoch = hub.epoch, false)::boolean AS certain
+FROM hubs hub
+LEFT JOIN sites site ON site.id = hub.site_id AND site.org_id = hub.org_id
+LEFT JOIN hub_presence presence ON presence.hub_id = hub.id
+LEFT JOIN reported_hubs state ON state.hub_id = hub.id
+WHERE hub.org_id = $1 AND (presence.online = false OR hub.id = ANY ($2::text[]))
+ORDER BY hub.id
+`
+
+type HubsObservedParams struct {
+	OrgID string
+	Hubs  []string
+}
+
+type HubsObservedRow struct {
+	ID                 string
+	Name               string
+	SiteID             string
+	Site               string
+	RegisteredAt       time.Time
+	ConnectedWhenAdded bool
+	Online             *bool
+	Since              *time.Time
+	Certain            bool
+}
+
+// The hubs of an organization that are not connected, and some of its others. certain is whether all devices of a hub are known.
+func (q *Queries) HubsObserved(ctx context.Context, arg HubsObservedParams) ([]HubsObservedRow, error) {
+	rows, err := q.db.Query(ctx, hubsObserved, arg.OrgID, arg.Hubs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HubsObservedRow
+	for rows.Next() {
+		var i HubsObservedRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.SiteID,
+			&i.Site,
+			&i.RegisteredAt,
+			&i.ConnectedWhenAdded,
+			&i.Online,
+			&i.Since,
+			&i.Certain,
 		); err != nil {
 			return nil, err
 		}
@@ -514,6 +670,63 @@ func (q *Queries) HubsOfSite(ctx context.Context, arg HubsOfSiteParams) ([]HubsO
 	return items, nil
 }
 
+const hubsWithStates = `-- name: HubsWithStates :many
+SELECT hub.id, state.channels
+FROM hubs hub
+JOIN reported_hubs state ON state.hub_id = hub.id
+    AND (state.epoch = hub.epoch OR position(state.epoch || ':' IN hub.log_former) > 0)
+WHERE hub.org_id = $1
+    AND ($2::text IS NULL OR hub.site_id = $2)
+    AND ($3::text IS NULL OR hub.id = $3)
+    AND hub.id >= $4
+    AND ($5::text[] IS NULL OR hub.site_id = ANY ($5))
+ORDER BY hub.id
+LIMIT $6
+`
+
+type HubsWithStatesParams struct {
+	OrgID    string
+	SiteID   *string
+	HubID    *string
+	Start    string
+	Within   []string
+	RowLimit int32
+}
+
+type HubsWithStatesRow struct {
+	ID       string
+	Channels int64
+}
+
+// The hubs of an organization from one on that have reported channels, with how many. Rows of another epoch than the hub's are what an earlier owner or an
+// earlier life of the hub reported; those of a former epoch of a restored log may lack what was lost.
+func (q *Queries) HubsWithStates(ctx context.Context, arg HubsWithStatesParams) ([]HubsWithStatesRow, error) {
+	rows, err := q.db.Query(ctx, hubsWithStates,
+		arg.OrgID,
+		arg.SiteID,
+		arg.HubID,
+		arg.Start,
+		arg.Within,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HubsWithStatesRow
+	for rows.Next() {
+		var i HubsWithStatesRow
+		if err := rows.Scan(&i.ID, &i.Channels); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const invitationSequence = `-- name: InvitationSequence :one
 SELECT created_sequence FROM invitations WHERE org_id = $1 AND id = $2
 `
@@ -528,6 +741,18 @@ func (q *Queries) InvitationSequence(ctx context.Context, arg InvitationSequence
 	var created_sequence int64
 	err := row.Scan(&created_sequence)
 	return created_sequence, err
+}
+
+const isBuilt = `-- name: IsBuilt :one
+SELECT coalesce(bool_and(built), false)::boolean FROM checkpoints WHERE split_part(projection, '/', 1) = $1::text
+`
+
+// Whether the first build of a projection is complete, for all its checkpoints.
+func (q *Queries) IsBuilt(ctx context.Context, projection string) (bool, error) {
+	row := q.db.QueryRow(ctx, isBuilt, projection)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const key = `-- name: Key :one
@@ -831,6 +1056,64 @@ func (q *Queries) OrgNames(ctx context.Context) ([]OrgNamesRow, error) {
 	return items, nil
 }
 
+const orgsNeedingAttention = `-- name: OrgsNeedingAttention :many
+SELECT DISTINCT hub.org_id
+FROM hubs hub
+LEFT JOIN hub_presence presence ON presence.hub_id = hub.id
+WHERE presence.online = false
+    OR EXISTS (SELECT FROM reported_channels reported WHERE reported.hub_id = hub.id AND reported.suspect)
+`
+
+// The organizations with a hub that is not connected, or with a channel that may need attention.
+func (q *Queries) OrgsNeedingAttention(ctx context.Context) ([]string, error) {
+	rows, err := q.db.Query(ctx, orgsNeedingAttention)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var org_id string
+		if err := rows.Scan(&org_id); err != nil {
+			return nil, err
+		}
+		items = append(items, org_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const orgsOfHubs = `-- name: OrgsOfHubs :many
+SELECT id, org_id FROM hubs WHERE id = ANY ($1::text[])
+`
+
+type OrgsOfHubsRow struct {
+	ID    string
+	OrgID string
+}
+
+func (q *Queries) OrgsOfHubs(ctx context.Context, hubs []string) ([]OrgsOfHubsRow, error) {
+	rows, err := q.db.Query(ctx, orgsOfHubs, hubs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []OrgsOfHubsRow
+	for rows.Next() {
+		var i OrgsOfHubsRow
+		if err := rows.Scan(&i.ID, &i.OrgID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const pendingInvitations = `-- name: PendingInvitations :many
 SELECT id, email, role, created_at, expires_at FROM invitations
 WHERE org_id = $1 AND status = 'pending' AND expires_at > $2 AND created_sequence < $3
@@ -921,6 +1204,63 @@ func (q *Queries) RecordStop(ctx context.Context, arg RecordStopParams) (int64, 
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const releasedHubs = `-- name: ReleasedHubs :many
+SELECT state.hub_id
+FROM reported_hubs state
+LEFT JOIN hubs hub ON hub.id = state.hub_id
+WHERE state.journal = $1 AND state.at < now() - interval '10 minutes'
+    AND (hub.id IS NULL OR hub.epoch <> state.epoch AND position(state.epoch || ':' IN hub.log_former) = 0)
+    AND EXISTS (SELECT FROM hubcloud.schemas WHERE name = current_schema() AND schemas.state = 'live')
+LIMIT 1000
+`
+
+// Hubs of a journal whose rows no organization can see: theirs are of another epoch than the hub's, or no organization has the hub. The
+// read models have the directory up to a moment ago; those that reported since may be of an epoch that has begun since.
+func (q *Queries) ReleasedHubs(ctx context.Context, journal int32) ([]string, error) {
+	rows, err := q.db.Query(ctx, releasedHubs, journal)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var hub_id string
+		if err := rows.Scan(&hub_id); err != nil {
+			return nil, err
+		}
+		items = append(items, hub_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const reportedCommits = `-- name: ReportedCommits :many
+SELECT event_id FROM checkpoints WHERE projection LIKE 'devices/%' ORDER BY split_part(projection, '/', 2)::int
+`
+
+// The last commits of the journals that the last reported states have, in the order of the journals.
+func (q *Queries) ReportedCommits(ctx context.Context) ([]string, error) {
+	rows, err := q.db.Query(ctx, reportedCommits)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var event_id string
+		if err := rows.Scan(&event_id); err != nil {
+			return nil, err
+		}
+		items = append(items, event_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const setBuilt = `-- name: SetBuilt :exec

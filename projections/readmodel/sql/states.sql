@@ -1,4 +1,4 @@
--- The last reported states of channels of the hubs $2, which states_hubs.sql returned. Not every hub tells that it abandons a command.
+-- The last reported states of channels of the hubs $2, which the query HubsWithStates returned. Not every hub tells that it abandons a command.
 SELECT hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presence.online, presence.since,
     device.device_id, coalesce(label.name, nullif(device.name, '')), device.manufacturer, device.model, label.room, device.available_since, device.available_logged,
     channel.key, channel.endpoint, channel.kind, channel.unit, channel.readable, channel.writable, channel.capabilities, channel.available,

@@ -162,3 +162,89 @@ LEFT JOIN hubs subject_hubs ON subject_hubs.org_id = a.org_id AND subject_hubs.i
 LEFT JOIN invitations subject_invitations ON subject_invitations.org_id = a.org_id AND subject_invitations.id = a.subject_id
 LEFT JOIN sites detail_sites ON a.type = 'hub.moved' AND detail_sites.org_id = a.org_id AND detail_sites.id = a.detail
 ORDER BY a.sequence;
+
+-- The hubs that must be asked for their devices, because not everything that they reported is known, or the outcome of a command: it is pending for
+-- longer than in states.sql, or its status is a guess.
+-- name: HubsInDoubt :many
+SELECT hub_id FROM reported_hubs WHERE NOT certain
+UNION
+SELECT hub_id FROM reported_devices WHERE NOT certain
+UNION
+SELECT hub_id FROM reported_channels
+WHERE (unsure OR status = 'pending') AND (unsure OR desired_logged < extract(epoch FROM now() - interval '30 seconds') * 1e9);
+
+-- The hubs of an organization that are not connected, and some of its others. certain is whether all devices of a hub are known.
+-- name: HubsObserved :many
+SELECT hub.id, coalesce(hub.name, '')::text AS name, hub.site_id, coalesce(site.name, '')::text AS site, hub.registered_at, hub.connected_when_added,
+    presence.online, presence.since, coalesce(state.certain AND state.epoch = hub.epoch, false)::boolean AS certain
+FROM hubs hub
+LEFT JOIN sites site ON site.id = hub.site_id AND site.org_id = hub.org_id
+LEFT JOIN hub_presence presence ON presence.hub_id = hub.id
+LEFT JOIN reported_hubs state ON state.hub_id = hub.id
+WHERE hub.org_id = @org_id AND (presence.online = false OR hub.id = ANY (@hubs::text[]))
+ORDER BY hub.id;
+
+-- The organizations with a hub that is not connected, or with a channel that may need attention.
+-- name: OrgsNeedingAttention :many
+SELECT DISTINCT hub.org_id
+FROM hubs hub
+LEFT JOIN hub_presence presence ON presence.hub_id = hub.id
+WHERE presence.online = false
+    OR EXISTS (SELECT FROM reported_channels reported WHERE reported.hub_id = hub.id AND reported.suspect);
+
+-- name: OrgsOfHubs :many
+SELECT id, org_id FROM hubs WHERE id = ANY (@hubs::text[]);
+
+-- The last commits of the journals that the last reported states have, in the order of the journals.
+-- name: ReportedCommits :many
+SELECT event_id FROM checkpoints WHERE projection LIKE 'devices/%' ORDER BY split_part(projection, '/', 2)::int;
+
+-- Whether the first build of a projection is complete, for all its checkpoints.
+-- name: IsBuilt :one
+SELECT coalesce(bool_and(built), false)::boolean FROM checkpoints WHERE split_part(projection, '/', 1) = @projection::text;
+
+-- The hubs of an organization from one on that have reported channels, with how many. Rows of another epoch than the hub's are what an earlier owner or an
+-- earlier life of the hub reported; those of a former epoch of a restored log may lack what was lost.
+-- name: HubsWithStates :many
+SELECT hub.id, state.channels
+FROM hubs hub
+JOIN reported_hubs state ON state.hub_id = hub.id
+    AND (state.epoch = hub.epoch OR position(state.epoch || ':' IN hub.log_former) > 0)
+WHERE hub.org_id = @org_id
+    AND (sqlc.narg(site_id)::text IS NULL OR hub.site_id = sqlc.narg(site_id))
+    AND (sqlc.narg(hub_id)::text IS NULL OR hub.id = sqlc.narg(hub_id))
+    AND hub.id >= @start
+    AND (@within::text[] IS NULL OR hub.site_id = ANY (@within))
+ORDER BY hub.id
+LIMIT @row_limit;
+
+-- How many channels each organization has in the tables.
+-- name: ChannelsOfOrgs :many
+SELECT hub.org_id, sum(state.channels)::bigint AS channels
+FROM reported_hubs state
+JOIN hubs hub ON hub.id = state.hub_id
+GROUP BY hub.org_id;
+
+-- Changes nothing, and finds no row if another projector has taken over, or if an operator has stopped the projection. Neither can happen before the
+-- transaction has ended.
+-- name: HoldCheckpoint :execrows
+UPDATE checkpoints SET term = term
+WHERE checkpoints.projection = @projection AND term = @term
+    AND NOT EXISTS (SELECT FROM hubcloud.stops WHERE stops.projection = split_part(@projection, '/', 1));
+
+-- Hubs of a journal whose rows no organization can see: theirs are of another epoch than the hub's, or no organization has the hub. The
+-- read models have the directory up to a moment ago; those that reported since may be of an epoch that has begun since.
+-- name: ReleasedHubs :many
+SELECT state.hub_id
+FROM reported_hubs state
+LEFT JOIN hubs hub ON hub.id = state.hub_id
+WHERE state.journal = @journal AND state.at < now() - interval '10 minutes'
+    AND (hub.id IS NULL OR hub.epoch <> state.epoch AND position(state.epoch || ':' IN hub.log_former) = 0)
+    AND EXISTS (SELECT FROM hubcloud.schemas WHERE name = current_schema() AND schemas.state = 'live')
+LIMIT 1000;
+
+-- Deletes what hubs reported.
+-- name: DeleteReportedHubs :exec
+WITH devices AS (DELETE FROM reported_devices WHERE hub_id = ANY (@hubs::text[])),
+    channels AS (DELETE FROM reported_channels WHERE hub_id = ANY (@hubs::text[]))
+DELETE FROM reported_hubs WHERE hub_id = ANY (@hubs::text[]);

@@ -231,7 +231,7 @@ CREATE TABLE reported_channels (
 CREATE INDEX reported_hubs_of_journal ON reported_hubs (journal);
 CREATE INDEX reported_channels_by_key ON reported_channels (key, hub_id, device_id, endpoint);
 
--- What hubs must be asked about: see hubs_in_doubt.sql in package readmodel.
+-- What hubs must be asked about: see the query HubsInDoubt.
 CREATE INDEX reported_hubs_in_doubt ON reported_hubs (hub_id) WHERE NOT certain;
 CREATE INDEX reported_devices_in_doubt ON reported_devices (hub_id) WHERE NOT certain;
 CREATE INDEX reported_channels_suspect ON reported_channels (hub_id, device_id) WHERE suspect;
