@@ -24,8 +24,7 @@ type Credentials struct {
 	CloudURL string `json:"cloud_url,omitempty"`
 	// Shards is the number of shards, which is fixed when the installation is created.
 	Shards int `json:"shards"`
-	// Users has a user for SYS, CLOUD and every shard, and for TAP unless the file is from a
-	// version without taps.
+	// Users has a user for SYS, CLOUD and every shard, and may have one for TAP.
 	Users map[Account]User `json:"users"`
 	// IssuerSeed is the seed of the account key that signs the answers of the auth callout.
 	IssuerSeed string `json:"issuer_seed"`

@@ -140,8 +140,6 @@ var Hubs = newTable(
 		nullableText("name", func(h *Hub) *string { return h.Name }),
 		timestamp("registered_at", func(h *Hub) time.Time { return h.AddedAt }),
 		boolean("connected_when_added", func(h *Hub) bool { return h.ConnectedWhenAdded }),
-		// The column has the old name of the epoch: a new name would rebuild the read models of
-		// every installation.
 		text("epoch", func(h *Hub) string { return h.Epoch.ID.String() }),
 		bigint("log_after", func(h *Hub) int64 { return int64(h.Epoch.After) }),
 		text("log_former", func(h *Hub) string { return h.Epoch.Former.String() }),

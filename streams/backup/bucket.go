@@ -115,11 +115,8 @@ func (r *bucketReader) next(ctx context.Context) ([]entry, error) {
 }
 
 func (r *bucketReader) nextBatch(ctx context.Context) (msgs []jsapi.Message, err error) {
-	err = jsapi.Retry{If: jsapi.IsTemporary}.Do(ctx, func(ctx context.Context) error {
-		if err := r.batches.Request(r.request); err != nil {
-			return err
-		}
-		msgs, err = r.batches.Collect(ctx)
+	err = jsapi.Retry{If: jsapi.IsTemporary}.Do(ctx, func(ctx context.Context) (err error) {
+		msgs, err = r.batches.Get(ctx, r.request)
 		return err
 	})
 	return msgs, err

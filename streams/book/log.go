@@ -95,16 +95,11 @@ func (l *Log) Has(ctx context.Context, seq uint64) (bool, error) {
 // Follow calls fn with all messages after a sequence, in order, and with new ones within readEvery,
 // until fn fails, ctx ends or the connection is closed. It waits while the broker does not answer.
 func (l *Log) Follow(ctx context.Context, after uint64, fn func([]Item) error) error {
-	getter, err := l.api.NewBatchGetter(readMessages)
-	if err != nil {
-		return err
-	}
-	defer getter.Close()
 	for {
 		head, err := l.Head(ctx, after)
 		for err == nil && after < head {
 			var items []Item
-			if items, err = l.read(ctx, getter, after+1, head); err != nil {
+			if items, err = l.read(ctx, after+1, head); err != nil {
 				break
 			}
 			if err := fn(items); err != nil {
@@ -122,17 +117,8 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func([]Item) error) e
 }
 
 // read returns messages from one sequence on up to another, at least one item.
-func (l *Log) read(
-	ctx context.Context, getter *jsapi.BatchGetter, from, head uint64,
-) (items []Item, err error) {
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Patience)
-	defer cancel()
-	if err := getter.Request(jsapi.BatchRequest{
-		Stream: streams.BookStream, From: from, Messages: readMessages, Bytes: readBytes,
-	}); err != nil {
-		return nil, err
-	}
-	msgs, err := getter.Collect(ctx)
+func (l *Log) read(ctx context.Context, from, head uint64) (items []Item, err error) {
+	msgs, err := l.batch(ctx, from, "")
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +137,16 @@ func (l *Log) read(
 		return nil, err
 	}
 	return []Item{itemOf(next.Sequence, next.Subject, next.Data)}, nil
+}
+
+// batch returns messages from a sequence on whose subjects match a filter; "" matches all.
+func (l *Log) batch(ctx context.Context, from uint64, filter string) ([]jsapi.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Patience)
+	defer cancel()
+	return l.api.GetBatch(ctx, jsapi.BatchRequest{
+		Stream: streams.BookStream, From: from, Filter: filter, Messages: readMessages,
+		Bytes: readBytes,
+	})
 }
 
 func itemOf(seq uint64, subject string, data []byte) Item {
@@ -286,21 +282,8 @@ func (l *Log) sweep(
 func (l *Log) oldestKept(
 	ctx context.Context, org string, oldest time.Time, excess uint64,
 ) (uint64, error) {
-	getter, err := l.api.NewBatchGetter(readMessages)
-	if err != nil {
-		return 0, err
-	}
-	defer getter.Close()
 	for passed, next := uint64(0), uint64(1); ; {
-		if err := getter.Request(jsapi.BatchRequest{
-			Stream: streams.BookStream, From: next, Filter: entriesOf(org), Messages: readMessages,
-			Bytes: readBytes,
-		}); err != nil {
-			return 0, err
-		}
-		reading, cancel := context.WithTimeout(ctx, jsapi.Patience)
-		msgs, err := getter.Collect(reading)
-		cancel()
+		msgs, err := l.batch(ctx, next, entriesOf(org))
 		if err != nil {
 			return 0, err
 		}

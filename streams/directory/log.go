@@ -105,7 +105,7 @@ func Create(ctx context.Context, conns *streams.Conns, replicas int) (*Log, erro
 
 func newLog(nc *nats.Conn, js jetstream.JetStream) *Log {
 	api := jsapi.New(nc).WithRetry(jsapi.Retry{If: jsapi.IsTemporary})
-	return &Log{nc: nc, js: js, api: api, metrics: newMetrics()}
+	return &Log{nc: nc, js: js, api: api, metrics: newMetrics(nil)}
 }
 
 // Head returns the sequence of the log's last event, 0 when the log is empty. seen is a sequence

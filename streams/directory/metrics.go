@@ -8,7 +8,6 @@ import (
 
 // metrics are the package's metrics, named hubcloud_directory_….
 type metrics struct {
-	failed             *prometheus.CounterVec
 	appended           prometheus.Counter
 	appendTime         prometheus.Histogram
 	conflicts          prometheus.Counter
@@ -17,15 +16,15 @@ type metrics struct {
 	effectsUnconfirmed prometheus.Counter
 }
 
-func newMetrics() *metrics {
-	metric := telemetry.NewMetrics(nil, "directory")
+// newMetrics registers the metrics with r, unless r is nil.
+func newMetrics(r prometheus.Registerer) *metrics {
+	metric := telemetry.NewMetrics(r, "directory")
 	// In seconds: from a write beside the broker to one that waits for a leader.
 	buckets := append(telemetry.LatencyBuckets(.0001, 10), 15)
 	failed := metric.Counters("append_failures_total", "Failed appends to the directory, by cause. `conflict`: "+
 		"another change of the same object was stored first; the service retries. `error`: the broker failed or "+
 		"did not answer; the request failed.", "cause")
 	return &metrics{
-		failed:   failed,
 		appended: metric.Counter("events_appended_total", "Events stored in the directory."),
 		appendTime: metric.Histogram("append_duration_seconds", "Seconds to store the events of one change in the "+
 			"directory, including retries. A rise means a slow disk, or a cluster that has lost a leader.", buckets),
@@ -38,9 +37,4 @@ func newMetrics() *metrics {
 		conflicts: failed.WithLabelValues("conflict"),
 		failures:  failed.WithLabelValues("error"),
 	}
-}
-
-// register panics if the registry already has metrics of these names.
-func (m *metrics) register(r prometheus.Registerer) {
-	r.MustRegister(m.appended, m.appendTime, m.failed, m.effectWait, m.effectsUnconfirmed)
 }

@@ -23,10 +23,11 @@ func TestMetrics(t *testing.T) {
 		t.Helper()
 		return streamstest.MetricValue(t, registry, "hubcloud_directory_"+name, labels...)
 	}
-	var errReadModels, errReplicas error
+	var errReadModels, errReplicas, errAdmit error
 	applied := 0
 	s := directory.NewService(log, directory.ServiceConfig{
 		Environment: domain.EnvironmentDev, Metrics: registry,
+		Admit:           func(int) error { return errAdmit },
 		AwaitReadModels: func(context.Context, uint64) error { return errReadModels },
 		AwaitReplicas:   func(context.Context, uint64) error { applied++; return errReplicas },
 	})
@@ -76,10 +77,11 @@ func TestMetrics(t *testing.T) {
 	if got := value("effect_wait_duration_seconds") - waits; got != 1 {
 		t.Errorf("RevokeKey: got %v observed waits, want 1", got)
 	}
-	if _, err := log.Append(t.Context(), "directory.org."+org, 0, domain.Event{
-		Type: "nonsense",
-	}); err == nil {
-		t.Error("append of an unknown event type succeeded")
+	errAdmit = errors.New("the disk is full")
+	if err := s.RenameOrg(t.Context(), domain.Origin{
+		Actor: domain.Actor{Kind: domain.ActorOperator},
+	}, org, "Other"); !errors.Is(err, errAdmit) {
+		t.Errorf("RenameOrg without space: got %v, want %v", err, errAdmit)
 	}
 	if got := value("append_failures_total", "cause", "error"); got != 1 {
 		t.Errorf("got %v failures, want 1", got)

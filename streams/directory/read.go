@@ -86,16 +86,7 @@ var errBehind = errors.New("the broker's replica that answered is behind")
 
 // read returns the first messages of a subject from a sequence on, at most loadBatch.
 func (l *Log) read(ctx context.Context, subject string, from uint64) ([]jsapi.Message, error) {
-	g, err := l.api.NewBatchGetter(loadBatch)
-	if err != nil {
-		return nil, err
-	}
-	defer g.Close()
-	err = g.Request(jsapi.BatchRequest{
+	return l.api.GetBatch(ctx, jsapi.BatchRequest{
 		Stream: streams.DirectoryStream, From: from, Filter: subject, Messages: loadBatch,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return g.Collect(ctx)
 }

@@ -77,7 +77,7 @@ type ServiceConfig struct {
 
 	// Shares reports Quotas.ChangesPerHour; nil reports nothing.
 	Shares *shares.Registry
-	// Metrics registers the metrics of the service and of its log. Defaults to none.
+	// Metrics registers the metrics of the service and of its appends. Defaults to none.
 	Metrics prometheus.Registerer
 	// Tracer starts a span for each append, and for each wait until a command is in force. Defaults
 	// to none.
@@ -120,12 +120,10 @@ type Service struct {
 // NewService returns the write side of a log.
 func NewService(l *Log, cfg ServiceConfig) *Service {
 	cfg = cfg.WithDefaults()
-	if cfg.Metrics != nil {
-		l.metrics.register(cfg.Metrics)
-	}
-	// A copy: the caller's Log keeps appending without this service's tracer and admission check.
+	// A copy: the caller's Log keeps appending without this service's metrics, tracer and admission
+	// check.
 	traced := *l
-	traced.tracer, traced.admit = cfg.Tracer, cfg.Admit
+	traced.metrics, traced.tracer, traced.admit = newMetrics(cfg.Metrics), cfg.Tracer, cfg.Admit
 	l = &traced
 	hubSubject := func(id string) string { return streams.HubSubject(domain.HubID(id)) }
 	hourly := func(name string, most int) *shares.Rate[string] {

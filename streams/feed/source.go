@@ -47,8 +47,7 @@ type Message struct {
 type Event struct {
 	// EpochID is the id of the log's epoch.
 	EpochID domain.EpochID
-	// OrgID is the organization that had the hub. Empty for events that were
-	// stored before the organization was recorded.
+	// OrgID is the organization that had the hub; it may be empty.
 	OrgID string
 	// Type is the event's type, Cursor its cursor, Envelope the API's envelope as one JSON line.
 	Type, Cursor string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -73,13 +72,7 @@ func (f *Follower) readEnd(ctx context.Context) error {
 		w.target = end
 	}
 	f.waiting = append(f.waiting, asking...)
-	f.waiting = slices.DeleteFunc(f.waiting, func(w *waiter) bool {
-		if w.target > f.position {
-			return false
-		}
-		close(w.done)
-		return true
-	})
+	f.endWaits()
 	if f.known = max(f.known, end); f.known > f.position {
 		notify(f.wake)
 	}

@@ -22,7 +22,7 @@ const (
 	// flagThrough marks a record whose Through differs from the former one's.
 	flagThrough    = 1 << 3
 	flagConnection = 1 << 4
-	// flagState stands for KindState. Programs from before there were states reject it.
+	// flagState stands for KindState.
 	flagState = 1 << 5
 	allFlags  = kindMask | flagOrigin | flagThrough | flagConnection | flagState
 )

@@ -112,6 +112,24 @@ func (g *BatchGetter) Request(r BatchRequest) error {
 	return g.api.nc.PublishRequest(subject, g.reply, r.body())
 }
 
+// Get is Request followed by Collect.
+func (g *BatchGetter) Get(ctx context.Context, r BatchRequest) ([]Message, error) {
+	if err := g.Request(r); err != nil {
+		return nil, err
+	}
+	return g.Collect(ctx)
+}
+
+// GetBatch reads one batch as a BatchGetter does, with a subscription of its own.
+func (a API) GetBatch(ctx context.Context, r BatchRequest) ([]Message, error) {
+	g, err := a.NewBatchGetter(r.Messages)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	return g.Get(ctx, r)
+}
+
 // Collect waits for the batch that was requested last, until ctx ends. No messages means that the
 // replica that answered has none that match. Fewer than requested were cut at the size in bytes, or
 // are all that the replica has. Sequences that are missing between messages were removed or have

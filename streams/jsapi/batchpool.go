@@ -40,10 +40,7 @@ func (p *BatchPool) Get(ctx context.Context, r BatchRequest) (msgs []Message, er
 	if err != nil {
 		return nil, err
 	}
-	if err = g.Request(r); err == nil {
-		msgs, err = g.Collect(ctx)
-	}
-	if err != nil {
+	if msgs, err = g.Get(ctx, r); err != nil {
 		g.Close() // the rest of its batch may still come
 		return nil, err
 	}

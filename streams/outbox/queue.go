@@ -45,8 +45,7 @@ func newQueue() *queue {
 	}
 }
 
-// senderOf returns the sender's token in a mail's subject. All mails of versions without senders
-// have the same one.
+// senderOf returns the sender's token in a mail's subject.
 func senderOf(subject string) string {
 	subject = strings.TrimPrefix(strings.TrimPrefix(subject, ordinaryPrefix), alarmPrefix)
 	sender, _, _ := strings.Cut(subject, ".")

@@ -50,13 +50,7 @@ func ReadCredentials(path string) (Credentials, error) {
 	}
 	c := file.Credentials
 	if file.Users != nil {
-		user, ok := file.Users[streams.AccountTap]
-		if !ok {
-			return Credentials{}, fmt.Errorf(
-				"%s has no user of the account %s: it was written by a version without taps",
-				path, streams.AccountTap,
-			)
-		}
+		user := file.Users[streams.AccountTap]
 		c.User, c.Password, c.InboxPrefix = user.User, user.Password, streams.TapInbox(user.User)
 	}
 	if c.User == "" || c.InboxPrefix == "" || c.Shards < 1 || c.Shards > streams.MaxShards {
