@@ -65,7 +65,7 @@ type Budget struct {
 	bytes    *shares.Pool
 	messages *shares.Rate[domain.HubID]
 	hellos   *shares.Rate[domain.HubID]
-	turns    *shares.Turns
+	order    *shares.Turns
 	measured map[domain.HubID]int64
 }
 
@@ -89,7 +89,7 @@ func NewBudget(cfg BudgetConfig) *Budget {
 		hellos: shares.NewRate[domain.HubID](cfg.Shares, shares.RateConfig{
 			Name: "hellos_of_hubs", PerSecond: hubHellos, Burst: hubHelloBurst,
 		}, cfg.Now()),
-		turns: shares.NewTurns(cfg.Shares, "messages"),
+		order: shares.NewTurns(cfg.Shares, "messages"),
 	}
 }
 
@@ -98,7 +98,7 @@ func (b *Budget) newTurns() *shares.Turns {
 	if b == nil {
 		return shares.NewTurns(nil, "messages")
 	}
-	return b.turns.Another()
+	return b.order.Another()
 }
 
 // Run measures what all hubs have stored, at once and then from time to time, until ctx ends. In

@@ -31,7 +31,7 @@ func TestOrganizationsHaveTurns(t *testing.T) {
 		s, it, waits := sh.next()
 		if !waits {
 			if n != 11 || place > 2 {
-				t.Errorf("got %d turns, and that of the other organization is number %d, want 10, and at most 2", n-1, place)
+				t.Errorf("got %d turns, the other organization's is number %d, want 10, and at most 2", n-1, place)
 			}
 			return
 		}
