@@ -36,8 +36,10 @@ func ParseAccess(field, s string) (Access, error) {
 	case AccessOwner, AccessAdmin, AccessMember, AccessViewer:
 		return access, nil
 	}
-	return "", Errorf(CodeInvalidRequest, "%s: must be %s, %s or %s, not %q", field, AccessAdmin, AccessMember,
-		AccessViewer, s)
+	return "", Errorf(
+		CodeInvalidRequest, "%s: must be %s, %s or %s, not %q", field, AccessAdmin, AccessMember,
+		AccessViewer, s,
+	)
 }
 
 // Access returns what the member may do.

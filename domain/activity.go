@@ -59,7 +59,10 @@ func (f *ActivityFilter) Chooses(a *Activity) bool {
 // ActivityOf returns the activity that an event of the directory records, and false for an event
 // that concerns no organization, such as those of the inventory and of accounts. Names are empty.
 func ActivityOf(sequence uint64, e Event, fact Fact) (a Activity, ok bool) {
-	a = Activity{Sequence: sequence, At: e.At, Type: e.Type, Actor: e.Actor, RequestID: e.RequestID, Address: e.Address}
+	a = Activity{
+		Sequence: sequence, At: e.At, Type: e.Type, Actor: e.Actor, RequestID: e.RequestID,
+		Address: e.Address,
+	}
 	switch f := fact.(type) {
 	case OrgCreated:
 		a.OrgID, a.SubjectID, a.Detail = f.OrgID, f.OrgID, f.Name

@@ -49,7 +49,9 @@ func fold[S any](t testing.TB, evolve func(S, domain.Event) (S, error), facts ..
 
 // checkDecision fails unless a decision returned the facts, or an error of the code. It expects
 // events of the actor of origin.
-func checkDecision(t *testing.T, events []domain.Event, err error, facts []domain.Fact, code domain.Code) {
+func checkDecision(
+	t *testing.T, events []domain.Event, err error, facts []domain.Fact, code domain.Code,
+) {
 	t.Helper()
 	if code != "" {
 		if !errors.Is(err, &domain.Error{Code: code}) {
@@ -83,9 +85,16 @@ func checkDecision(t *testing.T, events []domain.Event, err error, facts []domai
 func TestOrg(t *testing.T) {
 	t.Parallel()
 	created := domain.OrgCreated{OrgID: orgA, Name: "Acme"}
-	owner := domain.MemberAdded{OrgID: orgA, MemberID: "m", Email: "a@example.org", Role: domain.RoleOwner}
+	owner := domain.MemberAdded{
+		OrgID:    orgA,
+		MemberID: "m",
+		Email:    "a@example.org",
+		Role:     domain.RoleOwner,
+	}
 
-	events, err := domain.DecideCreateOrg(domain.OrgState{}, origin, orgA, "Acme", "m", "a@example.org")
+	events, err := domain.DecideCreateOrg(
+		domain.OrgState{}, origin, orgA, "Acme", "m", "a@example.org",
+	)
 	checkDecision(t, events, err, []domain.Fact{created, owner}, "")
 
 	state := fold(t, domain.EvolveOrg, created, owner)
@@ -114,7 +123,9 @@ func TestSite(t *testing.T) {
 	t.Parallel()
 	created := domain.SiteCreated{OrgID: orgA, SiteID: site1, Name: "Harbour"}
 	state := fold(t, domain.EvolveSite, created)
-	if want := (domain.SiteState{OrgID: orgA, ID: site1, Name: "Harbour", CreatedAt: origin.At}); state != want {
+	if want := (domain.SiteState{
+		OrgID: orgA, ID: site1, Name: "Harbour", CreatedAt: origin.At,
+	}); state != want {
 		t.Errorf("folded to %#v, want %#v", state, want)
 	}
 
@@ -222,7 +233,9 @@ func checkKeyChanges(t *testing.T, state, revoked domain.KeyState) {
 		return domain.KeySecret{Hash: state.SecretHash[:], Until: origin.At.Add(d)}
 	}
 	rotate := func(former ...domain.KeySecret) []domain.Fact {
-		return []domain.Fact{domain.KeyRotated{KeyID: state.ID, OrgID: orgA, SecretHash: hash[:], Former: former}}
+		return []domain.Fact{domain.KeyRotated{
+			KeyID: state.ID, OrgID: orgA, SecretHash: hash[:], Former: former,
+		}}
 	}
 	before := domain.KeySecret{Hash: []byte("before"), Until: origin.At.Add(time.Minute)}
 	again := state

@@ -49,7 +49,9 @@ type SeenCondition struct {
 }
 
 // SeenCondition returns who has seen an occurrence of a condition; false if nobody has.
-func (s OrgState) SeenCondition(hub HubID, condition string, since time.Time) (SeenCondition, bool) {
+func (s OrgState) SeenCondition(
+	hub HubID, condition string, since time.Time,
+) (SeenCondition, bool) {
 	i := s.seenAt(hub, condition)
 	if i < 0 || !s.Seen[i].Since.Equal(since) {
 		return SeenCondition{}, false
@@ -87,7 +89,9 @@ func DecideSeeConditions(s OrgState, o Origin, occurrences []Occurrence) ([]Even
 	if len(fresh) == 0 {
 		return nil, nil
 	}
-	return []Event{Record(o, ConditionSeen{OrgID: s.ID, Occurrence: fresh[0], More: fresh[1:]})}, nil
+	return []Event{Record(o, ConditionSeen{
+		OrgID: s.ID, Occurrence: fresh[0], More: fresh[1:],
+	})}, nil
 }
 
 // DecideUnseeConditions takes back that occurrences of conditions were seen; it returns no event if

@@ -32,8 +32,9 @@ func TestSeenConditionEndsWithItsOccurrence(t *testing.T) {
 	again := first.Add(time.Hour)
 	see := func(state domain.OrgState, since time.Time) domain.OrgState {
 		t.Helper()
-		events, err := domain.DecideSeeConditions(state, origin,
-			[]domain.Occurrence{{HubID: hub, Condition: "smoke/3/0", Since: since}})
+		events, err := domain.DecideSeeConditions(
+			state, origin, []domain.Occurrence{{HubID: hub, Condition: "smoke/3/0", Since: since}},
+		)
 		if err != nil || len(events) != 1 {
 			t.Fatalf("see: got %d events, %v, want 1", len(events), err)
 		}
@@ -67,7 +68,9 @@ func TestSeeManyConditions(t *testing.T) {
 	t.Parallel()
 	var all []domain.Occurrence
 	for i := range 500 {
-		all = append(all, domain.Occurrence{HubID: hub, Condition: fmt.Sprint("smoke/", i), Since: origin.At})
+		all = append(all, domain.Occurrence{
+			HubID: hub, Condition: fmt.Sprint("smoke/", i), Since: origin.At,
+		})
 	}
 	state := evolveOrg(t, domain.ConditionSeen{OrgID: orgA, Occurrence: all[7]})
 	events, err := domain.DecideSeeConditions(state, origin, all)
@@ -127,8 +130,9 @@ func TestDecideSeeConditionsRejects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := domain.DecideSeeConditions(c.state, origin,
-				[]domain.Occurrence{{HubID: hub, Condition: c.condition, Since: c.since}})
+			_, err := domain.DecideSeeConditions(
+				c.state, origin, []domain.Occurrence{{HubID: hub, Condition: c.condition, Since: c.since}},
+			)
 			if domain.CodeOf(err) != c.want {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
@@ -144,10 +148,14 @@ func TestRenameOrg(t *testing.T) {
 	if events, err := domain.DecideRenameOrg(state, owner, "Acme"); err != nil || len(events) != 0 {
 		t.Errorf("the same name: got %d events, %v, want none", len(events), err)
 	}
-	if _, err := domain.DecideRenameOrg(state, stranger, "Mine"); domain.CodeOf(err) != domain.CodeForbidden {
+	if _, err := domain.DecideRenameOrg(
+		state, stranger, "Mine",
+	); domain.CodeOf(err) != domain.CodeForbidden {
 		t.Errorf("a stranger: got %v, want forbidden", err)
 	}
-	if _, err := domain.DecideRenameOrg(domain.OrgState{}, owner, "Mine"); domain.CodeOf(err) != domain.CodeNotFound {
+	if _, err := domain.DecideRenameOrg(
+		domain.OrgState{}, owner, "Mine",
+	); domain.CodeOf(err) != domain.CodeNotFound {
 		t.Errorf("no organization: got %v, want not_found", err)
 	}
 	events, err := domain.DecideRenameOrg(state, owner, "Houses")

@@ -47,22 +47,42 @@ func TestChannelState(t *testing.T) {
 		read any
 		news bool
 	}{
-		"command to a channel that nothing is known of": {unknown, nil, nil, command(true), pending, nil, false},
+		"command to a channel that nothing is known of": {
+			unknown, nil, nil, command(true), pending, nil, false,
+		},
 		"command to a synchronized channel": {
 			synchronized, false, nil, command(true), pending, false, false,
 		},
-		"command to a pending channel":   {pending, false, true, command(false), pending, false, false},
-		"command to a diverged channel":  {diverged, false, true, command(true), pending, false, false},
-		"command to a failed channel":    {failed, false, true, command(true), pending, false, false},
-		"first report":                   {unknown, nil, nil, report(true), synchronized, true, true},
-		"first report of what is asked":  {pending, nil, true, report(true), synchronized, true, true},
-		"first report of something else": {pending, nil, true, report(false), diverged, false, true},
+		"command to a pending channel": {
+			pending, false, true, command(false), pending, false, false,
+		},
+		"command to a diverged channel": {
+			diverged, false, true, command(true), pending, false, false,
+		},
+		"command to a failed channel": {
+			failed, false, true, command(true), pending, false, false,
+		},
+		"first report": {
+			unknown, nil, nil, report(true), synchronized, true, true,
+		},
+		"first report of what is asked": {
+			pending, nil, true, report(true), synchronized, true, true,
+		},
+		"first report of something else": {
+			pending, nil, true, report(false), diverged, false, true,
+		},
 		"report when nothing was asked": {
 			synchronized, true, nil, report(false), synchronized, false, true,
 		},
-		"report of what is asked":                     {pending, false, true, report(true), synchronized, true, true},
-		"report of something else than what is asked": {pending, false, true, report(false), diverged, false, true},
-		"report of what was so already":               {pending, true, true, report(true), synchronized, true, true},
+		"report of what is asked": {
+			pending, false, true, report(true), synchronized, true, true,
+		},
+		"report of something else than what is asked": {
+			pending, false, true, report(false), diverged, false, true,
+		},
+		"report of what was so already": {
+			pending, true, true, report(true), synchronized, true, true,
+		},
 		"report of something else later": {
 			synchronized, true, true, report(false), diverged, false, true,
 		},
@@ -75,15 +95,27 @@ func TestChannelState(t *testing.T) {
 		"report of something else by a diverged channel": {
 			diverged, false, true, report(false), diverged, false, false,
 		},
-		"report of what was asked by a failed channel": {failed, false, true, report(true), synchronized, true, true},
-		"report of the old value by a failed channel":  {failed, false, true, report(false), failed, false, false},
-		"give up the pending command":                  {pending, false, true, giveUp, failed, false, false},
-		"give up without a pending command":            {synchronized, true, true, giveUp, synchronized, true, false},
+		"report of what was asked by a failed channel": {
+			failed, false, true, report(true), synchronized, true, true,
+		},
+		"report of the old value by a failed channel": {
+			failed, false, true, report(false), failed, false, false,
+		},
+		"give up the pending command": {
+			pending, false, true, giveUp, failed, false, false,
+		},
+		"give up without a pending command": {
+			synchronized, true, true, giveUp, synchronized, true, false,
+		},
 		"report that matches the desired value": {
 			pending, 1.0, near(20), report(20.4), synchronized, 20.4, true,
 		},
-		"report that does not match the desired value":  {pending, 1.0, near(20), report(21.4), diverged, 21.4, true},
-		"report of another type than the desired value": {pending, 1.0, near(20), report(true), diverged, true, true},
+		"report that does not match the desired value": {
+			pending, 1.0, near(20), report(21.4), diverged, 21.4, true,
+		},
+		"report of another type than the desired value": {
+			pending, 1.0, near(20), report(true), diverged, true, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,8 +125,10 @@ func TestChannelState(t *testing.T) {
 			}
 			got, news := tc.do(s)
 			if got.Status != tc.then || got.Value != tc.read || news != tc.news {
-				t.Errorf("status %s, value %v, news %t; want %s, %v, %t", got.Status, got.Value, news, tc.then, tc.read,
-					tc.news)
+				t.Errorf(
+					"status %s, value %v, news %t; want %s, %v, %t", got.Status, got.Value, news,
+					tc.then, tc.read, tc.news,
+				)
 			}
 		})
 	}
@@ -102,7 +136,9 @@ func TestChannelState(t *testing.T) {
 
 func TestNewChannelState(t *testing.T) {
 	t.Parallel()
-	if s := domain.NewChannelState(nil, origin.At); s != (domain.ChannelState{Status: domain.ChannelUnknown}) {
+	if s := domain.NewChannelState(nil, origin.At); s != (domain.ChannelState{
+		Status: domain.ChannelUnknown,
+	}) {
 		t.Errorf("NewChannelState(nil): got %+v", s)
 	}
 	if s := domain.NewChannelState(3.0, origin.At); s != (domain.ChannelState{

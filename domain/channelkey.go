@@ -66,9 +66,14 @@ func CheckCommandValue(key string, value json.RawMessage) (canonical json.RawMes
 	form := channelKeys[i].form
 	switch {
 	case form == readOnly:
-		return nil, Errorf(CodeInvalidRequest, "key: must be one of %s; %s channels are read-only", writableKeys(), key)
+		return nil, Errorf(
+			CodeInvalidRequest, "key: must be one of %s; %s channels are read-only",
+			writableKeys(), key,
+		)
 	case len(value) == 0:
-		return nil, Errorf(CodeInvalidRequest, "value: is required; for %s it must be %s", key, form.allowed())
+		return nil, Errorf(
+			CodeInvalidRequest, "value: is required; for %s it must be %s", key, form.allowed(),
+		)
 	}
 	canonical, ok := form.canonical(value)
 	if !ok {

@@ -56,7 +56,10 @@ func TestCommandValues(t *testing.T) {
 				`"heat"`: `"heat"`, `"\u0068eat"`: `"heat"`, `"é"`: `"é"`, `"\u00e9"`: `"é"`,
 				`"` + longest + `"`: `"` + longest + `"`,
 			},
-			[]string{`""`, `1`, `true`, `null`, `["heat"]`, `"a\nb"`, `"\ud800"`, `"` + longest + `x"`, "\"\xff\""}},
+			[]string{
+				`""`, `1`, `true`, `null`, `["heat"]`, `"a\nb"`, `"\ud800"`, `"` + longest + `x"`,
+				"\"\xff\"",
+			}},
 		{[]string{"color"}, map[string]string{
 			`{"red":1,"green":2,"blue":3}`:                   `{"red":1,"green":2,"blue":3}`,
 			`{"blue":3.0,"red":1,"gr\u0065en":2e0}`:          `{"red":1,"green":2,"blue":3}`,
@@ -105,11 +108,15 @@ func TestCanonicalValues(t *testing.T) {
 	t.Parallel()
 	number := rapid.Custom(func(t *rapid.T) string {
 		n := rapid.SampledFrom([]float64{0, 1, 2, 21.5, 50, 99}).Draw(t, "number")
-		return fmt.Sprintf(rapid.SampledFrom([]string{"%g", "%.3f", "%e", " %g "}).Draw(t, "form"), n)
+		return fmt.Sprintf(
+			rapid.SampledFrom([]string{"%g", "%.3f", "%e", " %g "}).Draw(t, "form"), n,
+		)
 	})
 	colors := rapid.Custom(func(t *rapid.T) string {
 		var members []string
-		for _, name := range rapid.Permutation([]string{"red", "green", "blue", "warm_white"}).Draw(t, "order") {
+		for _, name := range rapid.Permutation([]string{
+			"red", "green", "blue", "warm_white",
+		}).Draw(t, "order") {
 			if name != "warm_white" || rapid.Bool().Draw(t, "warm") {
 				members = append(members, fmt.Sprintf("%q: %s", name, number.Draw(t, name)))
 			}
@@ -122,14 +129,18 @@ func TestCanonicalValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.SampledFrom([]string{"lock", "level", "heating_setpoint", "mode", "color"}).
 			Draw(t, "key")
-		value := rapid.OneOf(number, colors, text, rapid.SampledFrom([]string{"true", "false", "null"}))
+		value := rapid.OneOf(
+			number, colors, text, rapid.SampledFrom([]string{"true", "false", "null"}),
+		)
 		a, b := value.Draw(t, "a"), value.Draw(t, "b")
 		ca, erra := domain.CheckCommandValue(key, json.RawMessage(a))
 		cb, errb := domain.CheckCommandValue(key, json.RawMessage(b))
 		if erra != nil || errb != nil {
 			return
 		}
-		if same := reflect.DeepEqual(decoded(t, a), decoded(t, b)); same != (string(ca) == string(cb)) {
+		if same := reflect.DeepEqual(
+			decoded(t, a), decoded(t, b),
+		); same != (string(ca) == string(cb)) {
 			t.Fatalf("%s became %s, and %s became %s", a, ca, b, cb)
 		}
 	})
@@ -149,7 +160,9 @@ func FuzzCommandValue(f *testing.F) {
 		`true`, `21.50`, `-0`, `"heat"`, `{"red":1,"green":2,"blue":3.0,"warm_white":4}`,
 		`{"red":1,"red":2}`, `"\ud800"`,
 	} {
-		for _, key := range []string{"lock", "level", "heating_setpoint", "mode", "color", "battery", "x"} {
+		for _, key := range []string{
+			"lock", "level", "heating_setpoint", "mode", "color", "battery", "x",
+		} {
 			f.Add(key, []byte(value))
 		}
 	}

@@ -46,7 +46,9 @@ type CommandResult struct {
 
 // ErrCommandSkipped is the rejection of a command that was not sent because its hub did not answer
 // the command before.
-var ErrCommandSkipped error = Errorf(CodeHubUnavailable, "not sent: the hub did not answer the command before")
+var ErrCommandSkipped error = Errorf(
+	CodeHubUnavailable, "not sent: the hub did not answer the command before",
+)
 
 // CommandRecord is a command that was sent to a hub, with its outcome, as recorded in the hub's
 // event log.
@@ -87,7 +89,10 @@ type LoggedCommand struct {
 // MaxIdempotencyKey characters. An invalid byte counts as a character.
 func CheckIdempotencyKey(key string) error {
 	if n := utf8.RuneCountInString(key); n < 1 || n > MaxIdempotencyKey {
-		return Errorf(CodeInvalidRequest, "Idempotency-Key: must be 1 to %d characters, not %d", MaxIdempotencyKey, n)
+		return Errorf(
+			CodeInvalidRequest, "Idempotency-Key: must be 1 to %d characters, not %d",
+			MaxIdempotencyKey, n,
+		)
 	}
 	return nil
 }

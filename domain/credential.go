@@ -115,11 +115,13 @@ func DecideSetCredential(s HubState, o Origin, c SetCredential) ([]Event, error)
 	case !c.New && (!exists || known.State == CredentialRevoked):
 		return nil, ErrCredentialNotFound()
 	case c.New && len(s.Credentials) >= MaxCredentials:
-		return nil, Errorf(CodeInvalidRequest, "device_id: the locks of a hub can have at most %d codes",
-			MaxCredentials)
+		return nil, Errorf(
+			CodeInvalidRequest, "device_id: the locks of a hub can have at most %d codes", MaxCredentials,
+		)
 	case c.New && exists && known.State == CredentialRevoked:
-		return nil, Errorf(CodeInvalidRequest, "slot: %d has a revoked code, which its lock has not removed yet",
-			c.Slot)
+		return nil, Errorf(
+			CodeInvalidRequest, "slot: %d has a revoked code, which its lock has not removed yet", c.Slot,
+		)
 	case c.New && (exists || c.Slot != 0 && slices.Contains(c.Taken, c.Slot)):
 		return nil, Errorf(CodeInvalidRequest, "slot: %d has a code already", c.Slot)
 	}
@@ -144,7 +146,9 @@ func DecideSetCredential(s HubState, o Origin, c SetCredential) ([]Event, error)
 // DecideRevokeCredential revokes a code; version names the removal from the lock. A code that the
 // lock has rejected and never had is gone at once. It returns not_found for a code that does not
 // exist, and no event for one that is revoked.
-func DecideRevokeCredential(s HubState, o Origin, orgID string, at CredentialSlot, version string) ([]Event, error) {
+func DecideRevokeCredential(
+	s HubState, o Origin, orgID string, at CredentialSlot, version string,
+) ([]Event, error) {
 	if !s.ownedBy(orgID) {
 		return nil, ErrHubNotFound()
 	}
@@ -204,7 +208,9 @@ func (s HubState) CredentialsOf(deviceID int64) []Credential {
 }
 
 // withCredential returns a copy of the codes with one changed, or removed if change returns false.
-func (s HubState) withCredential(device, slot int64, change func(*Credential) bool) map[CredentialSlot]Credential {
+func (s HubState) withCredential(
+	device, slot int64, change func(*Credential) bool,
+) map[CredentialSlot]Credential {
 	all := maps.Clone(s.Credentials)
 	if all == nil {
 		all = map[CredentialSlot]Credential{}
@@ -295,12 +301,16 @@ func (t CredentialTerms) check() error {
 		_, untilErr := time.Parse(clockOfDay, w.Until)
 		if fromErr != nil || untilErr != nil && w.Until != "24:00" || w.From >= w.Until ||
 			len(w.From)+len(w.Until) != 2*len(clockOfDay) { // Parse takes 8:00 too
-			return Errorf(CodeInvalidRequest, "schedule: item %d: from and until must be times such as 08:00 and "+
-				"17:30, until the later", i)
+			return Errorf(
+				CodeInvalidRequest,
+				"schedule: item %d: from and until must be times such as 08:00 and 17:30, until the later", i,
+			)
 		}
 		known := func(day string) bool { return slices.Contains(weekdays, day) }
 		if len(w.Days) == 0 || len(w.Days) > len(weekdays) || !allOf(w.Days, known) {
-			return Errorf(CodeInvalidRequest, "schedule: item %d: days must be of mon, tue, wed, thu, fri, sat, sun", i)
+			return Errorf(
+				CodeInvalidRequest, "schedule: item %d: days must be of mon, tue, wed, thu, fri, sat, sun", i,
+			)
 		}
 	}
 	return nil

@@ -16,8 +16,10 @@ type codeTest struct {
 
 func newCodeTest(t *testing.T) *codeTest {
 	c := &codeTest{t: t}
-	c.fold(domain.Record(origin, domain.HubRegistered{HubID: hub, SecretHash: make([]byte, 32)}),
-		domain.Record(origin, domain.HubAdded{HubID: hub, OrgID: orgA, SiteID: site1}))
+	c.fold(
+		domain.Record(origin, domain.HubRegistered{HubID: hub, SecretHash: make([]byte, 32)}),
+		domain.Record(origin, domain.HubAdded{HubID: hub, OrgID: orgA, SiteID: site1}),
+	)
 	return c
 }
 

@@ -28,15 +28,20 @@ var errDomain = errors.New("the domain is invalid")
 // that names the field. Display names, angle brackets, several addresses, IP addresses and domains
 // that IDNA rejects are invalid.
 func CleanEmail(field, s string) (string, error) {
-	invalid := Errorf(CodeInvalidRequest, "%s: must be an e-mail address such as name@example.org, at most %d bytes "+
-		"long", field, MaxEmailLength)
+	invalid := Errorf(
+		CodeInvalidRequest,
+		"%s: must be an e-mail address such as name@example.org, at most %d bytes long",
+		field, MaxEmailLength,
+	)
 	s = strings.TrimSpace(s)
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 		return "", invalid
 	}
 	if i := strings.IndexFunc(s, invisible); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(s[i:])
-		return "", Errorf(CodeInvalidRequest, "%s: must not contain invisible characters, such as %U", field, r)
+		return "", Errorf(
+			CodeInvalidRequest, "%s: must not contain invisible characters, such as %U", field, r,
+		)
 	}
 	if s = norm.NFC.String(s); len(s) > MaxEmailLength {
 		return "", invalid

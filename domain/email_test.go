@@ -71,12 +71,17 @@ func TestOneAccountIsOneMailbox(t *testing.T) {
 				t.Fatalf("CleanEmail(%+q): got %+q, which cannot be mailed: %v", given, stored, err)
 			}
 			if again, err := domain.CleanEmail("email", stored); err != nil || again != stored {
-				t.Fatalf("CleanEmail(%+q): got %+q, cleaned again %+q, %v", given, stored, again, err)
+				t.Fatalf(
+					"CleanEmail(%+q): got %+q, cleaned again %+q, %v", given, stored, again, err,
+				)
 			}
 			normal := domain.NormalizeEmail(given)
 			for _, same := range []string{stored, mailed, normal} {
 				if domain.NormalizeEmail(same) != normal {
-					t.Fatalf("%+q compares as %+q, and %+q as %+q", given, normal, same, domain.NormalizeEmail(same))
+					t.Fatalf(
+						"%+q compares as %+q, and %+q as %+q", given, normal, same,
+						domain.NormalizeEmail(same),
+					)
 				}
 			}
 			_, host, _ := strings.Cut(mailed, "@")
@@ -96,7 +101,10 @@ func TestOneAccountIsOneMailbox(t *testing.T) {
 				theirLocal, theirHost, _ := strings.Cut(there, "@")
 				local, _, _ := strings.Cut(mailed, "@")
 				if theirHost != host || theirLocal != local && !casePair(local, theirLocal) {
-					t.Fatalf("%+q and %+q are one account, and two mailboxes: %+q and %+q", given, other, mailed, there)
+					t.Fatalf(
+						"%+q and %+q are one account, and two mailboxes: %+q and %+q", given, other,
+						mailed, there,
+					)
 				}
 			}
 		}
@@ -141,12 +149,16 @@ func TestDomainsCompareInASCII(t *testing.T) {
 			stored, err := domain.CleanEmail("email", s)
 			if err != nil || domain.NormalizeEmail(s) != domain.NormalizeEmail(same[0]) ||
 				domain.AccountKey(stored) != domain.AccountKey(same[0]) {
-				t.Errorf("%q and %q: stored as %q, %v; they compare as %q and %q", same[0], s, stored, err,
-					domain.NormalizeEmail(same[0]), domain.NormalizeEmail(s))
+				t.Errorf(
+					"%q and %q: stored as %q, %v; they compare as %q and %q", same[0], s, stored,
+					err, domain.NormalizeEmail(same[0]), domain.NormalizeEmail(s),
+				)
 			}
 		}
 	}
-	if stored, err := domain.CleanEmail("email", "ann@stra\u1e9ee.example"); stored != "ann@strasse.example" ||
+	if stored, err := domain.CleanEmail(
+		"email", "ann@stra\u1e9ee.example",
+	); stored != "ann@strasse.example" ||
 		err != nil {
 		t.Errorf("CleanEmail: got %q, %v, want the domain that mail goes to", stored, err)
 	}
@@ -161,7 +173,9 @@ func TestDomainsCompareInASCII(t *testing.T) {
 		"ann@" + strings.Repeat("a", 64) + ".example", "ann@\u202eexample.org",
 		"ann@\u05d0a.example", "ann@xn--strae-oqa\u00df.example",
 	} {
-		if stored, err := domain.CleanEmail("email", bad); domain.CodeOf(orNoError(err)) != domain.CodeInvalidRequest ||
+		if stored, err := domain.CleanEmail("email", bad); domain.CodeOf(
+			orNoError(err),
+		) != domain.CodeInvalidRequest ||
 			!strings.HasPrefix(err.(*domain.Error).Message, "email: ") {
 			t.Errorf("CleanEmail(%q): got %q, %v, want invalid_request", bad, stored, err)
 		}

@@ -24,7 +24,9 @@ func TestRestoreLog(t *testing.T) {
 			t.Errorf("%s: got events %v, want an error", name, events)
 		}
 	}
-	_, err := domain.DecideRestoreLog(fold(t, domain.EvolveHub, registered), origin, domain.NewEpochID(0xc), 0)
+	_, err := domain.DecideRestoreLog(
+		fold(t, domain.EvolveHub, registered), origin, domain.NewEpochID(0xc), 0,
+	)
 	checkDecision(t, nil, err, nil, domain.CodeNotFound)
 
 	restore := func(epoch uint32, kept uint64) {
@@ -45,15 +47,26 @@ func TestRestoreLog(t *testing.T) {
 		at     map[uint64]uint32
 	}{
 		{0xc, 200, 100, "0000000b:200", map[uint64]uint32{101: 0xb, 200: 0xb, 201: 0xc}},
-		{0xd, 300, 100, "0000000b:200 0000000c:300", map[uint64]uint32{200: 0xb, 201: 0xc, 300: 0xc, 301: 0xd}},
-		{0xe, 250, 100, "0000000b:200 0000000c:250 0000000d:250", map[uint64]uint32{200: 0xb, 250: 0xc, 251: 0xe}},
-		{0xf, 0, 0, "0000000b:0 0000000c:0 0000000d:0 0000000e:0", map[uint64]uint32{0: 0xf, 1: 0xf}},
+		{
+			0xd, 300, 100, "0000000b:200 0000000c:300",
+			map[uint64]uint32{200: 0xb, 201: 0xc, 300: 0xc, 301: 0xd},
+		},
+		{
+			0xe, 250, 100, "0000000b:200 0000000c:250 0000000d:250",
+			map[uint64]uint32{200: 0xb, 250: 0xc, 251: 0xe},
+		},
+		{
+			0xf, 0, 0, "0000000b:0 0000000c:0 0000000d:0 0000000e:0",
+			map[uint64]uint32{0: 0xf, 1: 0xf},
+		},
 	} {
 		restore(c.epoch, c.kept)
 		epoch := state.Epoch
 		if epoch.After != c.after || epoch.Former.String() != c.former {
-			t.Errorf("restored up to %d: got after %d, former %q; want %d, %q", c.kept, epoch.After, epoch.Former,
-				c.after, c.former)
+			t.Errorf(
+				"restored up to %d: got after %d, former %q; want %d, %q", c.kept, epoch.After,
+				epoch.Former, c.after, c.former,
+			)
 		}
 		for sequence, want := range c.at {
 			if got := epoch.At(sequence); got != domain.NewEpochID(want) {
@@ -78,9 +91,15 @@ func TestRestoreLog(t *testing.T) {
 	if got := len(state.Epoch.Former); got != 8 {
 		t.Errorf("after 24 restores, %d former epochs; want 8", got)
 	}
-	state = fold(t, domain.EvolveHub, registered, added,
-		domain.HubLogRestored{HubID: hub, OrgID: orgA, EpochID: domain.NewEpochID(0xaa), Former: state.Epoch.Former},
-		domain.HubLogBegun{HubID: hub, OrgID: orgA, EpochID: domain.NewEpochID(0xab), OwnLog: "third", After: 9})
+	state = fold(
+		t, domain.EvolveHub, registered, added,
+		domain.HubLogRestored{
+			HubID: hub, OrgID: orgA, EpochID: domain.NewEpochID(0xaa), Former: state.Epoch.Former,
+		},
+		domain.HubLogBegun{
+			HubID: hub, OrgID: orgA, EpochID: domain.NewEpochID(0xab), OwnLog: "third", After: 9,
+		},
+	)
 	if got := state.Epoch.Former; got != nil {
 		t.Errorf("former epochs of a log that was begun after the restore: %q, want none", got)
 	}

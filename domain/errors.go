@@ -83,7 +83,9 @@ func Errorf(code Code, format string, args ...any) *Error {
 
 // RateLimited returns a rate_limited Error. The same request can succeed after the duration.
 func RateLimited(after time.Duration, format string, args ...any) *Error {
-	return &Error{Code: CodeRateLimited, Message: fmt.Sprintf(format, args...), RetryAfter: after}
+	return &Error{
+		Code: CodeRateLimited, Message: fmt.Sprintf(format, args...), RetryAfter: after,
+	}
 }
 
 // CodeOf returns the code of the first Error in err's chain, and CodeInternal if there is none. err

@@ -83,8 +83,10 @@ func FuzzDecodeCanonical(f *testing.F) {
 
 func BenchmarkDecodeEvent(b *testing.B) {
 	name := "Front hall"
-	e := Record(Origin{At: time.Now(), Actor: Actor{Kind: ActorKey, ID: "0123456789ab"}},
-		HubRenamed{HubID: "hub-7k2m-q4xd-93ta", OrgID: "o", Name: &name})
+	e := Record(
+		Origin{At: time.Now(), Actor: Actor{Kind: ActorKey, ID: "0123456789ab"}},
+		HubRenamed{HubID: "hub-7k2m-q4xd-93ta", OrgID: "o", Name: &name},
+	)
 	e.ID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
 	raw, err := EncodeEvent(e)
 	if err != nil {

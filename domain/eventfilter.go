@@ -67,7 +67,9 @@ func (f *EventFilter) CheckTypes(field string) error {
 	}
 	for _, t := range f.Types {
 		if t == "" || len(t) > longest || strings.Contains(strings.TrimSuffix(t, ".*"), "*") {
-			return Errorf(CodeInvalidRequest, "%s: must be event types, or the first part of types and `.*`", field)
+			return Errorf(
+				CodeInvalidRequest, "%s: must be event types, or the first part of types and `.*`", field,
+			)
 		}
 	}
 	return nil
@@ -75,5 +77,7 @@ func (f *EventFilter) CheckTypes(field string) error {
 
 // Key returns a text that differs for different filters.
 func (f *EventFilter) Key() string {
-	return fmt.Sprintf("%q %q %q %#v %d/%d", f.Sites, f.Hubs, f.Types, f.Within, f.Part, f.Parts)
+	return fmt.Sprintf(
+		"%q %q %q %#v %d/%d", f.Sites, f.Hubs, f.Types, f.Within, f.Part, f.Parts,
+	)
 }

@@ -90,7 +90,10 @@ func TestDecodeEventRejects(t *testing.T) {
 	} {
 		event, _, err := domain.DecodeEvent([]byte(raw))
 		if !errors.Is(err, domain.ErrUnknownEvent) || event.ID != eventID {
-			t.Errorf("%s: got %v with event %q, want ErrUnknownEvent with %q", name, err, event.ID, eventID)
+			t.Errorf(
+				"%s: got %v with event %q, want ErrUnknownEvent with %q",
+				name, err, event.ID, eventID,
+			)
 		}
 	}
 	for name, raw := range map[string]string{

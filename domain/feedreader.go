@@ -116,8 +116,10 @@ func ParseFeedReaderID(text string) (id FeedReaderID, ok bool) {
 
 // Compare orders ids by name, hub, part and key.
 func (a FeedReaderID) Compare(b FeedReaderID) int {
-	return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Hub, b.Hub), strings.Compare(a.Part, b.Part),
-		strings.Compare(a.Key, b.Key))
+	return cmp.Or(
+		strings.Compare(a.Name, b.Name), cmp.Compare(a.Hub, b.Hub), strings.Compare(a.Part, b.Part),
+		strings.Compare(a.Key, b.Key),
+	)
 }
 
 // FeedReader is a reader of events that names itself.

@@ -92,7 +92,9 @@ type UpdateHub struct {
 // returns invalid_request for a hub that is registered already.
 func DecideRegisterHub(s HubState, o Origin, id HubID, secretHash []byte) ([]Event, error) {
 	if s.Registered {
-		return nil, Errorf(CodeInvalidRequest, "serial: %s is in the inventory already", id.Serial())
+		return nil, Errorf(
+			CodeInvalidRequest, "serial: %s is in the inventory already", id.Serial(),
+		)
 	}
 	if len(secretHash) != 32 {
 		return nil, fmt.Errorf("hub %s: secret hash has %d bytes, must be 32", id, len(secretHash))
@@ -108,7 +110,9 @@ func DecideRegisterHub(s HubState, o Origin, id HubID, secretHash []byte) ([]Eve
 // It returns the same ErrHubNotAddable for every hub that cannot be added, whether the hub is
 // unknown, blocked, has never connected, or belongs to another organization: a caller who reads a
 // serial off a label must not learn whose hub it is.
-func DecideAddHub(s HubState, o Origin, c AddHub, presence *Presence, epoch EpochID) ([]Event, error) {
+func DecideAddHub(
+	s HubState, o Origin, c AddHub, presence *Presence, epoch EpochID,
+) ([]Event, error) {
 	if s.ownedBy(c.OrgID) {
 		if !c.Reach.HasSite(s.SiteID) {
 			return nil, ErrHubNotAddable()
@@ -122,7 +126,9 @@ func DecideAddHub(s HubState, o Origin, c AddHub, presence *Presence, epoch Epoc
 		return nil, ErrHubNotAddable()
 	}
 	if c.OrgID == "" || epoch.IsZero() {
-		return nil, fmt.Errorf("hub %s: cannot be added to organization %q in epoch %s", s.ID, c.OrgID, epoch)
+		return nil, fmt.Errorf(
+			"hub %s: cannot be added to organization %q in epoch %s", s.ID, c.OrgID, epoch,
+		)
 	}
 	return []Event{Record(o, HubAdded{
 		HubID: s.ID, OrgID: c.OrgID, SiteID: c.SiteID, Name: c.Name, EpochID: epoch,
@@ -186,7 +192,9 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 		s.Labels, s.Credentials = nil, nil
 		s.LogTimes = rememberTime(s.LogTimes, e.At)
 	case HubReleased:
-		s.Released = &ReleasedLog{OrgID: s.OrgID, Epoch: s.Epoch, OwnLog: s.OwnLog, OwnLogThrough: s.OwnLogThrough}
+		s.Released = &ReleasedLog{
+			OrgID: s.OrgID, Epoch: s.Epoch, OwnLog: s.OwnLog, OwnLogThrough: s.OwnLogThrough,
+		}
 		s.OrgID, s.SiteID, s.Name = "", "", nil
 		s.AddedAt, s.ConnectedWhenAdded = time.Time{}, false
 		s.Epoch, s.OwnLog, s.OwnLogThrough = Epoch{After: f.After}, "", 0
@@ -212,8 +220,11 @@ func ErrHubNotFound() *Error { return Errorf(CodeNotFound, "no such hub") }
 
 // ErrHubNotAddable returns the error for a hub that cannot be added, the same for every reason.
 func ErrHubNotAddable() *Error {
-	return Errorf(CodeHubNotAddable, "serial: this hub cannot be added: the Serial is unknown, the hub has not come "+
-		"online yet, or another organization has it")
+	return Errorf(
+		CodeHubNotAddable,
+		"serial: this hub cannot be added: the Serial is unknown, the hub has not come online "+
+			"yet, or another organization has it",
+	)
 }
 
 func (s HubState) ownedBy(orgID string) bool { return orgID != "" && s.OrgID == orgID }

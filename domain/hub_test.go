@@ -34,7 +34,9 @@ func TestRegisterHub(t *testing.T) {
 	t.Parallel()
 	events, err := domain.DecideRegisterHub(domain.HubState{}, origin, hub, hash(1))
 	checkDecision(t, events, err, []domain.Fact{registered}, "")
-	events, err = domain.DecideRegisterHub(fold(t, domain.EvolveHub, registered), origin, hub, hash(2))
+	events, err = domain.DecideRegisterHub(
+		fold(t, domain.EvolveHub, registered), origin, hub, hash(2),
+	)
 	checkDecision(t, events, err, nil, domain.CodeInvalidRequest)
 	_, err = domain.DecideRegisterHub(domain.HubState{}, origin, hub, []byte("secret"))
 	if err == nil {
@@ -95,7 +97,9 @@ func TestAddHub(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			events, err := domain.DecideAddHub(c.state, origin, c.cmd, c.presence, domain.NewEpochID(0xa))
+			events, err := domain.DecideAddHub(
+				c.state, origin, c.cmd, c.presence, domain.NewEpochID(0xa),
+			)
 			if c.cmd.OrgID == "" {
 				if err == nil {
 					t.Fatal("DecideAddHub without an organization: got no error")
@@ -113,11 +117,17 @@ func TestNotAddableHasNoReason(t *testing.T) {
 	c := domain.AddHub{OrgID: orgB, HubID: hub, SiteID: site1}
 	offline := &domain.Presence{HubID: hub}
 	_, unknown := domain.DecideAddHub(domain.HubState{}, origin, c, offline, domain.NewEpochID(0xa))
-	_, others := domain.DecideAddHub(fold(t, domain.EvolveHub, registered, added), origin, c, offline,
-		domain.NewEpochID(0xa))
-	_, never := domain.DecideAddHub(fold(t, domain.EvolveHub, registered), origin, c, nil, domain.NewEpochID(0xa))
+	_, others := domain.DecideAddHub(
+		fold(t, domain.EvolveHub, registered, added), origin, c, offline, domain.NewEpochID(0xa),
+	)
+	_, never := domain.DecideAddHub(
+		fold(t, domain.EvolveHub, registered), origin, c, nil, domain.NewEpochID(0xa),
+	)
 	if !reflect.DeepEqual(unknown, others) || !reflect.DeepEqual(unknown, never) {
-		t.Errorf("got unknown: %v\nanother's: %v\nnever online: %v\nwant equal errors", unknown, others, never)
+		t.Errorf(
+			"got unknown: %v\nanother's: %v\nnever online: %v\nwant equal errors",
+			unknown, others, never,
+		)
 	}
 }
 
@@ -144,7 +154,9 @@ func TestUpdateHub(t *testing.T) {
 			nil, "",
 		},
 		"a name not set": {owned, domain.UpdateHub{OrgID: orgA, Name: ptr("Attic")}, nil, ""},
-		"another's":      {owned, domain.UpdateHub{OrgID: orgB, SetName: true}, nil, domain.CodeNotFound},
+		"another's": {
+			owned, domain.UpdateHub{OrgID: orgB, SetName: true}, nil, domain.CodeNotFound,
+		},
 		"a hub without organization": {
 			fold(t, domain.EvolveHub, registered), domain.UpdateHub{OrgID: orgA, SetName: true},
 			nil, domain.CodeNotFound,
@@ -153,7 +165,10 @@ func TestUpdateHub(t *testing.T) {
 			fold(t, domain.EvolveHub, registered), domain.UpdateHub{SetName: true}, nil,
 			domain.CodeNotFound,
 		},
-		"unknown": {domain.HubState{}, domain.UpdateHub{OrgID: orgA, SetName: true}, nil, domain.CodeNotFound},
+		"unknown": {
+			domain.HubState{}, domain.UpdateHub{OrgID: orgA, SetName: true}, nil,
+			domain.CodeNotFound,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,23 +180,46 @@ func TestUpdateHub(t *testing.T) {
 
 func TestCertificates(t *testing.T) {
 	t.Parallel()
-	events, err := domain.DecideIssueCertificate(domain.HubState{}, origin,
-		domain.IssueCertificate{Fingerprint: fingerprint(1), ExpiresAt: expires, SecretHash: hash(1)},
-		domain.HubLimit{})
+	events, err := domain.DecideIssueCertificate(
+		domain.HubState{},
+		origin,
+		domain.IssueCertificate{
+			Fingerprint: fingerprint(1),
+			ExpiresAt:   expires,
+			SecretHash:  hash(1),
+		},
+		domain.HubLimit{},
+	)
 	checkDecision(t, events, err, nil, domain.CodeUnauthenticated)
-	events, err = domain.DecideIssueCertificate(fold(t, domain.EvolveHub, registered), origin,
-		domain.IssueCertificate{Fingerprint: fingerprint(1), ExpiresAt: expires, SecretHash: hash(1)},
-		domain.HubLimit{})
+	events, err = domain.DecideIssueCertificate(
+		fold(t, domain.EvolveHub, registered),
+		origin,
+		domain.IssueCertificate{
+			Fingerprint: fingerprint(1),
+			ExpiresAt:   expires,
+			SecretHash:  hash(1),
+		},
+		domain.HubLimit{},
+	)
 	checkDecision(t, events, err, []domain.Fact{issued(1)}, "")
-	events, err = domain.DecideIssueCertificate(fold(t, domain.EvolveHub, registered, issued(1)), origin,
-		domain.IssueCertificate{Fingerprint: fingerprint(1), ExpiresAt: expires, SecretHash: hash(1)},
-		domain.HubLimit{})
+	events, err = domain.DecideIssueCertificate(
+		fold(t, domain.EvolveHub, registered, issued(1)),
+		origin,
+		domain.IssueCertificate{
+			Fingerprint: fingerprint(1),
+			ExpiresAt:   expires,
+			SecretHash:  hash(1),
+		},
+		domain.HubLimit{},
+	)
 	checkDecision(t, events, err, nil, "")
 
 	state := fold(t, domain.EvolveHub, registered, added, issued(1), issued(2))
 	if state.Certificate != fingerprint(2) || !state.CertificateExpires.Equal(expires) {
-		t.Errorf("got certificate %q until %s, want %q until %s", state.Certificate, state.CertificateExpires,
-			fingerprint(2), expires)
+		t.Errorf(
+			"got certificate %q until %s, want %q until %s",
+			state.Certificate, state.CertificateExpires, fingerprint(2), expires,
+		)
 	}
 	events, err = domain.DecideRevokeCertificate(state, origin, orgB)
 	checkDecision(t, events, err, nil, domain.CodeNotFound)
@@ -194,7 +232,9 @@ func TestCertificates(t *testing.T) {
 	if state.Certificate != "" || !state.CertificateExpires.IsZero() {
 		t.Errorf("got certificate %q after the revocation, want none", state.Certificate)
 	}
-	if want := []string{fingerprint(1), fingerprint(2)}; !slices.Equal(state.RevokedCertificates, want) {
+	if want := []string{fingerprint(1), fingerprint(2)}; !slices.Equal(
+		state.RevokedCertificates, want,
+	) {
 		t.Errorf("got revoked %q, want %q", state.RevokedCertificates, want)
 	}
 	events, err = domain.DecideRevokeCertificate(state, origin, orgA)
@@ -209,8 +249,10 @@ func TestCertificates(t *testing.T) {
 	}
 	state = fold(t, domain.EvolveHub, registered, added, issued(1), issued(2), revoked, issued(3))
 	if state.Certificate != fingerprint(3) || len(state.RevokedCertificates) != 2 {
-		t.Errorf("after the new enrolment: got certificate %q and %d revoked, want %q and 2", state.Certificate,
-			len(state.RevokedCertificates), fingerprint(3))
+		t.Errorf(
+			"after the new enrolment: got certificate %q and %d revoked, want %q and 2",
+			state.Certificate, len(state.RevokedCertificates), fingerprint(3),
+		)
 	}
 }
 
@@ -227,10 +269,14 @@ func TestBeginEpoch(t *testing.T) {
 	}
 
 	command := domain.BeginEpoch{OwnLog: "second", Through: 16, After: 4711}
-	events, err := domain.DecideBeginEpoch(owned, origin, command, domain.NewEpochID(0xb), domain.HubLimit{})
+	events, err := domain.DecideBeginEpoch(
+		owned, origin, command, domain.NewEpochID(0xb), domain.HubLimit{},
+	)
 	checkDecision(t, events, err, []domain.Fact{begun}, "")
-	events, err = domain.DecideBeginEpoch(fold(t, domain.EvolveHub, registered), origin, command,
-		domain.NewEpochID(0xb), domain.HubLimit{})
+	events, err = domain.DecideBeginEpoch(
+		fold(t, domain.EvolveHub, registered), origin, command, domain.NewEpochID(0xb),
+		domain.HubLimit{},
+	)
 	checkDecision(t, events, err, nil, domain.CodeNotFound)
 
 	state := fold(t, domain.EvolveHub, registered, added, begun)
@@ -239,18 +285,24 @@ func TestBeginEpoch(t *testing.T) {
 		t.Errorf("folded to %+v, own log %q through %d; want %+v, second, 16", state.Epoch, state.OwnLog,
 			state.OwnLogThrough, want)
 	}
-	events, err = domain.DecideBeginEpoch(state, origin, domain.BeginEpoch{OwnLog: "second", After: 4712},
-		domain.NewEpochID(0xc), domain.HubLimit{})
+	events, err = domain.DecideBeginEpoch(
+		state, origin, domain.BeginEpoch{OwnLog: "second", After: 4712}, domain.NewEpochID(0xc),
+		domain.HubLimit{},
+	)
 	checkDecision(t, events, err, nil, "")
 
 	for name, c := range map[string]struct {
 		command domain.BeginEpoch
 		epoch   domain.EpochID
 	}{
-		"no log":                 {domain.BeginEpoch{After: 4712}, domain.NewEpochID(0xc)},
-		"the same epoch":         {domain.BeginEpoch{OwnLog: "third", After: 4712}, domain.NewEpochID(0xb)},
-		"no epoch":               {domain.BeginEpoch{OwnLog: "third", After: 4712}, domain.EpochID{}},
-		"before the current log": {domain.BeginEpoch{OwnLog: "third", After: 4710}, domain.NewEpochID(0xc)},
+		"no log": {domain.BeginEpoch{After: 4712}, domain.NewEpochID(0xc)},
+		"the same epoch": {
+			domain.BeginEpoch{OwnLog: "third", After: 4712}, domain.NewEpochID(0xb),
+		},
+		"no epoch": {domain.BeginEpoch{OwnLog: "third", After: 4712}, domain.EpochID{}},
+		"before the current log": {
+			domain.BeginEpoch{OwnLog: "third", After: 4710}, domain.NewEpochID(0xc),
+		},
 	} {
 		events, err := domain.DecideBeginEpoch(state, origin, c.command, c.epoch, domain.HubLimit{})
 		if err == nil {
@@ -280,7 +332,9 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			var err error
 			switch rapid.IntRange(0, 11).Draw(t, "command") {
 			case 6:
-				events, err = domain.DecideRotateSecret(state, origin, hash(byte(step)), rapid.Bool().Draw(t, "keep"))
+				events, err = domain.DecideRotateSecret(
+					state, origin, hash(byte(step)), rapid.Bool().Draw(t, "keep"),
+				)
 			case 7:
 				events, err = domain.DecideBlockHub(state, origin)
 			case 8:
@@ -300,11 +354,21 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 				if rapid.Bool().Draw(t, "connected before") {
 					presence = &domain.Presence{HubID: hub}
 				}
-				events, err = domain.DecideAddHub(state, origin, domain.AddHub{OrgID: org, HubID: hub, SiteID: site},
-					presence, epoch)
+				events, err = domain.DecideAddHub(
+					state, origin, domain.AddHub{OrgID: org, HubID: hub, SiteID: site}, presence,
+					epoch,
+				)
 			case 2:
-				events, err = domain.DecideUpdateHub(state, origin,
-					domain.UpdateHub{OrgID: org, SetName: true, Name: ptr(epoch.String()), SiteID: &site})
+				events, err = domain.DecideUpdateHub(
+					state,
+					origin,
+					domain.UpdateHub{
+						OrgID:   org,
+						SetName: true,
+						Name:    ptr(epoch.String()),
+						SiteID:  &site,
+					},
+				)
 			case 3:
 				events, err = domain.DecideIssueCertificate(state, origin, domain.IssueCertificate{
 					Fingerprint: fmt.Sprintf(
@@ -365,15 +429,22 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 				epochs[state.Epoch.ID] = true
 			}
 			if state.Epoch.After < before.Epoch.After {
-				t.Fatalf("Epoch.After went from %d back to %d", before.Epoch.After, state.Epoch.After)
+				t.Fatalf(
+					"Epoch.After went from %d back to %d", before.Epoch.After, state.Epoch.After,
+				)
 			}
 			if slices.Contains(state.RevokedCertificates, state.Certificate) ||
 				slices.Contains(state.SupersededCertificates, state.Certificate) {
 				t.Fatalf("a former certificate is current: %#v", state)
 			}
-			if max(len(state.RevokedCertificates), len(state.SupersededCertificates)) > domain.MaxFormerCertificates {
-				t.Fatalf("got %d revoked and %d superseded certificates, want at most %d",
-					len(state.RevokedCertificates), len(state.SupersededCertificates), domain.MaxFormerCertificates)
+			if max(
+				len(state.RevokedCertificates), len(state.SupersededCertificates),
+			) > domain.MaxFormerCertificates {
+				t.Fatalf(
+					"got %d revoked and %d superseded certificates, want at most %d",
+					len(state.RevokedCertificates), len(state.SupersededCertificates),
+					domain.MaxFormerCertificates,
+				)
 			}
 		}
 	})

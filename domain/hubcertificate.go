@@ -23,21 +23,27 @@ type IssueCertificate struct {
 // that already. It returns unauthenticated, as for a wrong secret, for a hub that is not in the
 // inventory, is blocked, or whose secret was rotated meanwhile, and rate_limited for a hub over the
 // limit.
-func DecideIssueCertificate(s HubState, o Origin, c IssueCertificate, limit HubLimit) ([]Event, error) {
+func DecideIssueCertificate(
+	s HubState, o Origin, c IssueCertificate, limit HubLimit,
+) ([]Event, error) {
 	if !s.Registered || s.Blocked || !bytes.Equal(s.SecretHash, c.SecretHash) {
 		return nil, Errorf(CodeUnauthenticated, "unknown serial or wrong secret")
 	}
 	fingerprint := c.Fingerprint
 	if !isLowerHex(fingerprint, 64) || slices.Contains(s.RevokedCertificates, fingerprint) ||
 		slices.Contains(s.SupersededCertificates, fingerprint) {
-		return nil, fmt.Errorf("hub %s: fingerprint %q: malformed, superseded or revoked", s.ID, fingerprint)
+		return nil, fmt.Errorf(
+			"hub %s: fingerprint %q: malformed, superseded or revoked", s.ID, fingerprint,
+		)
 	}
 	if s.Certificate == fingerprint {
 		return nil, nil
 	}
 	if wait := limit.wait(s.CertificateTimes, o.At); wait > 0 {
-		return nil, RateLimited(wait, "too many certificates were issued to this hub recently; its current one stays "+
-			"valid")
+		return nil, RateLimited(
+			wait,
+			"too many certificates were issued to this hub recently; its current one stays valid",
+		)
 	}
 	return []Event{Record(o, HubCertificateIssued{
 		HubID: s.ID, Fingerprint: fingerprint, ExpiresAt: wholeMicroseconds(c.ExpiresAt),
@@ -53,7 +59,9 @@ func DecideRevokeCertificate(s HubState, o Origin, orgID string) ([]Event, error
 	if s.Certificate == "" {
 		return nil, nil
 	}
-	return []Event{Record(o, HubCertificateRevoked{HubID: s.ID, OrgID: orgID, Fingerprint: s.Certificate})}, nil
+	return []Event{
+		Record(o, HubCertificateRevoked{HubID: s.ID, OrgID: orgID, Fingerprint: s.Certificate}),
+	}, nil
 }
 
 // remember returns list with more fingerprints, at most MaxFormerCertificates of them. It does not

@@ -17,14 +17,19 @@ func TestHubLimit(t *testing.T) {
 	type attempt func(s domain.HubState, at time.Time, n int) ([]domain.Event, error)
 	for name, ask := range map[string]attempt{
 		"logs": func(s domain.HubState, at time.Time, n int) ([]domain.Event, error) {
-			return domain.DecideBeginEpoch(s, domain.Origin{At: at, Actor: origin.Actor},
-				domain.BeginEpoch{OwnLog: fmt.Sprint("log-", n)}, domain.NewEpochID(uint32(n+1000)), limit)
+			return domain.DecideBeginEpoch(
+				s, domain.Origin{At: at, Actor: origin.Actor},
+				domain.BeginEpoch{OwnLog: fmt.Sprint("log-", n)}, domain.NewEpochID(uint32(n+1000)),
+				limit,
+			)
 		},
 		"certificates": func(s domain.HubState, at time.Time, n int) ([]domain.Event, error) {
 			issue := domain.IssueCertificate{
 				Fingerprint: fmt.Sprintf("%064x", n+1), ExpiresAt: expires, SecretHash: hash(1),
 			}
-			return domain.DecideIssueCertificate(s, domain.Origin{At: at, Actor: origin.Actor}, issue, limit)
+			return domain.DecideIssueCertificate(s, domain.Origin{
+				At: at, Actor: origin.Actor,
+			}, issue, limit)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +44,10 @@ func TestHubLimit(t *testing.T) {
 					var limited *domain.Error
 					if !errors.As(err, &limited) || limited.Code != domain.CodeRateLimited || limited.RetryAfter <= 0 ||
 						limited.RetryAfter > 15*time.Second {
-						t.Fatalf("after %d granted: got %v, retry after %v", granted, err, limited.RetryAfter)
+						t.Fatalf(
+							"after %d granted: got %v, retry after %v", granted, err,
+							limited.RetryAfter,
+						)
 					}
 					continue
 				}

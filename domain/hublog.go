@@ -24,7 +24,9 @@ type BeginEpoch struct {
 // DecideBeginEpoch begins the epoch id of the event log of a hub that was reset. It returns no
 // event if the current epoch is c.OwnLog's, so a bridge may repeat the command. It returns
 // not_found for a hub that no organization has, and rate_limited for a hub over the limit.
-func DecideBeginEpoch(s HubState, o Origin, c BeginEpoch, id EpochID, limit HubLimit) ([]Event, error) {
+func DecideBeginEpoch(
+	s HubState, o Origin, c BeginEpoch, id EpochID, limit HubLimit,
+) ([]Event, error) {
 	if s.OrgID == "" {
 		return nil, ErrHubNotFound()
 	}
@@ -35,11 +37,15 @@ func DecideBeginEpoch(s HubState, o Origin, c BeginEpoch, id EpochID, limit HubL
 		return nil, nil
 	}
 	if id.IsZero() || id == s.Epoch.ID {
-		return nil, fmt.Errorf("hub %s: begin epoch: epoch %s cannot follow %s", s.ID, id, s.Epoch.ID)
+		return nil, fmt.Errorf(
+			"hub %s: begin epoch: epoch %s cannot follow %s", s.ID, id, s.Epoch.ID,
+		)
 	}
 	if c.After < s.Epoch.After {
-		return nil, fmt.Errorf("hub %s: begin epoch: sequence %d is before sequence %d, where the current epoch begins",
-			s.ID, c.After, s.Epoch.After)
+		return nil, fmt.Errorf(
+			"hub %s: begin epoch: sequence %d is before sequence %d, where the current epoch begins",
+			s.ID, c.After, s.Epoch.After,
+		)
 	}
 	if wait := limit.wait(s.LogTimes, o.At); wait > 0 {
 		return nil, RateLimited(wait, "this hub was reset too often recently")
@@ -58,7 +64,9 @@ func DecideRestoreLog(s HubState, o Origin, id EpochID, kept uint64) ([]Event, e
 		return nil, ErrHubNotFound()
 	}
 	if _, used := s.Epoch.Former.Find(id); used || id.IsZero() || id == s.Epoch.ID {
-		return nil, fmt.Errorf("hub %s: restore log: epoch %s cannot follow %s", s.ID, id, s.Epoch.ID)
+		return nil, fmt.Errorf(
+			"hub %s: restore log: epoch %s cannot follow %s", s.ID, id, s.Epoch.ID,
+		)
 	}
 	restored := s.Epoch.Restored(id, kept)
 	return []Event{Record(o, HubLogRestored{

@@ -42,8 +42,10 @@ func DecideBindIdentity(s AccountState, o Origin, i Identity, replace bool) ([]E
 	case s.Identity == i:
 		return nil, nil
 	case s.Identity.Issuer == i.Issuer && !replace:
-		return nil, Errorf(CodeForbidden, "this address belongs to another person here; ask an owner of your "+
-			"organization to remove that member first")
+		return nil, Errorf(
+			CodeForbidden, "this address belongs to another person here; ask an owner of your "+
+				"organization to remove that member first",
+		)
 	}
 	return []Event{Record(o, identityBound(s, i))}, nil
 }
@@ -65,7 +67,9 @@ func identityBound(s AccountState, i Identity) AccountIdentityBound {
 // provider allow: access, "" for nothing. It changes only memberships that groups gave, and never
 // the last owner. memberID is the id of a new member. It returns not_found for access in an
 // organization that does not exist.
-func DecideGroupAccess(s OrgState, o Origin, memberID, email string, access Access) ([]Event, error) {
+func DecideGroupAccess(
+	s OrgState, o Origin, memberID, email string, access Access,
+) ([]Event, error) {
 	address := NormalizeEmail(email)
 	member, found := s.member(func(m OrgMember) bool { return m.Address == address })
 	switch {
@@ -81,7 +85,9 @@ func DecideGroupAccess(s OrgState, o Origin, memberID, email string, access Acce
 	var events []Event
 	for _, i := range s.Invitations { // not needed any more
 		if i.Address == address {
-			events = append(events, Record(o, MemberInvitationRevoked{OrgID: s.ID, InvitationID: i.ID}))
+			events = append(
+				events, Record(o, MemberInvitationRevoked{OrgID: s.ID, InvitationID: i.ID}),
+			)
 		}
 	}
 	role, viewOnly := access.Role()

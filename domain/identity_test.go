@@ -37,8 +37,10 @@ func TestBindIdentity(t *testing.T) {
 			checkDecision(t, events, err, try.want, try.code)
 		})
 	}
-	checkDecision(t, domain.DecideFindByIdentity(domain.AccountState{}, origin, taken), nil,
-		[]domain.Fact{bound(first)}, "")
+	checkDecision(
+		t, domain.DecideFindByIdentity(domain.AccountState{}, origin, taken), nil,
+		[]domain.Fact{bound(first)}, "",
+	)
 	found := fold(t, domain.EvolveAccount, bound(first))
 	checkDecision(t, domain.DecideFindByIdentity(found, origin, taken), nil, nil, "")
 	if first.Key() == second.Key() || first.Key() == moved.Key() {
@@ -76,7 +78,9 @@ func TestGroupAccess(t *testing.T) {
 		}, ""},
 		"unchanged": {member, admin, nil, ""},
 		"changed": {member, viewer, []domain.Fact{
-			domain.MemberRoleChanged{OrgID: orgA, MemberID: id, Role: domain.RoleMember, ViewOnly: true},
+			domain.MemberRoleChanged{
+				OrgID: orgA, MemberID: id, Role: domain.RoleMember, ViewOnly: true,
+			},
 		}, ""},
 		"removed":               {member, "", []domain.Fact{removed}, ""},
 		"the last owner":        {last, "", nil, ""},

@@ -36,12 +36,16 @@ func (s HubState) EnrolmentStatus(now time.Time) EnrolmentStatus {
 
 // DecideRotateSecret replaces the SHA-256 of a hub's enrolment secret, and revokes the hub's
 // certificates unless keepCertificate is set. It returns ErrNotInInventory for an unknown hub.
-func DecideRotateSecret(s HubState, o Origin, secretHash []byte, keepCertificate bool) ([]Event, error) {
+func DecideRotateSecret(
+	s HubState, o Origin, secretHash []byte, keepCertificate bool,
+) ([]Event, error) {
 	if !s.Registered {
 		return nil, ErrNotInInventory()
 	}
 	if len(secretHash) != 32 {
-		return nil, fmt.Errorf("hub %s: secret hash has %d bytes, must be 32", s.ID, len(secretHash))
+		return nil, fmt.Errorf(
+			"hub %s: secret hash has %d bytes, must be 32", s.ID, len(secretHash),
+		)
 	}
 	return []Event{Record(o, HubSecretRotated{
 		HubID: s.ID, OrgID: s.OrgID, SecretHash: secretHash, KeepCertificate: keepCertificate,
@@ -82,7 +86,9 @@ func DecideReleaseHub(s HubState, o Origin, after uint64) ([]Event, error) {
 	if s.OrgID == "" {
 		return nil, nil
 	}
-	return []Event{Record(o, HubReleased{HubID: s.ID, OrgID: s.OrgID, After: max(after, s.Epoch.After)})}, nil
+	return []Event{
+		Record(o, HubReleased{HubID: s.ID, OrgID: s.OrgID, After: max(after, s.Epoch.After)}),
+	}, nil
 }
 
 // DecideRemoveHub is DecideReleaseHub for the organization that has the hub. It returns not_found

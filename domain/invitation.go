@@ -27,7 +27,9 @@ const (
 
 // ErrInvitationExpired is the not_found error for an invitation that was not accepted in time. It
 // has its own message, so that errors.Is distinguishes it from ErrInvitationNotFound.
-var ErrInvitationExpired error = Errorf(CodeNotFound, "the invitation has expired; ask for a new one")
+var ErrInvitationExpired error = Errorf(
+	CodeNotFound, "the invitation has expired; ask for a new one",
+)
 
 // OrgInvitation is an invitation in an organization's state.
 type OrgInvitation struct {
@@ -145,13 +147,20 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 		}
 	}
 	if limit := cmp.Or(c.MaxPending, DefaultPendingInvitations); pending >= limit {
-		return nil, RateLimited(time.Minute, "the organization has %d pending invitations: at most %d are allowed; "+
-			"revoke some first", pending, limit)
+		return nil, RateLimited(
+			time.Minute,
+			"the organization has %d pending invitations: at most %d are allowed; "+
+				"revoke some first",
+			pending, limit,
+		)
 	}
 	if limit := cmp.Or(c.MaxPerHour, DefaultInvitationsPerHour); o.Actor.Kind != ActorOperator {
 		if wait := s.untilInvitation(o.At, limit); wait > 0 {
-			return nil, RateLimited(wait, "the organization has sent %d invitations within an hour: no more are "+
-				"allowed", limit)
+			return nil, RateLimited(
+				wait,
+				"the organization has sent %d invitations within an hour: no more are allowed",
+				limit,
+			)
 		}
 	}
 	return []Event{Record(o, invited)}, nil
@@ -170,7 +179,10 @@ func (s OrgState) untilInvitation(at time.Time, limit int) time.Duration {
 // AccessOwner, and invalid_request for an unknown one.
 func CheckInvited(access Access) error {
 	if access == AccessOwner {
-		return Errorf(CodeForbidden, "role: must be %s or %s; an owner cannot be invited", RoleAdmin, RoleMember)
+		return Errorf(
+			CodeForbidden, "role: must be %s or %s; an owner cannot be invited", RoleAdmin,
+			RoleMember,
+		)
 	}
 	role, _ := access.Role()
 	_, err := ParseRole("role", string(role))
@@ -193,7 +205,9 @@ func DecideRevokeInvitation(s OrgState, o Origin, invitationID string) ([]Event,
 // no event if that invitation was accepted before and its member still exists. It returns not_found
 // for a wrong secret and for an invitation that is unknown, revoked, replaced, or whose member was
 // removed, and ErrInvitationExpired for an expired one.
-func DecideAcceptInvitation(s OrgState, o Origin, token InvitationToken, memberID string) ([]Event, Acceptance, error) {
+func DecideAcceptInvitation(
+	s OrgState, o Origin, token InvitationToken, memberID string,
+) ([]Event, Acceptance, error) {
 	if m, ok := s.member(func(m OrgMember) bool { return m.Accepted.matches(token) }); ok {
 		return nil, s.acceptance(m, m.Accepted, true), nil
 	}
@@ -206,7 +220,9 @@ func DecideAcceptInvitation(s OrgState, o Origin, token InvitationToken, memberI
 	}
 	m := OrgMember{ID: memberID, Email: i.Email, Role: i.Role, ViewOnly: i.ViewOnly}
 	return []Event{
-		Record(o, MemberAdded{OrgID: s.ID, MemberID: m.ID, Email: m.Email, Role: m.Role, ViewOnly: m.ViewOnly}),
+		Record(o, MemberAdded{
+			OrgID: s.ID, MemberID: m.ID, Email: m.Email, Role: m.Role, ViewOnly: m.ViewOnly,
+		}),
 		Record(o, MemberInvitationAccepted{OrgID: s.ID, InvitationID: i.ID, MemberID: m.ID}),
 	}, s.acceptance(m, i, false), nil
 }
@@ -228,7 +244,9 @@ func (i OrgInvitation) matches(token InvitationToken) bool {
 // drops the oldest expired ones.
 func (s OrgState) withInvitation(e Event, f MemberInvited) (OrgState, error) {
 	if len(f.TokenHash) != 32 {
-		return s, fmt.Errorf("event %s (%s): token hash has %d bytes, must be 32", e.ID, e.Type, len(f.TokenHash))
+		return s, fmt.Errorf(
+			"event %s (%s): token hash has %d bytes, must be 32", e.ID, e.Type, len(f.TokenHash),
+		)
 	}
 	address, expired := NormalizeEmail(f.Email), 0
 	for _, i := range s.Invitations {
@@ -243,7 +261,9 @@ func (s OrgState) withInvitation(e Event, f MemberInvited) (OrgState, error) {
 		}
 		return i.Address == address
 	})
-	s.InvitedAt = append(slices.Clone(s.InvitedAt[max(0, len(s.InvitedAt)+1-MaxInvitationsPerHour):]), e.At)
+	s.InvitedAt = append(
+		slices.Clone(s.InvitedAt[max(0, len(s.InvitedAt)+1-MaxInvitationsPerHour):]), e.At,
+	)
 	s.Invitations = append(kept, OrgInvitation{
 		ID: f.InvitationID, Email: f.Email, Address: address, Role: f.Role,
 		CreatedAt: e.At, ExpiresAt: f.ExpiresAt, TokenHash: [32]byte(f.TokenHash),

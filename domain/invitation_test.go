@@ -48,7 +48,10 @@ func later(o domain.Origin, by time.Duration) domain.Origin {
 
 func TestInvite(t *testing.T) {
 	t.Parallel()
-	few := fold(t, domain.EvolveOrg, created, owner1, admin1, member1, invited(1, "Ann@example.org", domain.RoleMember))
+	few := fold(
+		t, domain.EvolveOrg, created, owner1, admin1, member1,
+		invited(1, "Ann@example.org", domain.RoleMember),
+	)
 	again := invited(2, "ann@Example.org", domain.RoleAdmin)
 	again.Replaces = invitationID(1)
 	bob := []domain.Fact{invited(2, "bob@example.org", domain.RoleMember)}
@@ -59,9 +62,15 @@ func TestInvite(t *testing.T) {
 		facts []domain.Fact
 		code  domain.Code
 	}{
-		"by a key":    {few, byKey, invite(2, "bob@example.org", domain.RoleMember), bob, ""},
-		"by an owner": {few, olga, invite(2, "bob@example.org", domain.RoleMember), bob, ""},
-		"by an admin": {few, ada, invite(2, "bob@example.org", domain.RoleMember), bob, ""},
+		"by a key": {
+			few, byKey, invite(2, "bob@example.org", domain.RoleMember), bob, "",
+		},
+		"by an owner": {
+			few, olga, invite(2, "bob@example.org", domain.RoleMember), bob, "",
+		},
+		"by an admin": {
+			few, ada, invite(2, "bob@example.org", domain.RoleMember), bob, "",
+		},
 		"by a member": {
 			few, maxi, invite(2, "bob@example.org", domain.RoleMember), nil, domain.CodeForbidden,
 		},
@@ -71,13 +80,22 @@ func TestInvite(t *testing.T) {
 		"an owner": {
 			few, byKey, invite(2, "bob@example.org", domain.RoleOwner), nil, domain.CodeForbidden,
 		},
-		"an owner, by an owner": {few, olga, invite(2, "bob@example.org", domain.RoleOwner), nil, domain.CodeForbidden},
-		"a boss":                {few, byKey, invite(2, "bob@example.org", "boss"), nil, domain.CodeInvalidRequest},
-		"no role":               {few, byKey, invite(2, "bob@example.org", ""), nil, domain.CodeInvalidRequest},
-		"a member": {
-			few, byKey, invite(2, "OLGA@example.org", domain.RoleMember), nil, domain.CodeInvalidRequest,
+		"an owner, by an owner": {
+			few, olga, invite(2, "bob@example.org", domain.RoleOwner), nil, domain.CodeForbidden,
 		},
-		"again": {few, byKey, invite(2, "ann@Example.org", domain.RoleAdmin), []domain.Fact{again}, ""},
+		"a boss": {
+			few, byKey, invite(2, "bob@example.org", "boss"), nil, domain.CodeInvalidRequest,
+		},
+		"no role": {
+			few, byKey, invite(2, "bob@example.org", ""), nil, domain.CodeInvalidRequest,
+		},
+		"a member": {
+			few, byKey, invite(2, "OLGA@example.org", domain.RoleMember), nil,
+			domain.CodeInvalidRequest,
+		},
+		"again": {
+			few, byKey, invite(2, "ann@Example.org", domain.RoleAdmin), []domain.Fact{again}, "",
+		},
 		"by a key, to an unknown organization": {
 			domain.OrgState{}, byKey, invite(2, "bob@example.org", domain.RoleMember), nil,
 			domain.CodeNotFound,
@@ -94,7 +112,10 @@ func TestInvite(t *testing.T) {
 			checkDecisionBy(t, o, events, err, c.facts, c.code)
 		})
 	}
-	after := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleMember), again)
+	after := fold(
+		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleMember),
+		again,
+	)
 	if len(after.Invitations) != 1 || after.Invitations[0].ID != invitationID(2) {
 		t.Errorf("folded to %+v, want %s alone", after.Invitations, invitationID(2))
 	}
@@ -117,7 +138,9 @@ func TestInvite(t *testing.T) {
 // replaced, since only pending invitations can be replaced.
 func TestInviteAfterExpiry(t *testing.T) {
 	t.Parallel()
-	state := fold(t, domain.EvolveOrg, created, owner1, invited(1, "ann@example.org", domain.RoleMember))
+	state := fold(
+		t, domain.EvolveOrg, created, owner1, invited(1, "ann@example.org", domain.RoleMember),
+	)
 	o := later(origin, ttl)
 	events, err := domain.DecideInvite(state, o, invite(2, "ann@example.org", domain.RoleMember))
 	if err != nil || len(events) != 1 {
@@ -139,10 +162,16 @@ func TestInviteAfterExpiry(t *testing.T) {
 
 func TestRevokeInvitation(t *testing.T) {
 	t.Parallel()
-	state := fold(t, domain.EvolveOrg, created, owner1, admin1, member1,
-		invited(1, "ann@example.org", domain.RoleMember))
-	revoked := []domain.Fact{domain.MemberInvitationRevoked{OrgID: orgA, InvitationID: invitationID(1)}}
-	for who, code := range map[string]domain.Code{byKey: "", olga: "", ada: "", maxi: domain.CodeForbidden} {
+	state := fold(
+		t, domain.EvolveOrg, created, owner1, admin1, member1,
+		invited(1, "ann@example.org", domain.RoleMember),
+	)
+	revoked := []domain.Fact{
+		domain.MemberInvitationRevoked{OrgID: orgA, InvitationID: invitationID(1)},
+	}
+	for who, code := range map[string]domain.Code{
+		byKey: "", olga: "", ada: "", maxi: domain.CodeForbidden,
+	} {
 		events, err := domain.DecideRevokeInvitation(state, acting(who), invitationID(1))
 		checkDecisionBy(t, acting(who), events, err, revoked, code)
 	}
@@ -159,7 +188,9 @@ func TestRevokeInvitation(t *testing.T) {
 	state = fold(
 		t,
 		domain.EvolveOrg,
-		append([]domain.Fact{created, owner1, invited(1, "ann@example.org", domain.RoleMember)}, revoked...)...)
+		append(
+			[]domain.Fact{created, owner1, invited(1, "ann@example.org", domain.RoleMember)},
+			revoked...)...)
 	_, err = domain.DecideRevokeInvitation(state, origin, invitationID(1))
 	if domain.CodeOf(err) != domain.CodeNotFound {
 		t.Errorf("revoke again: got %v, want not_found", err)
@@ -172,12 +203,19 @@ func TestRevokeInvitation(t *testing.T) {
 
 func TestAcceptInvitation(t *testing.T) {
 	t.Parallel()
-	pending := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin))
+	pending := fold(
+		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin),
+	)
 	memberAdded := joined(nemo, "Ann@example.org", domain.RoleAdmin)
-	done := domain.MemberInvitationAccepted{OrgID: orgA, InvitationID: invitationID(1), MemberID: nemo}
+	done := domain.MemberInvitationAccepted{
+		OrgID:        orgA,
+		InvitationID: invitationID(1),
+		MemberID:     nemo,
+	}
 
-	events, acceptance, err := domain.DecideAcceptInvitation(pending, later(origin, ttl-time.Microsecond), link(1),
-		nemo)
+	events, acceptance, err := domain.DecideAcceptInvitation(
+		pending, later(origin, ttl-time.Microsecond), link(1), nemo,
+	)
 	for i := range events {
 		events[i].At = origin.At
 	}
@@ -217,10 +255,15 @@ func TestAcceptInvitation(t *testing.T) {
 
 	// A repeated acceptance changes nothing, at any time and with any role of the member, but still
 	// requires the secret.
-	accepted := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin), memberAdded,
-		done, domain.MemberRoleChanged{OrgID: orgA, MemberID: nemo, Role: domain.RoleMember})
+	accepted := fold(
+		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin),
+		memberAdded, done,
+		domain.MemberRoleChanged{OrgID: orgA, MemberID: nemo, Role: domain.RoleMember},
+	)
 	want.Already, want.Access = true, domain.AccessMember
-	events, acceptance, err = domain.DecideAcceptInvitation(accepted, later(origin, 2*ttl), link(1), maxi)
+	events, acceptance, err = domain.DecideAcceptInvitation(
+		accepted, later(origin, 2*ttl), link(1), maxi,
+	)
 	checkDecision(t, events, err, nil, "")
 	if acceptance != want || len(accepted.Invitations) != 0 {
 		t.Errorf("accept again: got %+v, want %+v", acceptance, want)
@@ -231,11 +274,15 @@ func TestAcceptInvitation(t *testing.T) {
 			t.Errorf("accept again with a wrong secret: got %v, want not_found", err)
 		}
 	}
-	events, err = domain.DecideInvite(accepted, origin, invite(2, "ann@EXAMPLE.org", domain.RoleMember))
+	events, err = domain.DecideInvite(
+		accepted, origin, invite(2, "ann@EXAMPLE.org", domain.RoleMember),
+	)
 	checkDecision(t, events, err, nil, domain.CodeInvalidRequest)
 	// A removed member cannot use the old link again, but can be invited again.
-	removed := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin), memberAdded,
-		done, domain.MemberRemoved{OrgID: orgA, MemberID: nemo})
+	removed := fold(
+		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin),
+		memberAdded, done, domain.MemberRemoved{OrgID: orgA, MemberID: nemo},
+	)
 	_, _, err = domain.DecideAcceptInvitation(removed, origin, link(1), maxi)
 	if domain.CodeOf(err) != domain.CodeNotFound {
 		t.Errorf("accept the link of a removed member: got %v, want not_found", err)
@@ -263,7 +310,9 @@ func TestInvitationsAreBounded(t *testing.T) {
 			})
 		}
 		send := func(n int) error {
-			events, err := domain.DecideInvite(state, week(w), invite(n, address(n), domain.RoleMember))
+			events, err := domain.DecideInvite(
+				state, week(w), invite(n, address(n), domain.RoleMember),
+			)
 			for _, e := range events {
 				if state, err = domain.EvolveOrg(state, e); err != nil {
 					t.Fatal(err)
@@ -284,8 +333,10 @@ func TestInvitationsAreBounded(t *testing.T) {
 		}
 	}
 	if len(state.Invitations) != domain.DefaultPendingInvitations+domain.MaxExpiredInvitations {
-		t.Errorf("got %d invitations in the state, want %d", len(state.Invitations),
-			domain.DefaultPendingInvitations+domain.MaxExpiredInvitations)
+		t.Errorf(
+			"got %d invitations in the state, want %d", len(state.Invitations),
+			domain.DefaultPendingInvitations+domain.MaxExpiredInvitations,
+		)
 	}
 	// Only remembered invitations are reported as expired.
 	_, _, err := domain.DecideAcceptInvitation(state, week(2), link(each+1), nemo)

@@ -28,7 +28,9 @@ func TestInvitationToken(t *testing.T) {
 			t.Fatalf("ParseInvitationToken(%s): got %#v, %v, want %#v", text, got, err, token)
 		}
 		if len(text) != 86 || strings.ContainsFunc(text, func(r rune) bool {
-			return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", r)
+			return !strings.ContainsRune(
+				"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", r,
+			)
 		}) {
 			t.Fatalf("Reveal: got %s, want 86 characters that a URL may have", text)
 		}

@@ -57,8 +57,11 @@ func (l KeyLimits) Clean(scopes []Scope, now time.Time) (KeyLimits, error) {
 	}
 	for _, scope := range scopes {
 		if len(l.Sites) > 0 && !scope.OfSites() {
-			return l, Errorf(CodeInvalidRequest, "sites: the scope %s reaches the whole organization; leave out the "+
-				"scope or the sites", scope)
+			return l, Errorf(
+				CodeInvalidRequest,
+				"sites: the scope %s reaches the whole organization; leave out the scope or the sites",
+				scope,
+			)
 		}
 	}
 	if l.ExpiresAt.IsZero() {
@@ -96,7 +99,9 @@ func CleanScopes(scopes []Scope) ([]Scope, error) {
 			return nil, err
 		}
 	}
-	clean := slices.DeleteFunc(AllScopes(), func(scope Scope) bool { return !slices.Contains(scopes, scope) })
+	clean := slices.DeleteFunc(
+		AllScopes(), func(scope Scope) bool { return !slices.Contains(scopes, scope) },
+	)
 	if len(clean) == 0 {
 		return nil, Errorf(CodeInvalidRequest, "scopes: must name at least one of %s", scopeNames())
 	}
@@ -135,7 +140,9 @@ func DecideChangeKey(s KeyState, o Origin, orgID string, limits KeyLimits) ([]Ev
 // DecideRotateKey replaces the secret of a key by the one of next, which has the id and the
 // environment of the key. The former secrets work for the time overlap, or for what is left of
 // a shorter one. It fails as DecideChangeKey does.
-func DecideRotateKey(s KeyState, o Origin, orgID string, next Key, overlap time.Duration) ([]Event, error) {
+func DecideRotateKey(
+	s KeyState, o Origin, orgID string, next Key, overlap time.Duration,
+) ([]Event, error) {
 	if !s.isOf(orgID) || s.Revoked() {
 		return nil, ErrKeyNotFound()
 	}
@@ -152,7 +159,9 @@ func DecideRotateKey(s KeyState, o Origin, orgID string, next Key, overlap time.
 	}
 	former = slices.DeleteFunc(former, func(f KeySecret) bool { return !f.Until.After(o.At) })
 	hash := next.SecretHash()
-	return []Event{Record(o, KeyRotated{s.ID, s.OrgID, hash[:], former[:min(len(former), maxFormerSecrets)]})}, nil
+	return []Event{Record(o, KeyRotated{
+		s.ID, s.OrgID, hash[:], former[:min(len(former), maxFormerSecrets)],
+	})}, nil
 }
 
 // DecideMailKeyExpiry records that people were mailed about the expiry of a key; it returns no event
@@ -190,7 +199,10 @@ func EvolveKey(s KeyState, e Event) (KeyState, error) {
 	switch f := fact.(type) {
 	case KeyCreated:
 		if len(f.SecretHash) != len(s.SecretHash) {
-			return s, fmt.Errorf("event %s (%s): secret hash has %d bytes, must be 32", e.ID, e.Type, len(f.SecretHash))
+			return s, fmt.Errorf(
+				"event %s (%s): secret hash has %d bytes, must be 32",
+				e.ID, e.Type, len(f.SecretHash),
+			)
 		}
 		return KeyState{
 			ID: f.KeyID, OrgID: f.OrgID, Label: f.Label, Environment: f.Environment,

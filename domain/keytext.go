@@ -77,8 +77,11 @@ func ParseKey(s string) (Key, error) {
 }
 
 func errMalformedKey() error {
-	return Errorf(CodeUnauthenticated, "the API key is malformed; send it as `Authorization: Bearer <key>`, exactly "+
-		"as it was shown")
+	return Errorf(
+		CodeUnauthenticated,
+		"the API key is malformed; send it as `Authorization: Bearer <key>`, "+
+			"exactly as it was shown",
+	)
 }
 
 // IsKeyID reports whether s has the form of a key id.

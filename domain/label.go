@@ -41,8 +41,10 @@ func DecideLabelDevice(s HubState, o Origin, c LabelDevice) ([]Event, error) {
 		return nil, nil
 	}
 	if !labeled && len(s.Labels) >= MaxDeviceLabels {
-		return nil, Errorf(CodeInvalidRequest, "device_id: at most %d devices of a hub can have a name or a room",
-			len(s.Labels))
+		return nil, Errorf(
+			CodeInvalidRequest, "device_id: at most %d devices of a hub can have a name or a room",
+			len(s.Labels),
+		)
 	}
 	return []Event{Record(o, DeviceLabeled{
 		HubID: s.ID, OrgID: s.OrgID, DeviceID: c.DeviceID, Name: label.Name, Room: label.Room,
@@ -51,7 +53,9 @@ func DecideLabelDevice(s HubState, o Origin, c LabelDevice) ([]Event, error) {
 
 // DecidePlaceDevices sets the room of devices of a hub, and fails as DecideLabelDevice does. A nil
 // room clears it.
-func DecidePlaceDevices(s HubState, o Origin, org string, deviceIDs []int64, room *string) (events []Event, err error) {
+func DecidePlaceDevices(
+	s HubState, o Origin, org string, deviceIDs []int64, room *string,
+) (events []Event, err error) {
 	for _, id := range deviceIDs {
 		placed, err := DecideLabelDevice(s, o, LabelDevice{
 			OrgID: org, HubID: s.ID, DeviceID: id, SetRoom: true, Room: room,
@@ -72,7 +76,9 @@ func DecideForgetDevices(s HubState, o Origin, deviceIDs []int64) []Event {
 		_, labeled := s.Labels[id]
 		known := labeled || len(s.CredentialsOf(id)) > 0
 		if known && !slices.Contains(deviceIDs[:i], id) {
-			events = append(events, Record(o, DeviceForgotten{HubID: s.ID, OrgID: s.OrgID, DeviceID: id}))
+			events = append(
+				events, Record(o, DeviceForgotten{HubID: s.ID, OrgID: s.OrgID, DeviceID: id}),
+			)
 		}
 	}
 	return events
@@ -80,7 +86,9 @@ func DecideForgetDevices(s HubState, o Origin, deviceIDs []int64) []Event {
 
 // withLabel returns a copy of labels with the label of one device set, or removed if label is zero.
 // The map labels stays as it is: an earlier state holds it.
-func withLabel(labels map[int64]DeviceLabel, deviceID int64, label DeviceLabel) map[int64]DeviceLabel {
+func withLabel(
+	labels map[int64]DeviceLabel, deviceID int64, label DeviceLabel,
+) map[int64]DeviceLabel {
 	labels = maps.Clone(labels)
 	if label == (DeviceLabel{}) {
 		delete(labels, deviceID)

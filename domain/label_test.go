@@ -32,9 +32,13 @@ func TestLabelDevice(t *testing.T) {
 			both, domain.LabelDevice{SetName: true, Name: ptr("Gate")},
 			[]domain.Fact{labeled(3, ptr("Gate"), ptr("Hall"))}, "",
 		},
-		"the name stays": {both, domain.LabelDevice{SetRoom: true}, []domain.Fact{labeled(3, ptr("Door"), nil)}, ""},
+		"the name stays": {
+			both, domain.LabelDevice{SetRoom: true}, []domain.Fact{labeled(3, ptr("Door"), nil)},
+			"",
+		},
 		"clear both": {
-			both, domain.LabelDevice{SetName: true, SetRoom: true}, []domain.Fact{labeled(3, nil, nil)}, "",
+			both, domain.LabelDevice{SetName: true, SetRoom: true},
+			[]domain.Fact{labeled(3, nil, nil)}, "",
 		},
 		"clear nothing": {none, domain.LabelDevice{SetName: true, SetRoom: true}, nil, ""},
 		"as it is": {
@@ -42,13 +46,19 @@ func TestLabelDevice(t *testing.T) {
 			domain.LabelDevice{SetName: true, Name: ptr("Door"), SetRoom: true, Room: ptr("Hall")},
 			nil, "",
 		},
-		"nothing set":   {both, domain.LabelDevice{Name: ptr("Gate"), Room: ptr("Attic")}, nil, ""},
-		"another's hub": {both, domain.LabelDevice{OrgID: orgB, SetName: true}, nil, domain.CodeNotFound},
+		"nothing set": {
+			both, domain.LabelDevice{Name: ptr("Gate"), Room: ptr("Attic")}, nil, "",
+		},
+		"another's hub": {
+			both, domain.LabelDevice{OrgID: orgB, SetName: true}, nil, domain.CodeNotFound,
+		},
 		"a hub without organization": {
 			fold(t, domain.EvolveHub, registered), domain.LabelDevice{SetName: true}, nil,
 			domain.CodeNotFound,
 		},
-		"an unknown hub": {domain.HubState{}, domain.LabelDevice{SetName: true}, nil, domain.CodeNotFound},
+		"an unknown hub": {
+			domain.HubState{}, domain.LabelDevice{SetName: true}, nil, domain.CodeNotFound,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,12 +75,22 @@ func TestLabelDevice(t *testing.T) {
 func TestForgetDevices(t *testing.T) {
 	t.Parallel()
 	forgotten := domain.DeviceForgotten{HubID: hub, OrgID: orgA, DeviceID: 3}
-	both := fold(t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil), labeled(4, nil, ptr("Hall")))
-	checkDecision(t, domain.DecideForgetDevices(both, origin, []int64{5, 3, 3}), nil, []domain.Fact{forgotten}, "")
+	both := fold(
+		t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil),
+		labeled(4, nil, ptr("Hall")),
+	)
+	checkDecision(
+		t, domain.DecideForgetDevices(both, origin, []int64{5, 3, 3}), nil,
+		[]domain.Fact{forgotten}, "",
+	)
 	checkDecision(t, domain.DecideForgetDevices(both, origin, []int64{5}), nil, nil, "")
-	checkDecision(t, domain.DecideForgetDevices(domain.HubState{}, origin, []int64{3}), nil, nil, "")
-	after := fold(t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil), labeled(4, nil, ptr("Hall")),
-		forgotten)
+	checkDecision(
+		t, domain.DecideForgetDevices(domain.HubState{}, origin, []int64{3}), nil, nil, "",
+	)
+	after := fold(
+		t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil),
+		labeled(4, nil, ptr("Hall")), forgotten,
+	)
 	if len(after.Labels) != 1 || *after.Labels[4].Room != "Hall" {
 		t.Errorf("got labels %v", after.Labels)
 	}

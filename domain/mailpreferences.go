@@ -28,7 +28,9 @@ const (
 // AlarmTopics and WarningTopics are the topics of conditions of each severity, the most urgent first.
 // They must not be changed.
 var (
-	AlarmTopics   = []MailTopic{MailSmoke, MailGas, MailEmergency, MailWater, MailSecurity, MailLocks, MailHubs}
+	AlarmTopics = []MailTopic{
+		MailSmoke, MailGas, MailEmergency, MailWater, MailSecurity, MailLocks, MailHubs,
+	}
 	WarningTopics = []MailTopic{MailBatteries, MailFaults, MailCommands}
 )
 
@@ -132,7 +134,9 @@ func (m OrgMember) MailPreferences() MailPreferences {
 // same. Members set their own. The caller has checked that the organization has the sites. It
 // returns not_found for an unknown member, forbidden for another actor, and invalid_request for
 // unknown topics, no sites, too many sites and quiet hours that are none.
-func DecideSetMailPreferences(s OrgState, o Origin, memberID string, p MailPreferences) ([]Event, error) {
+func DecideSetMailPreferences(
+	s OrgState, o Origin, memberID string, p MailPreferences,
+) ([]Event, error) {
 	member, ok := s.Member(memberID)
 	if !ok {
 		return nil, ErrMemberNotFound()
@@ -150,8 +154,10 @@ func DecideSetMailPreferences(s OrgState, o Origin, memberID string, p MailPrefe
 	case p.Sites != nil && len(p.Sites) == 0:
 		return nil, Errorf(CodeInvalidRequest, "sites: choose at least one site, or all sites")
 	case len(p.Sites) > MaxMailSites:
-		return nil, Errorf(CodeInvalidRequest, "sites: at most %d sites can be chosen; choose all sites instead",
-			MaxMailSites)
+		return nil, Errorf(
+			CodeInvalidRequest, "sites: at most %d sites can be chosen; choose all sites instead",
+			MaxMailSites,
+		)
 	}
 	if p.Quiet != nil {
 		if _, _, _, err := p.Quiet.parse(); err != nil {

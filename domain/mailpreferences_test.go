@@ -8,7 +8,9 @@ import (
 	"hubcloud/domain"
 )
 
-var annsOrigin = domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: ann}}
+var annsOrigin = domain.Origin{
+	At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: ann},
+}
 
 const (
 	alarms   = domain.MailSmoke
@@ -36,15 +38,19 @@ func TestMailPreferences(t *testing.T) {
 		// site2, are mailed.
 		alarm1, warning1, alarm2 bool
 	}{
-		"alarms of all sites": {domain.MailPreferences{Topics: []domain.MailTopic{alarms}}, true, false, true},
+		"alarms of all sites": {
+			domain.MailPreferences{Topics: []domain.MailTopic{alarms}}, true, false, true,
+		},
 		"both of one site, with repeats": {
 			domain.MailPreferences{
 				Topics: []domain.MailTopic{warnings, alarms, alarms},
 				Sites:  []string{site1, site1},
 			}, true, true, false,
 		},
-		"nothing":             {domain.MailPreferences{}, false, false, false},
-		"nothing of one site": {domain.MailPreferences{Sites: []string{site1}}, false, false, false},
+		"nothing": {domain.MailPreferences{}, false, false, false},
+		"nothing of one site": {
+			domain.MailPreferences{Sites: []string{site1}}, false, false, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +88,9 @@ func TestMailPreferences(t *testing.T) {
 func TestMailPreferencesAreTheMembersOwn(t *testing.T) {
 	t.Parallel()
 	some := domain.MailPreferences{Topics: []domain.MailTopic{alarms}}
-	many := domain.MailPreferences{Topics: some.Topics, Sites: make([]string, domain.MaxMailSites+1)}
+	many := domain.MailPreferences{
+		Topics: some.Topics, Sites: make([]string, domain.MaxMailSites+1),
+	}
 	for name, c := range map[string]struct {
 		origin domain.Origin
 		member string
@@ -98,10 +106,16 @@ func TestMailPreferencesAreTheMembersOwn(t *testing.T) {
 		"no sites": {
 			annsOrigin, ann, domain.MailPreferences{Sites: []string{}}, domain.CodeInvalidRequest,
 		},
-		"too many sites":              {annsOrigin, ann, many, domain.CodeInvalidRequest},
-		"quiet hours that are none":   {annsOrigin, ann, quiet("25:00", "07:00", "UTC"), domain.CodeInvalidRequest},
-		"quiet for no time":           {annsOrigin, ann, quiet("07:00", "07:00", "UTC"), domain.CodeInvalidRequest},
-		"quiet in the machine's zone": {annsOrigin, ann, quiet("22:00", "07:00", "Local"), domain.CodeInvalidRequest},
+		"too many sites": {annsOrigin, ann, many, domain.CodeInvalidRequest},
+		"quiet hours that are none": {
+			annsOrigin, ann, quiet("25:00", "07:00", "UTC"), domain.CodeInvalidRequest,
+		},
+		"quiet for no time": {
+			annsOrigin, ann, quiet("07:00", "07:00", "UTC"), domain.CodeInvalidRequest,
+		},
+		"quiet in the machine's zone": {
+			annsOrigin, ann, quiet("22:00", "07:00", "Local"), domain.CodeInvalidRequest,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,9 @@ func ParseRole(field, s string) (Role, error) {
 	case RoleOwner, RoleAdmin, RoleMember:
 		return role, nil
 	}
-	return "", Errorf(CodeInvalidRequest, "%s: must be %s or %s, not %q", field, RoleAdmin, RoleMember, s)
+	return "", Errorf(
+		CodeInvalidRequest, "%s: must be %s or %s, not %q", field, RoleAdmin, RoleMember, s,
+	)
 }
 
 // View returns the member as readers see it.
@@ -64,7 +66,9 @@ func DecideChangeAccess(s OrgState, o Origin, memberID string, access Access) ([
 	if s.isLastOwner(member) {
 		return nil, errLastOwner()
 	}
-	return []Event{Record(o, MemberRoleChanged{OrgID: s.ID, MemberID: member.ID, Role: role, ViewOnly: viewOnly})}, nil
+	return []Event{Record(o, MemberRoleChanged{
+		OrgID: s.ID, MemberID: member.ID, Role: role, ViewOnly: viewOnly,
+	})}, nil
 }
 
 // DecideRemoveMember ends a membership. Members may end their own. It returns forbidden for an
@@ -106,8 +110,11 @@ func (s OrgState) mayManage(actor Actor, role Role) error {
 		return nil
 	case ActorKey:
 		if role == RoleOwner {
-			return Errorf(CodeForbidden, "role: an API key cannot change, remove or create an owner; an owner can do "+
-				"so in the portal")
+			return Errorf(
+				CodeForbidden,
+				"role: an API key cannot change, remove or create an owner; an owner can do so in "+
+					"the portal",
+			)
 		}
 		return nil
 	case ActorMember:
@@ -123,12 +130,17 @@ func (s OrgState) mayManage(actor Actor, role Role) error {
 
 func (s OrgState) isLastOwner(member OrgMember) bool {
 	return member.Role == RoleOwner &&
-		!slices.ContainsFunc(s.Members, func(m OrgMember) bool { return m.Role == RoleOwner && m.ID != member.ID })
+		!slices.ContainsFunc(
+			s.Members, func(m OrgMember) bool { return m.Role == RoleOwner && m.ID != member.ID },
+		)
 }
 
 // ErrMemberNotFound returns the not_found error for a member.
 func ErrMemberNotFound() *Error { return Errorf(CodeNotFound, "no such member") }
 
 func errLastOwner() *Error {
-	return Errorf(CodeForbidden, "the last owner cannot be changed or removed; make another member an owner first")
+	return Errorf(
+		CodeForbidden,
+		"the last owner cannot be changed or removed; make another member an owner first",
+	)
 }

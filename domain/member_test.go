@@ -78,14 +78,19 @@ func TestManagingMembers(t *testing.T) {
 		change := func(may bool, member string, role domain.Role) {
 			t.Helper()
 			events, err := domain.DecideChangeRole(all, o, member, role)
-			checkDecisionBy(t, o, events, err,
-				[]domain.Fact{domain.MemberRoleChanged{OrgID: orgA, MemberID: member, Role: role}}, code(may))
+			checkDecisionBy(
+				t, o, events, err,
+				[]domain.Fact{domain.MemberRoleChanged{OrgID: orgA, MemberID: member, Role: role}},
+				code(may),
+			)
 		}
 		remove := func(may bool, member string) {
 			t.Helper()
 			events, err := domain.DecideRemoveMember(all, o, member)
-			checkDecisionBy(t, o, events, err, []domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: member}},
-				code(may))
+			checkDecisionBy(
+				t, o, events, err,
+				[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: member}}, code(may),
+			)
 		}
 		t.Run("by "+who, func(t *testing.T) {
 			change(can.owners, omar, domain.RoleAdmin)
@@ -106,12 +111,17 @@ func TestManagingMembers(t *testing.T) {
 			}[can.owners]; domain.CodeOf(err) != want {
 				t.Errorf("make an unknown member an owner: got %v, want %s", err, want)
 			}
-			want := map[bool]domain.Code{true: domain.CodeNotFound, false: domain.CodeForbidden}[can.others]
+			want := map[bool]domain.Code{
+				true: domain.CodeNotFound, false: domain.CodeForbidden,
+			}[can.others]
 			for _, id := range []string{nemo, "", "*", ">", strings.ToUpper(ada)} {
 				_, changed := domain.DecideChangeRole(all, o, id, domain.RoleAdmin)
 				_, removed := domain.DecideRemoveMember(all, o, id)
 				if domain.CodeOf(changed) != want || domain.CodeOf(removed) != want {
-					t.Errorf("member %q: change got %v, removal got %v, want %s", id, changed, removed, want)
+					t.Errorf(
+						"member %q: change got %v, removal got %v, want %s", id, changed, removed,
+						want,
+					)
 				}
 			}
 			// An unknown role is rejected before anything else.
@@ -145,15 +155,25 @@ func TestTheLastOwnerStays(t *testing.T) {
 		if domain.CodeOf(err) != domain.CodeForbidden || !strings.Contains(err.Error(), "last owner") {
 			t.Errorf("%s makes the last owner an admin: got %v, want forbidden", who, err)
 		}
-		if _, err = domain.DecideRemoveMember(one, acting(who), olga); domain.CodeOf(err) != domain.CodeForbidden {
+		if _, err = domain.DecideRemoveMember(one, acting(who), olga); domain.CodeOf(
+			err,
+		) != domain.CodeForbidden {
 			t.Errorf("%s removes the last owner: got %v, want forbidden", who, err)
 		}
 	}
-	two := fold(t, domain.EvolveOrg, created, owner1, admin1,
-		domain.MemberRoleChanged{OrgID: orgA, MemberID: ada, Role: domain.RoleOwner})
+	two := fold(
+		t, domain.EvolveOrg, created, owner1, admin1,
+		domain.MemberRoleChanged{OrgID: orgA, MemberID: ada, Role: domain.RoleOwner},
+	)
 	events, err := domain.DecideRemoveMember(two, acting(olga), olga)
-	checkDecisionBy(t, acting(olga), events, err, []domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: olga}}, "")
-	after := fold(t, domain.EvolveOrg, created, owner1, owner2, domain.MemberRemoved{OrgID: orgA, MemberID: olga})
+	checkDecisionBy(
+		t, acting(olga), events, err,
+		[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: olga}}, "",
+	)
+	after := fold(
+		t, domain.EvolveOrg, created, owner1, owner2,
+		domain.MemberRemoved{OrgID: orgA, MemberID: olga},
+	)
 	if len(after.Members) != 1 || after.Members[0].ID != omar {
 		t.Errorf("folded to %+v, want %s alone", after.Members, omar)
 	}
@@ -162,14 +182,20 @@ func TestTheLastOwnerStays(t *testing.T) {
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	made := domain.AccountCreated{AccountID: olga, Email: "Olga@example.org"}
-	checkDecision(t, domain.DecideCreateAccount(domain.AccountState{}, origin, olga, "Olga@example.org"), nil,
-		[]domain.Fact{made}, "")
+	checkDecision(
+		t, domain.DecideCreateAccount(domain.AccountState{}, origin, olga, "Olga@example.org"), nil,
+		[]domain.Fact{made}, "",
+	)
 	state := fold(t, domain.EvolveAccount, made)
-	if want := (domain.AccountState{ID: olga, Email: "Olga@example.org", CreatedAt: origin.At}); state != want ||
+	if want := (domain.AccountState{
+		ID: olga, Email: "Olga@example.org", CreatedAt: origin.At,
+	}); state != want ||
 		!state.Exists() {
 		t.Errorf("folded to %#v, want %#v", state, want)
 	}
-	checkDecision(t, domain.DecideCreateAccount(state, origin, omar, "olga@example.org"), nil, nil, "")
+	checkDecision(
+		t, domain.DecideCreateAccount(state, origin, omar, "olga@example.org"), nil, nil, "",
+	)
 	// Accounts are stored under their keys, so the key of an address must never change.
 	const want = "0450de3d14dfa2d080b7743d08227dbfe9e1f0515b84a9af58451d63b07148f5"
 	if key := domain.AccountKey(" OLGA@Example.org "); key != want {
@@ -185,7 +211,9 @@ func TestOthersDoNotLeaveAsAMember(t *testing.T) {
 	for _, kind := range []string{domain.ActorHub, "", "other"} {
 		o := acting(byHub)
 		o.Actor = domain.Actor{Kind: kind, ID: maxi}
-		if _, err := domain.DecideRemoveMember(all, o, maxi); domain.CodeOf(err) != domain.CodeForbidden {
+		if _, err := domain.DecideRemoveMember(all, o, maxi); domain.CodeOf(
+			err,
+		) != domain.CodeForbidden {
 			t.Errorf("an actor of kind %q leaves: got %v, want forbidden", kind, err)
 		}
 	}

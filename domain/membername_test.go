@@ -34,7 +34,9 @@ func TestNameMember(t *testing.T) {
 // contract's role alone leaves it.
 func TestViewers(t *testing.T) {
 	t.Parallel()
-	limited := domain.MemberRoleChanged{OrgID: orgA, MemberID: maxi, Role: domain.RoleMember, ViewOnly: true}
+	limited := domain.MemberRoleChanged{
+		OrgID: orgA, MemberID: maxi, Role: domain.RoleMember, ViewOnly: true,
+	}
 	state := fold(t, domain.EvolveOrg, created, owner1, admin1, member1)
 	events, err := domain.DecideChangeAccess(state, acting(ada), maxi, domain.AccessViewer)
 	checkDecisionBy(t, acting(ada), events, err, []domain.Fact{limited}, "")

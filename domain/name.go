@@ -33,14 +33,19 @@ func cleanText(field, s string, least int) (string, error) {
 		if least == 0 {
 			allowed = fmt.Sprintf("at most %d", MaxNameLength)
 		}
-		return "", Errorf(CodeInvalidRequest, "%s: must be %s characters, not %d", field, allowed, n)
+		return "", Errorf(
+			CodeInvalidRequest, "%s: must be %s characters, not %d", field, allowed, n,
+		)
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return "", Errorf(CodeInvalidRequest, "%s: must not contain control characters", field)
 	}
 	if i := strings.IndexFunc(s, reverses); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(s[i:])
-		return "", Errorf(CodeInvalidRequest, "%s: must not contain %U, which changes the direction of text", field, r)
+		return "", Errorf(
+			CodeInvalidRequest, "%s: must not contain %U, which changes the direction of text",
+			field, r,
+		)
 	}
 	// Zero-width spaces and direction marks alone would make an invisible link.
 	if s != "" && !Shows(s) {

@@ -55,7 +55,9 @@ func OrgOf(fact Fact) (id string, ok bool) { return idOf(fact, "org.", "OrgID") 
 
 // DecideCreateOrg creates an organization with its first owner. The caller has validated name and
 // address.
-func DecideCreateOrg(s OrgState, o Origin, orgID, name, ownerID, ownerEmail string) ([]Event, error) {
+func DecideCreateOrg(
+	s OrgState, o Origin, orgID, name, ownerID, ownerEmail string,
+) ([]Event, error) {
 	if s.Exists() {
 		return nil, fmt.Errorf("organization %s exists already", orgID)
 	}
@@ -104,7 +106,9 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 	case MemberNamed:
 		s = s.withMember(f.MemberID, func(m *OrgMember) { m.Name = f.Name })
 	case MemberRemoved:
-		s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m OrgMember) bool { return m.ID == f.MemberID })
+		s.Members = slices.DeleteFunc(
+			slices.Clone(s.Members), func(m OrgMember) bool { return m.ID == f.MemberID },
+		)
 	case MemberInvited:
 		return s.withInvitation(e, f)
 	case MemberInvitationRestored:

@@ -78,13 +78,17 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 				events, acceptance, err = domain.DecideAcceptInvitation(state, o, link(n), id)
 				switch valid := open[n] && o.At.Before(ends[n]); {
 				case valid && (err != nil || acceptance.MemberID != id || acceptance.Already):
-					t.Fatalf("accept a valid link: got %+v, %v, want member %s", acceptance, err, id)
+					t.Fatalf(
+						"accept a valid link: got %+v, %v, want member %s", acceptance, err, id,
+					)
 				case !valid && len(events) > 0:
 					t.Fatalf("accept an invalid link: got events %v, want none", events)
 				case valid:
 					delete(open, n)
 				case err == nil && !acceptance.Already:
-					t.Fatalf("accept an invalid link: got %+v, want an error or Already", acceptance)
+					t.Fatalf(
+						"accept an invalid link: got %+v, want an error or Already", acceptance,
+					)
 				}
 			case 4:
 				events, err = domain.DecideChangeRole(state, o, member, role)
@@ -106,7 +110,10 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 				t.Fatalf("a returned state has changed: got %#v, want %#v", before, copied)
 			}
 			if !mayOwners && !slices.Equal(owners(before), owners(state)) {
-				t.Fatalf("actor %+v changed the owners from %v to %v", o.Actor, owners(before), owners(state))
+				t.Fatalf(
+					"actor %+v changed the owners from %v to %v", o.Actor, owners(before),
+					owners(state),
+				)
 			}
 			checkOrg(t, state)
 		}
@@ -142,7 +149,10 @@ func checkOrg(t *rapid.T, s domain.OrgState) {
 	}
 	for _, i := range s.Invitations {
 		if ids[i.ID] || addresses[domain.NormalizeEmail(i.Email)] || i.Role == domain.RoleOwner {
-			t.Fatalf("got members %+v, invitations %+v, want each id and address once", s.Members, s.Invitations)
+			t.Fatalf(
+				"got members %+v, invitations %+v, want each id and address once",
+				s.Members, s.Invitations,
+			)
 		}
 		ids[i.ID], addresses[domain.NormalizeEmail(i.Email)] = true, true
 	}

@@ -45,7 +45,9 @@ func (r Reach) LimitFilter(f EventFilter) (EventFilter, error) {
 		f.Sites = r.Sites
 	}
 	if !r.HasFilter(f) {
-		return f, Errorf(CodeInvalidRequest, "filter.site_id: must be sites that the API key reaches")
+		return f, Errorf(
+			CodeInvalidRequest, "filter.site_id: must be sites that the API key reaches",
+		)
 	}
 	return f, nil
 }

@@ -96,7 +96,9 @@ type StatePosition struct {
 
 // Position returns the place of the state in lists.
 func (s ReportedState) Position() StatePosition {
-	return StatePosition{HubID: s.HubID, DeviceID: s.DeviceID, Key: s.Channel.Key, Endpoint: s.Channel.Endpoint}
+	return StatePosition{
+		HubID: s.HubID, DeviceID: s.DeviceID, Key: s.Channel.Key, Endpoint: s.Channel.Endpoint,
+	}
 }
 
 // FoundDevice is a device that a search found, with its hub and site. Texts are "" for unknown.

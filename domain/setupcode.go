@@ -43,7 +43,9 @@ func CleanSetupCode(field, s string) (string, error) {
 	digits := strings.NewReplacer("-", "", " ", "").Replace(code)
 	switch {
 	case len(s) > 4*MaxSetupCode || len(code) > MaxSetupCode:
-		return "", Errorf(CodeInvalidRequest, "%s: must be at most %d characters", field, MaxSetupCode)
+		return "", Errorf(
+			CodeInvalidRequest, "%s: must be at most %d characters", field, MaxSetupCode,
+		)
 	case len(digits) == 40 && setupDigits.MatchString(digits):
 		groups := make([]string, 8)
 		for i := range groups {
@@ -55,8 +57,10 @@ func CleanSetupCode(field, s string) (string, error) {
 	case !isDSK && strings.Trim(digits, "0123456789") != "" && setupText.MatchString(code):
 		return code, nil
 	}
-	return "", Errorf(CodeInvalidRequest, "%s: must be the PIN (5 digits), the DSK (8 groups of 5 digits) or the text "+
-		"of the QR code that is printed on the device", field)
+	return "", Errorf(
+		CodeInvalidRequest, "%s: must be the PIN (5 digits), the DSK (8 groups of 5 digits) or the "+
+			"text of the QR code that is printed on the device", field,
+	)
 }
 
 // isDash reports whether r looks like a dash: printed codes and Serials are copied from documents

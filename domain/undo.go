@@ -93,16 +93,22 @@ func DecideUndoSite(history []Event, o Origin, request string) (events []Event, 
 
 // DecideUndoHub sets back the name and site of a hub of the organization and the names and rooms of
 // its devices, as DecideUndoSite does.
-func DecideUndoHub(history []Event, o Origin, org, request string) (events []Event, u Undone, err error) {
+func DecideUndoHub(
+	history []Event, o Origin, org, request string,
+) (events []Event, u Undone, err error) {
 	hub, err := changedBy(history, o, request, EvolveHub)
 	if err != nil || !hub.before.ownedBy(org) || !hub.now.ownedBy(org) {
 		return nil, u, orCannotUndo(err)
 	}
 	if u.restores(hub.before.SiteID, hub.after.SiteID, hub.now.SiteID) {
-		events = append(events, Record(o, HubMoved{HubID: hub.now.ID, OrgID: org, SiteID: hub.before.SiteID}))
+		events = append(events, Record(o, HubMoved{
+			HubID: hub.now.ID, OrgID: org, SiteID: hub.before.SiteID,
+		}))
 	}
 	if u.restores(textOf(hub.before.Name), textOf(hub.after.Name), textOf(hub.now.Name)) {
-		events = append(events, Record(o, HubRenamed{HubID: hub.now.ID, OrgID: org, Name: hub.before.Name}))
+		events = append(events, Record(o, HubRenamed{
+			HubID: hub.now.ID, OrgID: org, Name: hub.before.Name,
+		}))
 	}
 	for _, fact := range hub.facts {
 		labeled, ok := fact.(DeviceLabeled)
@@ -144,7 +150,9 @@ func DecideUndoOrg(history []Event, o Origin, request string) (events []Event, u
 	after, _ := org.after.Member(o.Actor.ID)
 	now, ok := org.now.Member(o.Actor.ID)
 	if ok && u.restores(before.Name, after.Name, now.Name) {
-		events = append(events, Record(o, MemberNamed{OrgID: org.now.ID, MemberID: now.ID, Name: before.Name}))
+		events = append(events, Record(o, MemberNamed{
+			OrgID: org.now.ID, MemberID: now.ID, Name: before.Name,
+		}))
 	}
 	for _, fact := range org.facts {
 		revoked, ok := fact.(MemberInvitationRevoked)

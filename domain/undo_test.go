@@ -15,7 +15,9 @@ type undoing struct {
 }
 
 func (u *undoing) origin(member, request string) domain.Origin {
-	return domain.Origin{At: u.at, Actor: domain.Actor{Kind: domain.ActorMember, ID: member}, RequestID: request}
+	return domain.Origin{
+		At: u.at, Actor: domain.Actor{Kind: domain.ActorMember, ID: member}, RequestID: request,
+	}
 }
 
 // add adds facts of a request by ann, and returns their index.
@@ -26,7 +28,9 @@ func (u *undoing) add(request string, facts ...domain.Fact) {
 }
 
 // want compares what undoing the request r1 leads to, and adds its events.
-func (u *undoing) want(when string, events []domain.Event, got domain.Undone, err error, restored, newer, facts int) {
+func (u *undoing) want(
+	when string, events []domain.Event, got domain.Undone, err error, restored, newer, facts int,
+) {
 	u.t.Helper()
 	if err != nil || got != (domain.Undone{Restored: restored, Newer: newer}) || len(events) != facts {
 		u.t.Errorf("%s: got %+v, %d events, %v, want %d restored, %d newer, %d events", when, got,
@@ -44,7 +48,8 @@ func TestUndoHub(t *testing.T) {
 		return domain.DeviceLabeled{HubID: hub, OrgID: orgA, DeviceID: device, Room: text(room)}
 	}
 	u := undoing{t: t, at: origin.At}
-	u.add("r0", domain.HubAdded{HubID: hub, OrgID: orgA, SiteID: site1}, label(1, "Attic"), label(2, "Hall"))
+	u.add("r0", domain.HubAdded{HubID: hub, OrgID: orgA, SiteID: site1}, label(1, "Attic"),
+		label(2, "Hall"))
 	u.add("r1", domain.HubRenamed{HubID: hub, OrgID: orgA, Name: text("New")}, label(1, "Lab"),
 		label(2, "Lab"), label(3, "Lab"))
 	u.add("r2", label(2, "Office"))

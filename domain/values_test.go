@@ -101,7 +101,10 @@ func TestNormalizeEmail(t *testing.T) {
 		{"\u212bsa@example.org", "\u00e5sa@example.org"},
 	} {
 		if a, b := domain.NormalizeEmail(same[0]), domain.NormalizeEmail(same[1]); a != b {
-			t.Errorf("NormalizeEmail: got %q for %q and %q for %q, want equal forms", a, same[0], b, same[1])
+			t.Errorf(
+				"NormalizeEmail: got %q for %q and %q for %q, want equal forms", a, same[0], b,
+				same[1],
+			)
 		}
 	}
 	// Different mailboxes must not become one account.
@@ -126,7 +129,9 @@ func TestNormalizeEmail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "address")
 		if once := domain.NormalizeEmail(s); domain.NormalizeEmail(once) != once {
-			t.Fatalf("NormalizeEmail(%q): got %q, and then %q", s, once, domain.NormalizeEmail(once))
+			t.Fatalf(
+				"NormalizeEmail(%q): got %q, and then %q", s, once, domain.NormalizeEmail(once),
+			)
 		}
 	})
 }
@@ -201,7 +206,9 @@ func TestSerialAndHubID(t *testing.T) {
 // Hub ids become tokens of subjects and parts of stream names, so they must not contain separators
 // or wildcards.
 func FuzzParseSerial(f *testing.F) {
-	for _, s := range []string{"HUB-7K2M-Q4XD-93TA", "hub7k2mq4xd93ta", "hub.*.>", "İ23456789012345", "-----"} {
+	for _, s := range []string{
+		"HUB-7K2M-Q4XD-93TA", "hub7k2mq4xd93ta", "hub.*.>", "İ23456789012345", "-----",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -111,10 +111,14 @@ func DecideCreateWebhook(
 	s WebhooksState, o Origin, orgID, id string, target WebhookTarget, secret []byte,
 ) ([]Event, error) {
 	if len(s) >= MaxWebhooks {
-		return nil, RateLimited(time.Minute, "the organization has %d webhooks; at most %d are allowed. Delete one "+
-			"that is no longer used", len(s), MaxWebhooks)
+		return nil, RateLimited(
+			time.Minute, "the organization has %d webhooks; at most %d are allowed. Delete one that "+
+				"is no longer used", len(s), MaxWebhooks,
+		)
 	}
-	return []Event{Record(o, WebhookCreated{OrgID: orgID, WebhookID: id, WebhookTarget: target, Secret: secret})}, nil
+	return []Event{Record(o, WebhookCreated{
+		OrgID: orgID, WebhookID: id, WebhookTarget: target, Secret: secret,
+	})}, nil
 }
 
 // WebhookChange is a change of a webhook; nil fields stay as they are.
@@ -156,7 +160,9 @@ func DecideChangeWebhook(s WebhooksState, o Origin, id string, c WebhookChange) 
 
 // DecideDisableWebhook disables a webhook that is as it was, at its last change; it returns no event
 // for another.
-func DecideDisableWebhook(s WebhooksState, o Origin, was Webhook, cause WebhookDisableCause) ([]Event, error) {
+func DecideDisableWebhook(
+	s WebhooksState, o Origin, was Webhook, cause WebhookDisableCause,
+) ([]Event, error) {
 	if w, err := s.Get(was.ID); err != nil || !reflect.DeepEqual(w, was) {
 		return nil, nil
 	}
@@ -164,16 +170,22 @@ func DecideDisableWebhook(s WebhooksState, o Origin, was Webhook, cause WebhookD
 }
 
 // DecideRotateWebhook replaces the secret of a webhook. The former one is used for the time overlap.
-func DecideRotateWebhook(s WebhooksState, o Origin, id string, secret []byte, overlap time.Duration) ([]Event, error) {
+func DecideRotateWebhook(
+	s WebhooksState, o Origin, id string, secret []byte, overlap time.Duration,
+) ([]Event, error) {
 	w, err := s.Get(id)
 	if err != nil {
 		return nil, err
 	}
-	return []Event{Record(o, WebhookSecretRotated{w.OrgID, w.ID, secret, wholeMicroseconds(o.At.Add(overlap))})}, nil
+	return []Event{Record(o, WebhookSecretRotated{
+		w.OrgID, w.ID, secret, wholeMicroseconds(o.At.Add(overlap)),
+	})}, nil
 }
 
 // DecideReplayWebhook moves a webhook to a position, or to a time if after is empty.
-func DecideReplayWebhook(s WebhooksState, o Origin, id, after string, since time.Time) ([]Event, error) {
+func DecideReplayWebhook(
+	s WebhooksState, o Origin, id, after string, since time.Time,
+) ([]Event, error) {
 	w, err := s.Get(id)
 	if err != nil {
 		return nil, err
@@ -223,8 +235,12 @@ func EvolveWebhooks(s WebhooksState, e Event) (WebhooksState, error) {
 		return change(f.WebhookID, func(w *Webhook) {
 			former := slices.Clone(w.Secrets)
 			former[0].Until = f.FormerUntil
-			former = slices.DeleteFunc(former, func(s WebhookSecret) bool { return !s.Until.After(e.At) })
-			w.Secrets = append([]WebhookSecret{{Sealed: f.Secret}}, former[:min(len(former), maxFormerSecrets)]...)
+			former = slices.DeleteFunc(
+				former, func(s WebhookSecret) bool { return !s.Until.After(e.At) },
+			)
+			w.Secrets = append(
+				[]WebhookSecret{{Sealed: f.Secret}}, former[:min(len(former), maxFormerSecrets)]...,
+			)
 		})
 	case WebhookEnabled:
 		return change(f.WebhookID, func(w *Webhook) {

@@ -17,7 +17,9 @@ func TestWindow(t *testing.T) {
 		var w domain.WindowState
 		var until time.Time // zero: it is closed
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			now = now.Add(time.Duration(rapid.Int64Range(0, int64(90*time.Second)).Draw(t, "later")))
+			now = now.Add(
+				time.Duration(rapid.Int64Range(0, int64(90*time.Second)).Draw(t, "later")),
+			)
 			open := now.Before(until)
 			switch rapid.SampledFrom([]string{"open", "use", "close", "wait"}).Draw(t, "step") {
 			case "open":

@@ -84,7 +84,9 @@ func New(cfg Config) (API, error) {
 		wrongMethod: map[string]*route{},
 		streams: shares.NewPool(cfg.Shares, shares.PoolConfig{
 			Name: "event_streams", What: "event streams and reads of events are open",
-			Of: "API key", Limits: shares.Limits{Total: int64(cfg.Connections), PerID: int64(cfg.StreamsPerKey)},
+			Of: "API key", Limits: shares.Limits{
+				Total: int64(cfg.Connections), PerID: int64(cfg.StreamsPerKey),
+			},
 		}),
 		batches: shares.NewPool(cfg.Shares, shares.PoolConfig{
 			Name: "command_batches", What: "requests for many commands are under way", Of: "API key",
@@ -98,7 +100,9 @@ func New(cfg Config) (API, error) {
 		metrics:     newMetrics(cfg.Metrics),
 		compressors: newCompressors(),
 	}
-	a.connections = newConnections(cfg.Connections, cfg.ConnectionsPerAddress, a.isTrustedProxy, a.metrics.connections)
+	a.connections = newConnections(
+		cfg.Connections, cfg.ConnectionsPerAddress, a.isTrustedProxy, a.metrics.connections,
+	)
 	a.router = a.newRouter()
 	return API{a}, nil
 }

@@ -73,7 +73,9 @@ func (a *api) listAttention(req *request) error {
 	hub, isHub := domain.ParseHubID(id)
 	var page domain.Page[portal.Attention]
 	if (!ofSite || domain.IsUUID(site)) && (!ofHub || isHub) {
-		page.Data, err = a.Attention.Attention(req.ctx, req.key.Reach, site, hub, req.portalRequestInfo())
+		page.Data, err = a.Attention.Attention(
+			req.ctx, req.key.Reach, site, hub, req.portalRequestInfo(),
+		)
 		page.HasMore = len(page.Data) > limit
 		page.Data = page.Data[:min(limit, len(page.Data))]
 	}

@@ -41,9 +41,11 @@ type auditSubject struct {
 func newAuditBody(a domain.Activity, cursor string) auditBody {
 	return auditBody{
 		Cursor: cursor, Type: a.Type, Time: domain.FormatTime(a.At),
-		Actor:   auditActor{a.Actor.Kind, nonEmpty(a.Actor.ID), nonEmpty(a.ActorName)},
-		Subject: auditSubject{a.SubjectID, nonEmpty(a.SubjectName), nonEmpty(string(a.Hub))},
-		Detail:  nonEmpty(a.Detail), Address: nonEmpty(a.Address), RequestID: nonEmpty(a.RequestID),
+		Actor: auditActor{a.Actor.Kind, nonEmpty(a.Actor.ID), nonEmpty(a.ActorName)},
+		Subject: auditSubject{
+			a.SubjectID, nonEmpty(a.SubjectName), nonEmpty(string(a.Hub)),
+		},
+		Detail: nonEmpty(a.Detail), Address: nonEmpty(a.Address), RequestID: nonEmpty(a.RequestID),
 	}
 }
 
@@ -63,7 +65,9 @@ func (a *api) auditRoutes() []*route {
 	return []*route{
 		keyRoute("GET", "/v1/audit", read, a.readAudit, longLived, with("until", "limit", "wait")),
 		keyRoute("GET", "/v1/audit.csv", read, a.exportAudit, longLived, with("until")),
-		keyRoute("GET", "/v1/audit/stream", read, a.streamAudit, longLived, with("positions", "caught_up")),
+		keyRoute(
+			"GET", "/v1/audit/stream", read, a.streamAudit, longLived, with("positions", "caught_up"),
+		),
 	}
 }
 
@@ -126,8 +130,9 @@ func (a *api) exportAudit(req *request) error {
 	}
 	out := portal.NewCSV(req)
 	for rows, more := 0, true; more && rows < maxAuditExport; {
-		page, err := a.Audit.ActivityAfter(req.ctx, req.key.Reach.OrgID, min(auditExportPart, maxAuditExport-rows),
-			at.sequence, time.Time{})
+		page, err := a.Audit.ActivityAfter(
+			req.ctx, req.key.Reach.OrgID, min(auditExportPart, maxAuditExport-rows), at.sequence, time.Time{},
+		)
 		if err != nil && req.status == 0 {
 			return err
 		}

@@ -76,7 +76,8 @@ func TestAudit(t *testing.T) {
 	after := ""
 	for i := range all.Data {
 		page := auditOf(t, s, "limit=1"+after)
-		if len(page.Data) != 1 || page.Data[0].Cursor != all.Data[i].Cursor || page.More != (i < len(all.Data)-1) {
+		if len(page.Data) != 1 || page.Data[0].Cursor != all.Data[i].Cursor ||
+			page.More != (i < len(all.Data)-1) {
 			t.Fatalf("page %d: got %+v, want %s", i, page, all.Data[i].Cursor)
 		}
 		after = "&after=" + page.Next
@@ -127,7 +128,9 @@ func TestAuditStream(t *testing.T) {
 		t.Fatalf("got %+v, want the record that was waited for", page)
 	}
 	want := "id: " + page.Data[0].Cursor + "\nevent: site.renamed\ndata: {"
-	for _, resumed := range []*openStream{o, s.streamAt("/v1/audit/stream", "Last-Event-Id", begin)} {
+	for _, resumed := range []*openStream{
+		o, s.streamAt("/v1/audit/stream", "Last-Event-Id", begin),
+	} {
 		if block := resumed.block(); !strings.HasPrefix(block, want) {
 			t.Errorf("got %q, want %q", block, want)
 		}

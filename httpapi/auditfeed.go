@@ -55,8 +55,10 @@ func parseAuditPosition(text string) (p auditPosition, err error) {
 		p.at = int64(binary.BigEndian.Uint64(raw[9:]))
 	}
 	if p.String() != text {
-		return auditPosition{}, invalid("after, or Last-Event-ID: must be a cursor of a record, or a next_cursor, of " +
-			"this audit log, unchanged")
+		return auditPosition{}, invalid(
+			"after, or Last-Event-ID: must be a cursor of a record, or a next_cursor, of this audit " +
+				"log, unchanged",
+		)
 	}
 	return p, nil
 }
@@ -78,14 +80,19 @@ func (f auditFeed) resume(ctx context.Context, after string) (at auditPosition, 
 	}
 	page, err := f.audit.ActivityAfter(ctx, f.org, 1, at.sequence-1, time.Time{})
 	if err == nil && (len(page.Data) == 0 || positionOf(page.Data[0]) != at) {
-		err = domain.Errorf(domain.CodeCursorExpired, "after, or Last-Event-ID: the record at this position is no "+
-			"longer kept; records after it may be missing: read on without it")
+		err = domain.Errorf(
+			domain.CodeCursorExpired,
+			"after, or Last-Event-ID: the record at this position is no longer kept; records after "+
+				"it may be missing: read on without it",
+		)
 	}
 	return at, err
 }
 
 // read returns the chosen records among the next ones after a position, and moves the position.
-func (f auditFeed) read(ctx context.Context, at *auditPosition, limit int) (page domain.EventPage, err error) {
+func (f auditFeed) read(
+	ctx context.Context, at *auditPosition, limit int,
+) (page domain.EventPage, err error) {
 	records, err := f.audit.ActivityAfter(ctx, f.org, auditPart, at.sequence, time.Time{})
 	if err != nil {
 		return page, err
@@ -112,7 +119,9 @@ func (f auditFeed) read(ctx context.Context, at *auditPosition, limit int) (page
 
 // Part returns the next records, as Events.Part does. bytes does not matter: auditPart records are
 // few.
-func (f auditFeed) Part(ctx context.Context, after string, limit, _ int, wait time.Duration) (domain.EventPage, error) {
+func (f auditFeed) Part(
+	ctx context.Context, after string, limit, _ int, wait time.Duration,
+) (domain.EventPage, error) {
 	at, err := f.resume(ctx, after)
 	if err != nil {
 		return domain.EventPage{}, err

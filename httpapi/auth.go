@@ -15,7 +15,9 @@ var (
 		domain.CodeUnauthenticated,
 		"Authorization: must be given once, in the form `Authorization: Bearer <API_KEY>`",
 	)
-	errBadKey = domain.Errorf(domain.CodeUnauthenticated, "Authorization: the API key is unknown or revoked")
+	errBadKey = domain.Errorf(
+		domain.CodeUnauthenticated, "Authorization: the API key is unknown or revoked",
+	)
 )
 
 // authenticate sets the request's API key. It counts a request without a valid key on the client's
@@ -103,8 +105,10 @@ func endedKey(key verifiedKey) error {
 	if key.former && key.ends != key.ExpiresAt {
 		what = "was rotated, and this secret stopped working"
 	}
-	return domain.Errorf(domain.CodeUnauthenticated, "Authorization: the API key %s at %s", what,
-		domain.FormatTime(key.ends))
+	return domain.Errorf(
+		domain.CodeUnauthenticated, "Authorization: the API key %s at %s", what,
+		domain.FormatTime(key.ends),
+	)
 }
 
 // keyEnded reports whether the request's key was revoked or changed, or its time is over.
@@ -125,5 +129,7 @@ func requireScope(key domain.KeyAccess, scope domain.Scope) error {
 	if scope == "" || slices.Contains(key.Scopes, scope) {
 		return nil
 	}
-	return domain.Errorf(domain.CodeInsufficientScope, "the API key does not have the scope %s", scope)
+	return domain.Errorf(
+		domain.CodeInsufficientScope, "the API key does not have the scope %s", scope,
+	)
 }

@@ -26,20 +26,22 @@ func TestAuthorization(t *testing.T) {
 		values []string
 		ok     bool
 	}{
-		"the key":                    {[]string{"Bearer " + key}, true},
-		"scheme in lower case":       {[]string{"bearer " + key}, true},
-		"scheme in upper case":       {[]string{"BEARER  " + key}, true},
-		"none":                       {nil, false},
-		"two":                        {[]string{"Bearer " + key, "Bearer " + key}, false},
-		"two in one":                 {[]string{"Bearer " + key + ", Bearer " + key}, false},
-		"empty":                      {[]string{""}, false},
-		"scheme alone":               {[]string{"Bearer"}, false},
-		"key alone":                  {[]string{key}, false},
-		"another scheme":             {[]string{"Basic " + key}, false},
-		"a tab":                      {[]string{"Bearer\t" + key}, false},
-		"a word after it":            {[]string{"Bearer " + key + " x"}, false},
-		"cut off":                    {[]string{"Bearer " + key[:len(key)-1]}, false},
-		"mistyped":                   {[]string{"Bearer " + strings.TrimSuffix(key, last) + string(last[0]^1)}, false},
+		"the key":              {[]string{"Bearer " + key}, true},
+		"scheme in lower case": {[]string{"bearer " + key}, true},
+		"scheme in upper case": {[]string{"BEARER  " + key}, true},
+		"none":                 {nil, false},
+		"two":                  {[]string{"Bearer " + key, "Bearer " + key}, false},
+		"two in one":           {[]string{"Bearer " + key + ", Bearer " + key}, false},
+		"empty":                {[]string{""}, false},
+		"scheme alone":         {[]string{"Bearer"}, false},
+		"key alone":            {[]string{key}, false},
+		"another scheme":       {[]string{"Basic " + key}, false},
+		"a tab":                {[]string{"Bearer\t" + key}, false},
+		"a word after it":      {[]string{"Bearer " + key + " x"}, false},
+		"cut off":              {[]string{"Bearer " + key[:len(key)-1]}, false},
+		"mistyped": {
+			[]string{"Bearer " + strings.TrimSuffix(key, last) + string(last[0]^1)}, false,
+		},
 		"unknown":                    {[]string{"Bearer " + stranger.Reveal()}, false},
 		"of another environment":     {[]string{"Bearer " + live.Reveal()}, false},
 		"in another case":            {[]string{"Bearer " + strings.ToUpper(key)}, false},
@@ -63,12 +65,18 @@ func TestAuthorization(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, res.StatusCode, want)
 		}
 		if !tt.ok && res.Header.Get("WWW-Authenticate") != "Bearer" {
-			t.Errorf("%s: got WWW-Authenticate %q, want Bearer", name, res.Header.Get("WWW-Authenticate"))
+			t.Errorf(
+				"%s: got WWW-Authenticate %q, want Bearer", name,
+				res.Header.Get("WWW-Authenticate"),
+			)
 		}
 	}
-	streamstest.Eventually(t, "all requests are logged",
-		func() bool { return strings.Count(s.logged.String(), "\n") >= 18 })
-	if log := s.logged.String(); strings.Contains(log, key[20:]) || !strings.Contains(log, key[7:19]) {
+	streamstest.Eventually(
+		t, "all requests are logged",
+		func() bool { return strings.Count(s.logged.String(), "\n") >= 18 },
+	)
+	if log := s.logged.String(); strings.Contains(log, key[20:]) ||
+		!strings.Contains(log, key[7:19]) {
 		t.Errorf("got log\n%s\nwant key ids and no secrets", log)
 	}
 	s.revoke()

@@ -115,7 +115,9 @@ func (a *api) sendCommands(req *request) error {
 
 // runBatch sends the commands of a batch and remembers their results under its id. Run again with
 // the same id, it sends no command twice.
-func (a *api) runBatch(ctx context.Context, req *request, b batch, id, key string) (batchBody, error) {
+func (a *api) runBatch(
+	ctx context.Context, req *request, b batch, id, key string,
+) (batchBody, error) {
 	now := a.Now()
 	if id == "" {
 		var entropy [10]byte
@@ -141,7 +143,9 @@ func (a *api) runBatch(ctx context.Context, req *request, b batch, id, key strin
 		}
 		c.OrgID, c.Key, c.Value = req.key.Reach.OrgID, b.key, b.value
 		if key != "" {
-			c.IdempotencyKey = fmt.Sprintf("%s%s/%s/%d/%d", batchKey, id, c.HubID, c.DeviceID, c.Endpoint)
+			c.IdempotencyKey = fmt.Sprintf(
+				"%s%s/%s/%d/%d", batchKey, id, c.HubID, c.DeviceID, c.Endpoint,
+			)
 		}
 		own, places = append(own, c), append(places, i)
 	}
@@ -195,7 +199,9 @@ func (a *api) selectChannels(ctx context.Context, reach domain.Reach, b *batch) 
 				continue
 			}
 			if len(b.commands) == maxBatch {
-				return invalid("select: makes more than %d channels; name a site, a hub or a room", maxBatch)
+				return invalid(
+					"select: makes more than %d channels; name a site, a hub or a room", maxBatch,
+				)
 			}
 			b.commands = append(b.commands, domain.Command{
 				HubID: s.HubID, DeviceID: s.DeviceID, Endpoint: s.Channel.Endpoint,
@@ -263,7 +269,10 @@ func (a *api) findCommands(
 	if err != nil || record.OrgID != key.Reach.OrgID {
 		return body, sent, errors.Join(err, notFound)
 	}
-	item := batchItem{ID: &id, HubID: hub, DeviceID: record.DeviceID, Endpoint: record.Endpoint, Status: statusPending}
+	item := batchItem{
+		ID: &id, HubID: hub, DeviceID: record.DeviceID, Endpoint: record.Endpoint,
+		Status: statusPending,
+	}
 	if code := domain.Code(record.Outcome); code != "" && code != "accepted" {
 		item.reject(&domain.Error{Code: code, Message: record.Message})
 	}
@@ -274,7 +283,9 @@ func (a *api) findCommands(
 }
 
 // updateStatuses sets the statuses of commands that hubs may have carried out since.
-func (a *api) updateStatuses(ctx context.Context, reach domain.Reach, body *batchBody, sent time.Time) error {
+func (a *api) updateStatuses(
+	ctx context.Context, reach domain.Reach, body *batchBody, sent time.Time,
+) error {
 	byHub := map[domain.HubID][]*batchItem{}
 	for i := range body.Data {
 		if item := &body.Data[i]; item.Status != statusRejected {

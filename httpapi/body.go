@@ -130,7 +130,9 @@ func decodeObject(body []byte) (object, error) {
 func malformed(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		return invalid("body: must be one JSON object: %s, at byte %d", syntax.Error(), syntax.Offset)
+		return invalid(
+			"body: must be one JSON object: %s, at byte %d", syntax.Error(), syntax.Offset,
+		)
 	}
 	return invalid("body: must be one JSON object")
 }
@@ -139,7 +141,10 @@ func malformed(err error) error {
 func (o object) allow(names []string) error {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(names, name) {
-			return invalid("body: unknown field %q; allowed fields are %s", shorten(name), strings.Join(names, ", "))
+			return invalid(
+				"body: unknown field %q; allowed fields are %s", shorten(name),
+				strings.Join(names, ", "),
+			)
 		}
 	}
 	return nil

@@ -16,7 +16,9 @@ import (
 const changedReadTimeout = 3 * time.Second
 
 // changedSite returns the body of a site after a change.
-func (a *api) changedSite(ctx context.Context, org string, state domain.SiteState) (siteBody, error) {
+func (a *api) changedSite(
+	ctx context.Context, org string, state domain.SiteState,
+) (siteBody, error) {
 	ctx, cancel := context.WithTimeout(ctx, changedReadTimeout)
 	defer cancel()
 	site, err := a.ReadModels.Site(ctx, org, state.ID)
@@ -50,9 +52,14 @@ func (a *api) changedHub(ctx context.Context, org string, state domain.HubState)
 // changedUnread returns the error of a change that is stored but cannot be shown, because the read
 // models do not answer. The request can be repeated: the change is made once.
 func changedUnread(what string, err error) error {
-	if domain.CodeOf(err) != domain.CodeServiceUnavailable && !errors.Is(err, context.DeadlineExceeded) {
+	if domain.CodeOf(err) != domain.CodeServiceUnavailable &&
+		!errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return domain.UnavailableBecause(err, "the change is stored, but the %s cannot be read at the moment; the request "+
-		"can be repeated", what)
+	return domain.UnavailableBecause(
+		err,
+		"the change is stored, but the %s cannot be read at the moment; "+
+			"the request can be repeated",
+		what,
+	)
 }

@@ -89,10 +89,14 @@ const maxEndpoints = 100
 // rejectEndpoint returns the error for a command that its hub answered with notFound. If the device
 // is known to have the key at other endpoints only, the error names them. It asks the read models,
 // since the hub has just been asked.
-func (a *api) rejectEndpoint(req *request, command domain.Command, endpointGiven bool, notFound error) error {
-	states, err := a.ReadModels.States(req.ctx, req.key.Reach,
+func (a *api) rejectEndpoint(
+	req *request, command domain.Command, endpointGiven bool, notFound error,
+) error {
+	states, err := a.ReadModels.States(
+		req.ctx, req.key.Reach,
 		domain.StateFilter{HubID: &command.HubID, Key: &command.Key}, maxEndpoints,
-		domain.StatePosition{HubID: command.HubID, DeviceID: command.DeviceID})
+		domain.StatePosition{HubID: command.HubID, DeviceID: command.DeviceID},
+	)
 	if err != nil {
 		return notFound
 	}
@@ -113,8 +117,10 @@ func (a *api) rejectEndpoint(req *request, command domain.Command, endpointGiven
 	if !endpointGiven {
 		mistake = "endpoint: is required here"
 	}
-	return domain.Errorf(domain.CodeNotFound, "%s: the device has %s at endpoint %s", mistake, command.Key,
-		strings.Join(endpoints, " and "))
+	return domain.Errorf(
+		domain.CodeNotFound, "%s: the device has %s at endpoint %s", mistake, command.Key,
+		strings.Join(endpoints, " and "),
+	)
 }
 
 // maxCount is the highest integer that all JSON decoders read exactly (RFC 8259, section 6).
@@ -124,7 +130,9 @@ const maxCount = 1<<53 - 1
 func (o object) count(name string) (int64, error) {
 	raw := string(o[name])
 	n, err := strconv.ParseFloat(raw, 64)
-	if err != nil || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') || n != math.Trunc(n) || n < 0 || n > maxCount {
+	if err != nil || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') || n != math.Trunc(n) ||
+		n < 0 ||
+		n > maxCount {
 		return 0, invalid("%s: must be a non-negative integer", name)
 	}
 	return int64(n), nil

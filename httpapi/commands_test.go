@@ -31,7 +31,9 @@ func TestCommand(t *testing.T) {
 			body: `{"endpoint":2.0,"value":{"blue":3,"green":2,"red":1.0},"key":"color"}`,
 			want: `{"key":"color","endpoint":2,"kind":"color","unit":null,"value":null,` +
 				`"observed_at":null,"desired":`,
-			command: domain.Command{Key: "color", Endpoint: 2, Value: []byte(`{"red":1,"green":2,"blue":3}`)},
+			command: domain.Command{
+				Key: "color", Endpoint: 2, Value: []byte(`{"red":1,"green":2,"blue":3}`),
+			},
 		},
 		{
 			body: `{"key":"heating_setpoint","value":2.150e1,"endpoint":0}`,
@@ -60,7 +62,9 @@ func TestCommand(t *testing.T) {
 		}
 		sent.Value, tt.command.Value = nil, nil
 		if sent.Key != tt.command.Key || sent.Endpoint != tt.command.Endpoint ||
-			sent.IdempotencyKey != tt.command.IdempotencyKey || sent.OrgID != orgOne || sent.HubID != hubOne ||
+			sent.IdempotencyKey != tt.command.IdempotencyKey ||
+			sent.OrgID != orgOne ||
+			sent.HubID != hubOne ||
 			sent.DeviceID != 1 {
 			t.Errorf("%s: the hub got %+v, want %+v", tt.body, sent, tt.command)
 		}
@@ -92,7 +96,10 @@ func TestCommandErrors(t *testing.T) {
 		{`{"key":"color","value":{"red":1,"green":2}}`, 400, inv, "value"},
 		{`{"key":"color","value":{"red":1,"green":2,"blue":256}}`, 400, inv, "value"},
 		{`{"key":"temperature","value":1}`, 400, inv, "read-only"},
-		{`{"key":"lock","value":true,"endpoint":-1}`, 400, inv, "endpoint: must be a non-negative integer"},
+		{
+			`{"key":"lock","value":true,"endpoint":-1}`, 400, inv,
+			"endpoint: must be a non-negative integer",
+		},
 		{`{"key":"lock","value":true,"endpoint":1.5}`, 400, inv, "endpoint"},
 		{`{"key":"lock","value":true,"endpoint":"1"}`, 400, inv, "endpoint"},
 		{`{"key":"lock","value":true,"endpoint":null}`, 400, inv, "endpoint"},

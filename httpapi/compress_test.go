@@ -54,8 +54,10 @@ func TestCompression(t *testing.T) {
 		got := s.do("GET", tt.path, "", "Accept-Encoding", tt.accepts)
 		if coding := got.Header.Get("Content-Encoding"); coding != tt.want ||
 			got.Header.Get("Vary") != "Accept-Encoding" || decoded(t, got) != plain.body {
-			t.Errorf("%s for %q: got the coding %q, Vary %q and %d bytes, want %q and the page of %d bytes", tt.path,
-				tt.accepts, coding, got.Header.Get("Vary"), len(got.body), tt.want, len(plain.body))
+			t.Errorf(
+				"%s for %q: got the coding %q, Vary %q and %d bytes, want %q and the page of %d bytes", tt.path,
+				tt.accepts, coding, got.Header.Get("Vary"), len(got.body), tt.want, len(plain.body),
+			)
 		}
 		if tt.want != "" && len(got.body)*5 > len(plain.body) {
 			t.Errorf("%s: got %d bytes of %d", tt.path, len(got.body), len(plain.body))

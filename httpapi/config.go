@@ -155,7 +155,9 @@ func (c Config) WithDefaults() Config {
 	c.StreamsPerKey = min(cmp.Or(c.StreamsPerKey, DefaultStreamsPerKey), max(1, c.Connections/2))
 	c.StreamTime = cmp.Or(c.StreamTime, time.Duration(runtime.GOMAXPROCS(0))*time.Second*3/4)
 	c.ResponseBytes = cmp.Or(c.ResponseBytes, DefaultResponseBytes)
-	c.ResponseBytesPerKey = cmp.Or(c.ResponseBytesPerKey, min(DefaultResponseBytesPerKey, c.ResponseBytes))
+	c.ResponseBytesPerKey = cmp.Or(
+		c.ResponseBytesPerKey, min(DefaultResponseBytesPerKey, c.ResponseBytes),
+	)
 	c.Retention = cmp.Or(c.Retention, DefaultRetention)
 	c.HubTimeout = cmp.Or(c.HubTimeout, domain.DefaultHubTimeout)
 	if c.Now == nil {
@@ -169,8 +171,10 @@ func (c Config) WithDefaults() Config {
 // result of WithDefaults.
 func (c Config) Validate() error {
 	if c.Environment != domain.EnvironmentLive && c.Environment != domain.EnvironmentDev {
-		return fmt.Errorf("httpapi: Environment: must be %s or %s, not %q", domain.EnvironmentLive,
-			domain.EnvironmentDev, c.Environment)
+		return fmt.Errorf(
+			"httpapi: Environment: must be %s or %s, not %q", domain.EnvironmentLive,
+			domain.EnvironmentDev, c.Environment,
+		)
 	}
 	return domain.CheckFields("httpapi", c)
 }

@@ -46,7 +46,9 @@ type addressConnections struct {
 	searched time.Time
 }
 
-func newConnections(limit, perAddress int, isProxy func(netip.Addr) bool, m connectionMetrics) *connections {
+func newConnections(
+	limit, perAddress int, isProxy func(netip.Addr) bool, m connectionMetrics,
+) *connections {
 	return &connections{
 		limit: limit, perAddress: perAddress, isProxy: isProxy, metrics: m,
 		open: map[*conn]struct{}{}, idle: list.New(),
@@ -107,7 +109,9 @@ func (cs *connections) admit(c *conn) (victim *conn, err error) {
 // findVictim returns the connection that has waited for its client longest: the first idle one, or
 // else the one that has stalled longest, among the connections of block, or of all if block is the
 // zero value. It returns nil if there is none.
-func (cs *connections) findVictim(idle *list.List, block netip.Prefix, searched *time.Time) (victim *conn) {
+func (cs *connections) findVictim(
+	idle *list.List, block netip.Prefix, searched *time.Time,
+) (victim *conn) {
 	if front := idle.Front(); front != nil {
 		return front.Value.(*conn)
 	}

@@ -64,7 +64,9 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, change)
-			_, stream := s.opened(t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n")
+			_, stream := s.opened(
+				t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
+			)
 			if res, err := http.ReadResponse(stream, nil); err != nil || res.StatusCode != 200 {
 				t.Fatalf("stream: got %v, %v, want 200", res, err)
 			}
@@ -72,7 +74,9 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 			answerOn(t, usedAnswers)
 			var idle []*bufio.Reader
 			for i := range 200 {
-				_, answers := s.opened(t, []string{"", "GET /v1/si", "GET /v1/sites HTTP/1.1\r\nHost: h\r\n"}[i%3])
+				_, answers := s.opened(
+					t, []string{"", "GET /v1/si", "GET /v1/sites HTTP/1.1\r\nHost: h\r\n"}[i%3],
+				)
 				idle = append(idle, answers)
 			}
 			for range 3 { // each on a connection of its own
@@ -81,8 +85,10 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 					t.Errorf("new client: got %d %s, want 200", a.StatusCode, a.body)
 				}
 			}
-			streamstest.Eventually(t, "10 connections are open, 9 of them idle",
-				func() bool { open, waiting, _ := s.tables(); return open == 10 && waiting == 9 })
+			streamstest.Eventually(
+				t, "10 connections are open, 9 of them idle",
+				func() bool { open, waiting, _ := s.tables(); return open == 10 && waiting == 9 },
+			)
 			for i, answers := range idle[:180] {
 				if b, err := answers.ReadByte(); err == nil {
 					t.Fatalf("idle connection %d: got an answer %q, want it closed", i, b)
@@ -131,9 +137,11 @@ func TestBusyConnectionsStay(t *testing.T) {
 			for i := range 5 {
 				// One organization does not get them all.
 				key, _ := s.addKey(fmt.Sprint(orgTwo, i), byte(2+i), domain.AllScopes()...)
-				conn, answers := s.opened(t,
-					"GET /v1/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: "+key+"\r\n\r\n")
-				if res, err := http.ReadResponse(answers, nil); err != nil || res.StatusCode != 200 {
+				conn, answers := s.opened(
+					t, "GET /v1/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: "+key+"\r\n\r\n",
+				)
+				if res, err := http.ReadResponse(answers, nil); err != nil ||
+					res.StatusCode != 200 {
 					t.Fatalf("stream %d: got %v, %v, want 200", i, res, err)
 				}
 				streams = append(streams, conn)
@@ -205,8 +213,10 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 				s.from(t, fmt.Sprintf("127.0.1.%d", i+1), text+"Content-Length: 100\r\n\r\n{")
 			}
 			// All slots are taken, and the open connections wait for their clients.
-			streamstest.Eventually(t, "40 connections are open, 39 of them idle",
-				func() bool { open, waiting, _ := s.tables(); return open == 40 && waiting == 39 })
+			streamstest.Eventually(
+				t, "40 connections are open, 39 of them idle",
+				func() bool { open, waiting, _ := s.tables(); return open == 40 && waiting == 39 },
+			)
 			fastest := time.Hour
 			for range 3 {
 				began := time.Now()
@@ -250,7 +260,9 @@ func TestUnreadAnswersGiveWay(t *testing.T) {
 			}
 			began := time.Now()
 			streamstest.Eventually(t, "a new connection is served", func() bool {
-				_, answers := s.opened(t, "GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n")
+				_, answers := s.opened(
+					t, "GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
+				)
 				res, err := http.ReadResponse(answers, nil)
 				return err == nil && res.StatusCode == 200
 			})
@@ -266,7 +278,9 @@ func TestStreamsLeaveConnections(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Connections, c.ConnectionsPerAddress = 10, 10 })
 	for i := range 6 {
-		_, answers := s.opened(t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n")
+		_, answers := s.opened(
+			t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
+		)
 		res, err := http.ReadResponse(answers, nil)
 		if err != nil || res.StatusCode != map[bool]int{true: 200, false: 429}[i < 5] {
 			t.Fatalf("stream %d: got %v, %v, want 200 for the first 5 and 429 then", i, res, err)

@@ -28,21 +28,30 @@ func TestEscapedPath(t *testing.T) {
 func checkHeaders(t *testing.T, a answer) {
 	t.Helper()
 	if _, err := ulid.ParseStrict(a.Header.Get("X-Request-Id")); err != nil {
-		t.Errorf("%s %s: got X-Request-Id %q, %v, want a ULID", a.Request.Method, a.Request.URL,
-			a.Header.Get("X-Request-Id"), err)
+		t.Errorf(
+			"%s %s: got X-Request-Id %q, %v, want a ULID", a.Request.Method, a.Request.URL,
+			a.Header.Get("X-Request-Id"), err,
+		)
 	}
 	// Proxies and browsers were free to store answers with the state of locks.
 	document := a.StatusCode == 200 && a.Header.Get("Content-Type") != "application/json"
 	if a.Header.Get("Cache-Control") != "no-store" && !document ||
 		a.Header.Get("X-Content-Type-Options") != "nosniff" {
-		t.Errorf("%s %s: got Cache-Control %q and X-Content-Type-Options %q, want no-store and nosniff",
-			a.Request.Method, a.Request.URL, a.Header.Get("Cache-Control"), a.Header.Get("X-Content-Type-Options"))
+		t.Errorf(
+			"%s %s: got Cache-Control %q and X-Content-Type-Options %q, want no-store and nosniff",
+			a.Request.Method, a.Request.URL, a.Header.Get("Cache-Control"),
+			a.Header.Get("X-Content-Type-Options"),
+		)
 	}
 	limited := a.Request.URL.Path != "/healthz" && a.Request.URL.Path != "/readyz"
-	for _, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"} {
+	for _, name := range []string{
+		"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy",
+	} {
 		if given := a.Header.Get(name) != ""; given != limited {
-			t.Errorf("%s %s: got %s %q, want it set: %t", a.Request.Method, a.Request.URL, name, a.Header.Get(name),
-				limited)
+			t.Errorf(
+				"%s %s: got %s %q, want it set: %t", a.Request.Method, a.Request.URL, name,
+				a.Header.Get(name), limited,
+			)
 		}
 	}
 }
@@ -60,7 +69,9 @@ func TestEventPage(t *testing.T) {
 		for _, n := range numbers {
 			events = append(events, event(n))
 		}
-		return fmt.Sprintf(`{"data":[%s],"next_cursor":%q,"has_more":%t}`, strings.Join(events, ","), next, more)
+		return fmt.Sprintf(
+			`{"data":[%s],"next_cursor":%q,"has_more":%t}`, strings.Join(events, ","), next, more,
+		)
 	}
 	path := "/v1/hubs/" + string(hubOne) + "/events"
 	for query, want := range map[string]string{
@@ -104,7 +115,10 @@ func TestReadiness(t *testing.T) {
 			answer := httptest.NewRecorder()
 			s.api.Readiness().ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil))
 			if answer.Code != status || strings.TrimSpace(answer.Body.String()) != details {
-				t.Errorf("for operators: got %d %s, want %d %s", answer.Code, answer.Body, status, details)
+				t.Errorf(
+					"for operators: got %d %s, want %d %s", answer.Code, answer.Body, status,
+					details,
+				)
 			}
 		}
 		component.Store(&Component{Name: "broker", OK: true, Detail: "16 shards"})

@@ -86,7 +86,9 @@ func (a *api) credentialRoutes() []*route {
 }
 
 // onSlot returns the handler of a route about a slot of a lock.
-func (a *api) onSlot(handle func(*request, domain.HubID, domain.CredentialSlot) error) func(*request) error {
+func (a *api) onSlot(
+	handle func(*request, domain.HubID, domain.CredentialSlot) error,
+) func(*request) error {
 	return a.onDevice(func(req *request, hub domain.HubID, device int64) error {
 		text := req.http.PathValue("slot")
 		slot, err := strconv.ParseInt(text, 10, 64)
@@ -101,8 +103,10 @@ func (a *api) onSlot(handle func(*request, domain.HubID, domain.CredentialSlot) 
 // online; one that has just connected for the first time is asked, since its devices are not known yet.
 func (a *api) checkLock(req *request, hub domain.HubID, device int64) error {
 	key := "lock"
-	page, err := a.ReadModels.States(req.ctx, req.key.Reach, domain.StateFilter{HubID: &hub, Key: &key}, 1,
-		domain.StatePosition{HubID: hub, DeviceID: device})
+	page, err := a.ReadModels.States(
+		req.ctx, req.key.Reach, domain.StateFilter{HubID: &hub, Key: &key}, 1,
+		domain.StatePosition{HubID: hub, DeviceID: device},
+	)
 	if err != nil || len(page.Data) > 0 && page.Data[0].DeviceID == device {
 		return err
 	}
@@ -116,7 +120,9 @@ func (a *api) checkLock(req *request, hub domain.HubID, device int64) error {
 
 // credentials returns the codes of a lock: those that the service knows, and those that the lock
 // tells.
-func (a *api) credentials(req *request, hub domain.HubID, device int64) (body credentialsBody, err error) {
+func (a *api) credentials(
+	req *request, hub domain.HubID, device int64,
+) (body credentialsBody, err error) {
 	if err := a.checkLock(req, hub, device); err != nil {
 		return body, err
 	}
@@ -165,7 +171,9 @@ func (a *api) getCredential(req *request, hub domain.HubID, at domain.Credential
 }
 
 // credentialFields are the fields of a request for a code.
-var credentialFields = []string{"label", "code", "valid_from", "valid_until", "time_zone", "schedule"}
+var credentialFields = []string{
+	"label", "code", "valid_from", "valid_until", "time_zone", "schedule",
+}
 
 // credentialRequest is a request for a code.
 type credentialRequest struct {
@@ -253,7 +261,9 @@ func (f *fields) bound(name string, zone *time.Location) *time.Time {
 		}
 	}
 	if err != nil {
-		f.err = invalid("%s: must be a time such as 2026-01-02T03:04:05Z, or 2026-01-02T03:04 with a time_zone", name)
+		f.err = invalid(
+			"%s: must be a time such as 2026-01-02T03:04:05Z, or 2026-01-02T03:04 with a time_zone", name,
+		)
 	}
 	at = at.UTC().Truncate(time.Microsecond)
 	return &at
@@ -309,8 +319,10 @@ func (a *api) createCredential(req *request, hub domain.HubID, device int64) err
 	at := domain.CredentialSlot{DeviceID: device}
 	if f.err == nil && f.has("slot") {
 		at.Slot = read(f, "slot", f.count)
-		f.require(at.Slot >= 1 && at.Slot <= domain.MaxCredentialSlot,
-			invalid("slot: must be 1 to %d", domain.MaxCredentialSlot))
+		f.require(
+			at.Slot >= 1 && at.Slot <= domain.MaxCredentialSlot,
+			invalid("slot: must be 1 to %d", domain.MaxCredentialSlot),
+		)
 	}
 	if f.err != nil {
 		return f.err
@@ -332,7 +344,9 @@ func (a *api) updateCredential(req *request, hub domain.HubID, at domain.Credent
 }
 
 func (a *api) revokeCredential(req *request, hub domain.HubID, at domain.CredentialSlot) error {
-	return req.answerNothing(a.Codes.Revoke(req.ctx, req.origin(), req.key.Reach.OrgID, hub, at))
+	return req.answerNothing(
+		a.Codes.Revoke(req.ctx, req.origin(), req.key.Reach.OrgID, hub, at),
+	)
 }
 
 // createCredentials sets one code at several locks, and answers with an outcome for each.

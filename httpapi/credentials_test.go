@@ -39,6 +39,8 @@ func (offline) Online(domain.HubID) bool { return false }
 
 func (offline) Get(domain.HubID) (p domain.Presence, ok bool) { return p, false }
 
-func (offline) Fetch(context.Context, domain.HubID) (p domain.Presence, ok bool, err error) {
+func (offline) Fetch(
+	context.Context, domain.HubID,
+) (p domain.Presence, ok bool, err error) {
 	return p, false, nil
 }

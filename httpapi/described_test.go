@@ -126,7 +126,9 @@ func described(t testing.TB) (d documents) {
 
 func operationOf(t testing.TB, root, item, op part) *operation {
 	t.Helper()
-	o := &operation{description: op.get("description").text(), answers: map[int]describedAnswer{}}
+	o := &operation{
+		description: op.get("description").text(), answers: map[int]describedAnswer{},
+	}
 	security := op.get("security")
 	if security.of == nil {
 		security = root.get("security")

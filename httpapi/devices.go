@@ -109,7 +109,9 @@ func newFullChannel(c domain.Channel) fullChannel {
 
 // newDeviceBody returns a device as the hub reports it, with the name and room that were set
 // through the API.
-func newDeviceBody[C any](d domain.Device, label domain.DeviceLabel, channel func(domain.Channel) C) deviceBody[C] {
+func newDeviceBody[C any](
+	d domain.Device, label domain.DeviceLabel, channel func(domain.Channel) C,
+) deviceBody[C] {
 	body := deviceBody[C]{
 		ID: d.ID, Name: nameOf(d, label), Manufacturer: d.Manufacturer, Model: d.Model,
 		Room: label.Room, Channels: make([]C, 0, len(d.Channels)),
@@ -184,7 +186,9 @@ func (a *api) updateDevice(req *request, hub domain.HubID, id int64) error {
 		return err
 	}
 	label, err := a.Directory.LabelDevice(req.ctx, req.origin(), change)
-	return req.answer(http.StatusOK, labelBody{ID: id, Name: nameOf(device, label), Room: label.Room}, err)
+	return req.answer(
+		http.StatusOK, labelBody{ID: id, Name: nameOf(device, label), Room: label.Room}, err,
+	)
 }
 
 func (a *api) forgetDevice(req *request, hub domain.HubID, id int64) error {

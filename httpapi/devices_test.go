@@ -77,7 +77,10 @@ func TestDeviceErrors(t *testing.T) {
 		{"PATCH", devicesPath + "/1", `{"name":7}`, 400, inv, "name: must be a string or null", 0},
 		{"PATCH", devicesPath + "/1", `{"name":""}`, 400, inv, "name", 0},
 		{"PATCH", devicesPath + "/1", `{"room":"  "}`, 400, inv, "room", 0},
-		{"PATCH", devicesPath + "/1", `{"room":"` + strings.Repeat("r", 201) + `"}`, 400, inv, "room", 0},
+		{
+			"PATCH", devicesPath + "/1", `{"room":"` + strings.Repeat("r", 201) + `"}`, 400, inv,
+			"room", 0,
+		},
 		{"PATCH", devicesPath + "/1", `{"room":"a\nb"}`, 400, inv, "room", 0},
 		{
 			"PATCH", devicesPath + "/1", `{"model":"x"}`, 400, inv,
@@ -88,8 +91,14 @@ func TestDeviceErrors(t *testing.T) {
 		{"GET", devicesPath + "/1/commands", "", 405, inv, "POST", 0},
 		{"GET", hub + "/pairing", "", 405, inv, "DELETE, POST", 0},
 		{"GET", hub + "/removal", "", 405, inv, "DELETE, POST", 0},
-		{"POST", hub + "/pairing", `{"setup_code":null}`, 400, inv, "setup_code: must be a string", 0},
-		{"POST", hub + "/pairing", `{"setup_code":12345}`, 400, inv, "setup_code: must be a string", 0},
+		{
+			"POST", hub + "/pairing", `{"setup_code":null}`, 400, inv,
+			"setup_code: must be a string", 0,
+		},
+		{
+			"POST", hub + "/pairing", `{"setup_code":12345}`, 400, inv,
+			"setup_code: must be a string", 0,
+		},
 		{"POST", hub + "/pairing", `{"setup_code":""}`, 400, inv, "setup_code", 0},
 		{
 			"POST", hub + "/pairing", `{"pin":"12345"}`, 400, inv,
@@ -102,10 +111,16 @@ func TestDeviceErrors(t *testing.T) {
 		a := s.do(tt.method, tt.path, tt.body)
 		checkHeaders(t, a)
 		if msg := wantError(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) {
-			t.Errorf("%s %s %.60s: got message %q, want %q in it", tt.method, tt.path, tt.body, msg, tt.names)
+			t.Errorf(
+				"%s %s %.60s: got message %q, want %q in it", tt.method, tt.path, tt.body, msg,
+				tt.names,
+			)
 		}
 		if got := s.hub.asked - before; got != tt.asked {
-			t.Errorf("%s %s %.60s: the hub got %d requests, want %d", tt.method, tt.path, tt.body, got, tt.asked)
+			t.Errorf(
+				"%s %s %.60s: the hub got %d requests, want %d", tt.method, tt.path, tt.body, got,
+				tt.asked,
+			)
 		}
 	}
 	a := s.do("POST", hub+"/pairing", `{"setup_code":"1"}`, "Content-Type", "text/plain")

@@ -34,7 +34,8 @@ func TestFilterThatSelectsLittle(t *testing.T) {
 	events := &endlessFeed{}
 	s := start(t, func(c *Config) { c.OrgEvents = events })
 	a := s.do("GET", "/v1/events?type=nomatch.*", "")
-	if want := `"next_cursor":"c7","has_more":true`; a.StatusCode != 200 || !strings.Contains(a.body, want) {
+	if want := `"next_cursor":"c7","has_more":true`; a.StatusCode != 200 ||
+		!strings.Contains(a.body, want) {
 		t.Errorf("got %d %s, want 200 with %s", a.StatusCode, a.body, want)
 	}
 	if n := events.parts.Load(); n != 4 {

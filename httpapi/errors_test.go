@@ -94,7 +94,11 @@ func TestErrors(t *testing.T) {
 		{"POST", "/v1/sites", `{"Name":"x"}`, 400, inv, `unknown field "Name"`},
 		{"POST", "/v1/sites", `{"name":"x","name":"y"}`, 400, inv, `"name" must be given once`},
 		{
-			"POST", "/v1/sites", `{"name":"x","hub_count":1}`, 400, inv,
+			"POST",
+			"/v1/sites",
+			`{"name":"x","hub_count":1}`,
+			400,
+			inv,
 			`unknown field "hub_count"; allowed fields are name`,
 		},
 		{"POST", "/v1/sites", `{"name":"` + long + `"}`, 400, inv, "name"},
@@ -112,20 +116,46 @@ func TestErrors(t *testing.T) {
 		{"POST", "/v1/hubs", `{"site_id":"` + siteOne + `"}`, 400, inv, "serial"},
 		{"POST", "/v1/hubs", `{"serial":"no","site_id":"` + siteOne + `"}`, 400, inv, "serial"},
 		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `"}`, 400, inv, "site_id"},
-		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":7}`, 400, inv, "site_id"},
 		{
-			"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"` + siteOne + `","name":null}`, 400,
-			inv, "name",
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubOne) + `","site_id":7}`,
+			400,
+			inv,
+			"site_id",
+		},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubOne) + `","site_id":"` + siteOne + `","name":null}`,
+			400,
+			inv,
+			"name",
 		},
 		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"*.>"}`, 404, nf, ""},
-		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"` + siteTwo + `"}`, 404, nf, ""},
 		{
-			"POST", "/v1/hubs", `{"serial":"` + string(hubNone) + `","site_id":"` + siteOne + `"}`, 422,
-			domain.CodeHubNotAddable, "",
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubOne) + `","site_id":"` + siteTwo + `"}`,
+			404,
+			nf,
+			"",
 		},
 		{
-			"POST", "/v1/hubs", `{"serial":"` + string(hubTwo) + `","site_id":"` + siteOne + `"}`, 422,
-			domain.CodeHubNotAddable, "",
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubNone) + `","site_id":"` + siteOne + `"}`,
+			422,
+			domain.CodeHubNotAddable,
+			"",
+		},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubTwo) + `","site_id":"` + siteOne + `"}`,
+			422,
+			domain.CodeHubNotAddable,
+			"",
 		},
 		{"PATCH", hub, `{}`, 400, inv, "name, site_id, or both"},
 		{"PATCH", hub, `{"name":7}`, 400, inv, "name: must be a string or null"},
@@ -136,10 +166,21 @@ func TestErrors(t *testing.T) {
 		{"POST", hub + "/reset-link", strings.Repeat("x", 64<<10+1), 400, inv, "body"},
 
 		{
-			"POST", "/link/v1/certificates", `{"serial":"` + string(hubOne) + `","secret":"wrong","csr":""}`, 401,
-			domain.CodeUnauthenticated, "",
+			"POST",
+			"/link/v1/certificates",
+			`{"serial":"` + string(hubOne) + `","secret":"wrong","csr":""}`,
+			401,
+			domain.CodeUnauthenticated,
+			"",
 		},
-		{"POST", "/link/v1/certificates", `{"serial":"` + string(hubOne) + `"}`, 400, inv, "secret"},
+		{
+			"POST",
+			"/link/v1/certificates",
+			`{"serial":"` + string(hubOne) + `"}`,
+			400,
+			inv,
+			"secret",
+		},
 		{"POST", "/link/v1/certificates", `{"serial":7}`, 400, inv, "serial"},
 		{"POST", "/link/v1/certificates", `[]`, 400, inv, "body"},
 	}
@@ -149,8 +190,10 @@ func TestErrors(t *testing.T) {
 		checkHeaders(t, a)
 		if tt.method == "HEAD" {
 			if a.StatusCode != tt.status || a.Header.Get("Allow") != "GET, POST" {
-				t.Errorf("HEAD %s: got %d, Allow %q, want %d, GET, POST", tt.path, a.StatusCode, a.Header.Get("Allow"),
-					tt.status)
+				t.Errorf(
+					"HEAD %s: got %d, Allow %q, want %d, GET, POST", tt.path, a.StatusCode,
+					a.Header.Get("Allow"), tt.status,
+				)
 			}
 			continue
 		}
@@ -161,7 +204,10 @@ func TestErrors(t *testing.T) {
 			}
 		}
 		if !strings.Contains(msg, tt.names) {
-			t.Errorf("%s %s %.60s: got message %q, want %q in it", tt.method, tt.path, tt.body, msg, tt.names)
+			t.Errorf(
+				"%s %s %.60s: got message %q, want %q in it", tt.method, tt.path, tt.body, msg,
+				tt.names,
+			)
 		}
 	}
 }
@@ -179,7 +225,8 @@ func TestFaults(t *testing.T) {
 	}
 	streamstest.Eventually(t, "the cause is in the log", func() bool {
 		log := s.logged.String()
-		return strings.Contains(log, "hunter2") && strings.Contains(log, a.Header.Get("X-Request-Id"))
+		return strings.Contains(log, "hunter2") &&
+			strings.Contains(log, a.Header.Get("X-Request-Id"))
 	})
 }
 
@@ -192,6 +239,8 @@ func TestPanic(t *testing.T) {
 	if msg := wantError(t, a, 500, domain.CodeInternal); strings.Contains(msg, "nil") {
 		t.Errorf("got message %q, want no cause in it", msg)
 	}
-	streamstest.Eventually(t, "the panic is in the log",
-		func() bool { return strings.Contains(s.logged.String(), "sites.go") })
+	streamstest.Eventually(
+		t, "the panic is in the log",
+		func() bool { return strings.Contains(s.logged.String(), "sites.go") },
+	)
 }

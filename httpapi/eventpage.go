@@ -127,7 +127,8 @@ func (req *request) waitForSearch(part *domain.EventPage) {
 // mustEnd reports whether the page must end early.
 func (p *pageWriter) mustEnd() bool {
 	return p.failed || time.Since(p.begun) > managementTimeout || p.searched >= maxSearched ||
-		isClosed(p.req.api.Draining) || p.req.keyEnded() || p.req.api.awaitFresh(p.req.ctx) != nil
+		isClosed(p.req.api.Draining) || p.req.keyEnded() ||
+		p.req.api.awaitFresh(p.req.ctx) != nil
 }
 
 // read reads the next part. It returns false if there is none to be had now.

@@ -31,7 +31,9 @@ func (a *api) readFeed(req *request, events feed, q query) error {
 	if err != nil {
 		return err
 	}
-	limit, err := q.integer("limit", 1, maxEventPage, cmp.Or(begin.last, defaultEventPage))
+	limit, err := q.integer(
+		"limit", 1, maxEventPage, cmp.Or(begin.last, defaultEventPage),
+	)
 	if err != nil {
 		return err
 	}
@@ -57,7 +59,9 @@ func (a *api) readFeed(req *request, events feed, q query) error {
 	if wait == 0 {
 		part, err = events.Part(req.ctx, after, limit, size, 0)
 	} else {
-		part, err = a.waitForEvents(req, events, after, limit, size, time.Duration(wait)*time.Second)
+		part, err = a.waitForEvents(
+			req, events, after, limit, size, time.Duration(wait)*time.Second,
+		)
 	}
 	if err != nil {
 		return err

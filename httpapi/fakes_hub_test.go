@@ -40,7 +40,9 @@ func newHub() hub {
 					{
 						Key: "lock", Kind: "lock", Readable: true, Writable: true,
 						Capabilities: json.RawMessage(`{}`), Available: true,
-						Value: json.RawMessage(`true`), ObservedAt: at, Status: domain.ChannelSynchronized,
+						Value: json.RawMessage(
+							`true`,
+						), ObservedAt: at, Status: domain.ChannelSynchronized,
 					},
 					{
 						Key: "pressure", Endpoint: 2, Kind: "pressure", Unit: celsius,
@@ -119,7 +121,9 @@ func (w live) Forget(_ context.Context, hub domain.HubID, device int64) error {
 	}
 }
 
-func (w live) OpenPairing(_ context.Context, hub domain.HubID, setupCode *string) (domain.Window, error) {
+func (w live) OpenPairing(
+	_ context.Context, hub domain.HubID, setupCode *string,
+) (domain.Window, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hub.pairing = setupCode
@@ -140,7 +144,9 @@ func (w live) CloseRemoval(ctx context.Context, hub domain.HubID) error {
 	return w.ClosePairing(ctx, hub)
 }
 
-func (w live) Send(_ context.Context, _ domain.Origin, c domain.Command) (sent domain.SentCommand, _ error) {
+func (w live) Send(
+	_ context.Context, _ domain.Origin, c domain.Command,
+) (sent domain.SentCommand, _ error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.ask(c.HubID); err != nil {
@@ -162,7 +168,9 @@ func (w live) Send(_ context.Context, _ domain.Origin, c domain.Command) (sent d
 	return sent, nil
 }
 
-func (w live) SendAll(ctx context.Context, o domain.Origin, all []domain.Command) (results []domain.CommandResult) {
+func (w live) SendAll(
+	ctx context.Context, o domain.Origin, all []domain.Command,
+) (results []domain.CommandResult) {
 	for _, c := range all {
 		sent, err := w.Send(ctx, o, c)
 		results = append(results, domain.CommandResult{SentCommand: sent, Err: err})

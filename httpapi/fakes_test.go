@@ -79,7 +79,9 @@ func newWorld() *world {
 }
 
 // addKey creates a key; different seeds give different keys.
-func (w *world) addKey(org string, seed byte, scopes ...domain.Scope) (bearer string, revoke func()) {
+func (w *world) addKey(
+	org string, seed byte, scopes ...domain.Scope,
+) (bearer string, revoke func()) {
 	var entropy [domain.KeyEntropy]byte
 	for i := range entropy {
 		entropy[i] = seed
@@ -110,7 +112,9 @@ func (w *world) Key(id string) (domain.KeyAccess, bool) {
 // noAudit implements Audit without a record.
 type noAudit struct{ Audit }
 
-func (noAudit) Activity(context.Context, string, int, uint64) (page domain.Page[domain.Activity], err error) {
+func (noAudit) Activity(
+	context.Context, string, int, uint64,
+) (page domain.Page[domain.Activity], err error) {
 	return page, nil
 }
 
@@ -153,22 +157,32 @@ func (w *world) Attention(
 	return w.attention, nil
 }
 
-func (w *world) DeviceLabels(context.Context, string, domain.HubID) (map[int64]domain.DeviceLabel, error) {
+func (w *world) DeviceLabels(
+	context.Context, string, domain.HubID,
+) (map[int64]domain.DeviceLabel, error) {
 	return nil, w.fault
 }
 
 // StateAt returns w.past.
-func (w *world) StateAt(_ context.Context, _ string, _ domain.HubID, at time.Time) (domain.PastHubState, error) {
+func (w *world) StateAt(
+	_ context.Context, _ string, _ domain.HubID, at time.Time,
+) (domain.PastHubState, error) {
 	return domain.PastHubState{At: at, Channels: w.past}, w.fault
 }
 
-func (w *world) CreateSiteWithID(_ context.Context, _ domain.Origin, org, _, name string) (domain.SiteState, error) {
+func (w *world) CreateSiteWithID(
+	_ context.Context, _ domain.Origin, org, _, name string,
+) (domain.SiteState, error) {
 	return domain.SiteState{OrgID: org, ID: siteOne, Name: name, CreatedAt: day}, nil
 }
 
-func (w *world) Issue(_ context.Context, req protocol.CertificateRequest) (protocol.Certificate, error) {
+func (w *world) Issue(
+	_ context.Context, req protocol.CertificateRequest,
+) (protocol.Certificate, error) {
 	if req.Secret != "right" {
-		return protocol.Certificate{}, domain.Errorf(domain.CodeUnauthenticated, "serial or secret is wrong")
+		return protocol.Certificate{}, domain.Errorf(
+			domain.CodeUnauthenticated, "serial or secret is wrong",
+		)
 	}
 	return protocol.Certificate{
 		HubID: req.Serial, Certificate: "x", CA: "x", Broker: "mqtts://127.0.0.1:8883",
@@ -216,8 +230,10 @@ func (w *world) closeLogs() {
 
 func encodedEvent(seq uint64, size int) domain.EncodedEvent {
 	cursor := fmt.Sprintf("c%d", seq)
-	envelope := fmt.Sprintf(`{"cursor":%q,"type":"channel.observed","data":{"x":%q}}`, cursor,
-		strings.Repeat("x", size))
+	envelope := fmt.Sprintf(
+		`{"cursor":%q,"type":"channel.observed","data":{"x":%q}}`, cursor,
+		strings.Repeat("x", size),
+	)
 	return domain.EncodedEvent{
 		Seq: seq, Cursor: cursor, Envelope: []byte(envelope),
 		Frame: fmt.Appendf(nil, "id: %s\nevent: channel.observed\ndata: %s\n\n", cursor, envelope),
@@ -318,7 +334,8 @@ func (w *world) Last(_ context.Context, _ domain.HubID, n int) (string, error) {
 type worldFeed struct{ *world }
 
 func (w worldFeed) Part(
-	ctx context.Context, _ domain.Reach, _ domain.EventFilter, after string, limit, bytes int, wait time.Duration,
+	ctx context.Context, _ domain.Reach, _ domain.EventFilter, after string, limit, bytes int,
+	wait time.Duration,
 ) (domain.EventPage, error) {
 	return w.world.Part(ctx, "", after, limit, bytes, wait)
 }
@@ -338,7 +355,9 @@ func (w worldFeed) Since(t time.Time) string {
 	return at
 }
 
-func (w worldFeed) Last(ctx context.Context, _ domain.Reach, _ domain.EventFilter, n int) (string, error) {
+func (w worldFeed) Last(
+	ctx context.Context, _ domain.Reach, _ domain.EventFilter, n int,
+) (string, error) {
 	return w.world.Last(ctx, "", n)
 }
 

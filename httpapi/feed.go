@@ -13,7 +13,9 @@ import (
 // feed is what pages and streams of events read: one hub's log, or an organization's feed.
 type feed interface {
 	// Part and Follow are as in Events.
-	Part(ctx context.Context, after string, limit, bytes int, wait time.Duration) (domain.EventPage, error)
+	Part(
+		ctx context.Context, after string, limit, bytes int, wait time.Duration,
+	) (domain.EventPage, error)
 	Follow(ctx context.Context, after string) (EventReader, error)
 	// Since and Last are as in Events.
 	Since(ctx context.Context, t time.Time) (string, error)
@@ -150,7 +152,9 @@ func (req *request) readEventFilter() (filter domain.EventFilter, q query, err e
 	return readEventFilter(req.http.URL.RawQuery, req.route.query)
 }
 
-func readEventFilter(raw string, known []string) (filter domain.EventFilter, q query, err error) {
+func readEventFilter(
+	raw string, known []string,
+) (filter domain.EventFilter, q query, err error) {
 	var others []string
 	for pair := range strings.SplitSeq(raw, "&") {
 		name, _, _ := cutPair(pair)
@@ -213,7 +217,9 @@ func parsePart(text string) (part, parts int, err error) {
 	n, nErr := strconv.ParseUint(first, 10, 16)
 	of, ofErr := strconv.ParseUint(second, 10, 16)
 	if nErr != nil || ofErr != nil || n < 1 || n > of || of > maxParts {
-		return 0, 0, invalid("part: must be a part and the number of parts, as in 2/8, with 1 to %d parts", maxParts)
+		return 0, 0, invalid(
+			"part: must be a part and the number of parts, as in 2/8, with 1 to %d parts", maxParts,
+		)
 	}
 	return int(n), int(of), nil
 }

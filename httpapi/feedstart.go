@@ -24,7 +24,9 @@ func (q query) feedStart(now time.Time) (start feedStart, err error) {
 		}
 	}
 	if len(given) > 1 {
-		return start, invalid("%s: cannot be combined with %s: each says where to begin", given[1], given[0])
+		return start, invalid(
+			"%s: cannot be combined with %s: each says where to begin", given[1], given[0],
+		)
 	}
 	start.after, _ = q.get("after")
 	if start.since, _, err = q.timestamp("since"); err != nil {

@@ -132,7 +132,9 @@ func TestStreamSnapshot(t *testing.T) {
 		if got := strings.Join(got, " "); got != want {
 			t.Errorf("%s: got states %s, want %s", query, got, want)
 		}
-		for _, want := range []string{"c2 channel.observed", "c3 channel.observed", "c3 stream.caught_up"} {
+		for _, want := range []string{
+			"c2 channel.observed", "c3 channel.observed", "c3 stream.caught_up",
+		} {
 			id, event, _ := o.message()
 			if got := id + " " + event; got != want {
 				t.Errorf("%s: got %s, want %s", query, got, want)

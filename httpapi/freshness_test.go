@@ -75,7 +75,9 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 			a.Header.Get("Retry-After") == "" {
 			t.Errorf("long-poll: got no Retry-After, want one")
 		}
-		for _, path := range []string{"/v1/sites", "/v1/hubs/" + string(hubOne) + "/events", streamPath} {
+		for _, path := range []string{
+			"/v1/sites", "/v1/hubs/" + string(hubOne) + "/events", streamPath,
+		} {
 			a := s.do("GET", path, "")
 			wantError(t, a, 503, domain.CodeServiceUnavailable)
 			if a.Header.Get("Retry-After") == "" {
@@ -83,9 +85,14 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 			}
 		}
 		// An unknown key may be valid, so it gets 503 too; a request without a key gets 401.
-		wantError(t, s.do("GET", "/v1/sites", "", "Authorization", strings.Replace(s.bearer, "1", "2", 1)), 503,
-			domain.CodeServiceUnavailable)
-		wantError(t, s.do("GET", "/v1/sites", "", "Authorization", ""), 401, domain.CodeUnauthenticated)
+		wantError(
+			t,
+			s.do("GET", "/v1/sites", "", "Authorization", strings.Replace(s.bearer, "1", "2", 1)),
+			503, domain.CodeServiceUnavailable,
+		)
+		wantError(
+			t, s.do("GET", "/v1/sites", "", "Authorization", ""), 401, domain.CodeUnauthenticated,
+		)
 		synctest.Wait()
 		if log := s.logged.String(); strings.Contains(log, `"level":"ERROR"`) ||
 			!strings.Contains(log, `"ended":"broker_lost"`) {

@@ -18,8 +18,9 @@ import (
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"x"}`, `{"name":null,"site_id":"y"}`, ` { "name" : "\u00e4" , "n":[{}] } `,
-		`{"name":"\ud83d\ude00"}`, `{"name":"\ud800"}`, `{}`, `[]`, `{"a":1,"a":2}`, `{"a":1}{}`, "{\"\xff\":1}",
-		`{"a":`, "\ufeff{}", `"{"`, `{"name":1e999}`,
+		`{"name":"\ud83d\ude00"}`, `{"name":"\ud800"}`,
+		`{}`, `[]`, `{"a":1,"a":2}`, `{"a":1}{}`, "{\"\xff\":1}", `{"a":`, "\ufeff{}", `"{"`,
+		`{"name":1e999}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -33,7 +34,8 @@ func FuzzBody(f *testing.F) {
 		}
 		body = bytes.TrimPrefix(body, []byte("\ufeff"))
 		var plain map[string]json.RawMessage
-		if err := json.Unmarshal(body, &plain); err != nil || len(plain) != len(o) || !utf8.Valid(body) {
+		if err := json.Unmarshal(body, &plain); err != nil || len(plain) != len(o) ||
+			!utf8.Valid(body) {
 			t.Fatalf("accepted %q, want what encoding/json accepts: %v", body, err)
 		}
 		for name := range o {
@@ -55,7 +57,8 @@ func FuzzBody(f *testing.F) {
 					t.Fatalf("field %q is %q: got number %d, want %v", name, o[name], n, want)
 				}
 			}
-			if (want == nil && err == nil) || (err == nil && (nullable == nil || *nullable != got)) ||
+			if (want == nil && err == nil) ||
+				(err == nil && (nullable == nil || *nullable != got)) ||
 				(nullableErr != nil && err == nil) {
 				t.Fatalf("field %q is %q: got %v, want %v", name, o[name], nullable, want)
 			}
@@ -82,7 +85,8 @@ func FuzzParseServerError(f *testing.F) {
 			return
 		}
 		if status < 400 || status > 599 || !strings.HasPrefix(string(p), "HTTP/1.") ||
-			!strings.Contains(string(p), strconv.Itoa(status)) || !strings.Contains(string(p), reason) {
+			!strings.Contains(string(p), strconv.Itoa(status)) ||
+			!strings.Contains(string(p), reason) {
 			t.Fatalf("got %q for status %d, reason %q, want both in it", p, status, reason)
 		}
 	})

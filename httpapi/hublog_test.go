@@ -54,7 +54,10 @@ func TestReadFitsIntoWrite(t *testing.T) {
 	for read := 1; read < count; {
 		events, err := reader.Next(t.Context(), count)
 		if err != nil || len(events) == 0 {
-			t.Fatalf("Next: got %d events, %v after event %d of %d, want events", len(events), err, read, count)
+			t.Fatalf(
+				"Next: got %d events, %v after event %d of %d, want events", len(events), err, read,
+				count,
+			)
 		}
 		read += len(events)
 		bytes := 0

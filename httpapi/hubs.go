@@ -136,7 +136,9 @@ func (a *api) updateHub(req *request, hub domain.HubID) error {
 		body.require(domain.IsUUID(site), domain.ErrSiteNotFound())
 		change.SiteID = &site
 	}
-	body.require(change.SetName || change.SiteID != nil, invalid("body: must have name, site_id, or both"))
+	body.require(
+		change.SetName || change.SiteID != nil, invalid("body: must have name, site_id, or both"),
+	)
 	if body.err != nil {
 		return body.err
 	}

@@ -57,7 +57,9 @@ func onceAs[T any](
 }
 
 // once is answerOnce that returns the answer.
-func (req *request) once(key string, body any, do func(ctx context.Context, id string) (any, error)) (any, error) {
+func (req *request) once(
+	key string, body any, do func(ctx context.Context, id string) (any, error),
+) (any, error) {
 	if key == "" {
 		return do(req.ctx, "")
 	}
@@ -76,7 +78,9 @@ func (req *request) once(key string, body any, do func(ctx context.Context, id s
 		}
 		return json.Marshal(result)
 	}
-	answer, replayed, err := req.api.Idempotency.Once(req.ctx, req.key.Reach.OrgID, key, fingerprint, doJSON)
+	answer, replayed, err := req.api.Idempotency.Once(
+		req.ctx, req.key.Reach.OrgID, key, fingerprint, doJSON,
+	)
 	req.setReplayed(replayed && err == nil)
 	return json.RawMessage(answer), err
 }

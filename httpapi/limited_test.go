@@ -16,7 +16,8 @@ import (
 // ofNothing replaces the ids of startReal's organization by ids of nothing.
 var ofNothing = strings.NewReplacer(
 	siteOne, "01940000-0000-7000-8000-0000000000f1", string(hubOne), "hub-none-none-none",
-	strings.ToUpper(string(hubOne)), "HUB-NONE-NONE-NONE", webhookOne, "01940000-0000-7000-8000-0000000000f2",
+	strings.ToUpper(string(hubOne)), "HUB-NONE-NONE-NONE",
+	webhookOne, "01940000-0000-7000-8000-0000000000f2",
 )
 
 // limitedKey creates a site without hubs, and an API key that is limited to it.
@@ -33,8 +34,12 @@ func limitedKey(t *testing.T, s *service) (site, bearer string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scopes := slices.DeleteFunc(domain.AllScopes(), func(scope domain.Scope) bool { return !scope.OfSites() })
-	_, key, err := b.Directory.CreateKey(t.Context(), o, org, "", scopes, domain.KeyLimits{Sites: []string{created.ID}})
+	scopes := slices.DeleteFunc(
+		domain.AllScopes(), func(scope domain.Scope) bool { return !scope.OfSites() },
+	)
+	_, key, err := b.Directory.CreateKey(
+		t.Context(), o, org, "", scopes, domain.KeyLimits{Sites: []string{created.ID}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +64,10 @@ func TestLimitedKey(t *testing.T) {
 		none := s.do(method, ofNothing.Replace(path), ofNothing.Replace(body))
 		got, want := alikeText(ofNothing.Replace(s.constants.Replace(outside.body))), alikeText(none.body)
 		if outside.StatusCode != none.StatusCode || got != want {
-			t.Errorf("%s %s %s: got %d %s, want as for nothing %d %s", method, path, body, outside.StatusCode, got,
-				none.StatusCode, want)
+			t.Errorf(
+				"%s %s %s: got %d %s, want as for nothing %d %s", method, path, body,
+				outside.StatusCode, got, none.StatusCode, want,
+			)
 		}
 		if outside.StatusCode >= 400 {
 			return "" // the message may name what the request names
@@ -128,7 +135,8 @@ func TestLimitedKeyHasItsOwnIdempotencyKeys(t *testing.T) {
 	s.bearer = bearer
 	for _, replayed := range []string{"", "true"} {
 		a := s.do("POST", "/v1/webhooks", hook, "Idempotency-Key", "one")
-		if a.StatusCode != 201 || a.Header.Get("Idempotent-Replayed") != replayed || a.body == first.body {
+		if a.StatusCode != 201 || a.Header.Get("Idempotent-Replayed") != replayed ||
+			a.body == first.body {
 			t.Errorf("got %d %s, want another webhook, replayed %q", a.StatusCode, a.body, replayed)
 		}
 	}

@@ -22,10 +22,14 @@ func TestLongPoll(t *testing.T) {
 		body   string
 		after  time.Duration
 	}{
-		"nothing comes":      {func(*service) {}, 200, empty, time.Minute},
-		"an event comes":     {func(s *service) { s.emit(1, 0) }, 200, `"next_cursor":"c1"`, 20 * time.Second},
-		"the service stops":  {func(s *service) { s.drain() }, 200, empty, 20 * time.Second},
-		"the key is revoked": {func(s *service) { s.revoke() }, 401, "unauthenticated", 20 * time.Second},
+		"nothing comes": {func(*service) {}, 200, empty, time.Minute},
+		"an event comes": {
+			func(s *service) { s.emit(1, 0) }, 200, `"next_cursor":"c1"`, 20 * time.Second,
+		},
+		"the service stops": {func(s *service) { s.drain() }, 200, empty, 20 * time.Second},
+		"the key is revoked": {
+			func(s *service) { s.revoke() }, 401, "unauthenticated", 20 * time.Second,
+		},
 		// The former owner's request got an event of the next owner if it began to follow the log,
 		// or followed it again at its new end, at the moment of the change.
 		"the hub goes to another organization": {
@@ -58,7 +62,9 @@ func TestLongPollClientGone(t *testing.T) {
 	inBubble(t, nil, func(s *service, _ *pipeListener) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		req, _ := http.NewRequestWithContext(ctx, "GET", s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60", nil)
+		req, _ := http.NewRequestWithContext(
+			ctx, "GET", s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60", nil,
+		)
 		req.Header.Set("Authorization", s.bearer)
 		if _, err := s.client.Do(req); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got %v, want the context's deadline", err)

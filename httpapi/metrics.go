@@ -45,7 +45,8 @@ func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
 		"bound")
 	rejected := metric.Counters("connections_refused_total", "Connections rejected because all others were busy, "+
 		"by the limit that was reached: connections of one address, or connections in all.", "bound")
-	m := connectionMetrics{open: metric.Gauge("connections", "Open connections of API clients, including idle ones.")}
+	m := connectionMetrics{open: metric.Gauge("connections", "Open connections of API clients, including idle "+
+		"ones.")}
 	m.handshakeErrors = metric.Counter("tls_handshake_errors_total", "TLS handshakes of API clients that failed "+
 		"or took more than ten seconds. A rise means clients that do not trust the certificate, or that ask for "+
 		"other names.")
@@ -136,12 +137,17 @@ func (m *metrics) route(rt *route) *routeMetrics {
 	failures := []int{http.StatusInternalServerError}
 	switch rt.access {
 	case forKey:
-		failures = append(failures, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
+		failures = append(
+			failures, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests,
+		)
 	case forAddress:
 		failures = append(failures, http.StatusTooManyRequests)
 	}
 	if rt.asksHub && rt.access == forKey {
-		failures = append(failures, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout)
+		failures = append(
+			failures, http.StatusBadGateway, http.StatusServiceUnavailable,
+			http.StatusGatewayTimeout,
+		)
 	}
 	for _, status := range failures {
 		counted.counter(status)
@@ -159,7 +165,9 @@ func (m *routeMetrics) observe(status int, took time.Duration) {
 func (m *routeMetrics) counter(status int) prometheus.Counter {
 	counter, ok := m.byStatus.Load(status)
 	if !ok {
-		counter, _ = m.byStatus.LoadOrStore(status, m.requests.WithLabelValues(strconv.Itoa(status)))
+		counter, _ = m.byStatus.LoadOrStore(
+			status, m.requests.WithLabelValues(strconv.Itoa(status)),
+		)
 	}
 	return counter.(prometheus.Counter)
 }

@@ -34,7 +34,9 @@ func (s *service) unread(t *testing.T) *unread {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	u := &unread{conn: conn, framer: http2.NewFramer(conn, conn), next: 1, resets: make(chan uint32, 1000)}
+	u := &unread{
+		conn: conn, framer: http2.NewFramer(conn, conn), next: 1, resets: make(chan uint32, 1000),
+	}
 	_, err = io.WriteString(conn, http2.ClientPreface)
 	if err == nil {
 		err = u.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize})
@@ -148,11 +150,14 @@ func TestRejectionsOverTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stream.Close()
-		_, err = io.WriteString(stream, "GET /v1/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: "+key+"\r\n\r\n")
+		_, err = io.WriteString(
+			stream, "GET /v1/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: "+key+"\r\n\r\n",
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res, err := http.ReadResponse(bufio.NewReader(stream), nil); err != nil || res.StatusCode != 200 {
+		if res, err := http.ReadResponse(bufio.NewReader(stream), nil); err != nil ||
+			res.StatusCode != 200 {
 			t.Fatalf("stream %d: got %v, %v, want 200", i, res, err)
 		}
 	}
@@ -162,6 +167,8 @@ func TestRejectionsOverTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer rejected.Close()
-		wantError(t, answerOn(t, bufio.NewReader(rejected)), 503, domain.CodeServiceUnavailable)
+		wantError(
+			t, answerOn(t, bufio.NewReader(rejected)), 503, domain.CodeServiceUnavailable,
+		)
 	}
 }

@@ -28,8 +28,10 @@ func TestObservation(t *testing.T) {
 	}
 	a := s.do("GET", eventsPath, "")
 	s.client.CloseIdleConnections()
-	streamstest.Eventually(t, "the request is logged",
-		func() bool { return strings.Contains(s.logged.String(), a.Header.Get("X-Request-Id")) })
+	streamstest.Eventually(
+		t, "the request is logged",
+		func() bool { return strings.Contains(s.logged.String(), a.Header.Get("X-Request-Id")) },
+	)
 	line := last()
 	key, _ := domain.ParseKey(strings.TrimPrefix(s.bearer, "Bearer "))
 	for name, want := range map[string]any{

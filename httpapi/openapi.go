@@ -42,7 +42,9 @@ func (a *api) documentRoutes() []*route {
 	add := func(pattern string, handle func(*request) error) {
 		// The server leaves out the body of answers to HEAD.
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			routes = append(routes, &route{method: method, pattern: pattern, access: forAddress, handle: handle})
+			routes = append(
+				routes, &route{method: method, pattern: pattern, access: forAddress, handle: handle},
+			)
 		}
 	}
 	serve := func(pattern string, files docpages.Files, name func(*request) string) {

@@ -13,8 +13,9 @@ import (
 
 // there builds paths of things that the organization of startReal has.
 var there = strings.NewReplacer(
-	"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2", "{slot}", "4", "{member_id}", memberAdmin,
-	"{invitation_id}", invitationOne, "{webhook_id}", webhookOne,
+	"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2", "{slot}", "4",
+	"{member_id}", memberAdmin, "{invitation_id}", invitationOne,
+	"{webhook_id}", webhookOne,
 )
 
 // requestBodies holds bodies with every field that startReal's service accepts, by the name of
@@ -60,7 +61,8 @@ func TestRequestsAreDescribed(t *testing.T) {
 		path, schema := there.Replace(op.pattern), d.schema(op.body)
 		fields, required := schema.get("properties").keys(), schema.get("required").texts()
 		var whole map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(requestBodies[op.body]), &whole); err != nil || len(whole) != len(fields) {
+		if err := json.Unmarshal([]byte(requestBodies[op.body]), &whole); err != nil ||
+			len(whole) != len(fields) {
 			t.Fatalf("%v: got example %s, %v, want every field", op, requestBodies[op.body], err)
 		}
 		unknown := s.do(op.method, path, `{"unheard_of":1}`)
@@ -85,13 +87,17 @@ func TestRequestsAreDescribed(t *testing.T) {
 			a := s.do(op.method, path, string(body))
 			missed := a.StatusCode == 400 && strings.Contains(a.body, field+": is required")
 			if missed != slices.Contains(required, field) {
-				t.Errorf("%v without %s: described as required: %t, got %d %s, want agreement", op, field, !missed,
-					a.StatusCode, a.body)
+				t.Errorf(
+					"%v without %s: described as required: %t, got %d %s, want agreement", op,
+					field, !missed, a.StatusCode, a.body,
+				)
 			}
 		}
 		if a := s.do(op.method, path, ""); (a.StatusCode != 400) != op.bodyOptional {
-			t.Errorf("%v without a body: described as optional: %t, got %d %s, want agreement", op, op.bodyOptional,
-				a.StatusCode, a.body)
+			t.Errorf(
+				"%v without a body: described as optional: %t, got %d %s, want agreement", op,
+				op.bodyOptional, a.StatusCode, a.body,
+			)
 		}
 		for _, example := range op.examples {
 			body, err := json.Marshal(example)
@@ -125,15 +131,20 @@ func TestParametersAreDescribed(t *testing.T) {
 				strings.HasPrefix(op.pattern, "/v1/audit")) &&
 				slices.Contains([]string{"site_id", "hub_id", "type"}, name)
 			if known != (slices.Contains(op.query, name) && !repeatable) {
-				t.Errorf("%v: described %v, but got for %s twice %d %s, want agreement", op, op.query, name,
-					a.StatusCode, a.body)
+				t.Errorf(
+					"%v: described %v, but got for %s twice %d %s, want agreement", op, op.query,
+					name, a.StatusCode, a.body,
+				)
 			}
 		}
 		for _, name := range []string{"Idempotency-Key", "Last-Event-ID"} {
 			answered := askTwice(t, s, op.method, path, requestBodies[op.body], name)
 			known := strings.Contains(answered, name+": must be given once")
 			if known != slices.Contains(op.header, name) {
-				t.Errorf("%v: described %v, but got for %s twice %s, want agreement", op, op.header, name, answered)
+				t.Errorf(
+					"%v: described %v, but got for %s twice %s, want agreement", op, op.header,
+					name, answered,
+				)
 			}
 		}
 	}
@@ -142,7 +153,9 @@ func TestParametersAreDescribed(t *testing.T) {
 // askTwice sends a header field twice and returns the answer's body.
 func askTwice(t *testing.T, s *service, method, path, body, header string) string {
 	t.Helper()
-	req, err := http.NewRequest(method, s.base+s.ids.Replace(path), strings.NewReader(s.ids.Replace(body)))
+	req, err := http.NewRequest(
+		method, s.base+s.ids.Replace(path), strings.NewReader(s.ids.Replace(body)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

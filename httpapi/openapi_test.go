@@ -15,7 +15,8 @@ import (
 func describable(t *testing.T) map[string]*route {
 	routes := map[string]*route{}
 	for _, rt := range newAPI(t, Config{Environment: domain.EnvironmentDev}).api.routes() {
-		if !strings.HasPrefix(rt.pattern, "/portal/") && !strings.HasPrefix(rt.pattern, "/v1/reference") &&
+		if !strings.HasPrefix(rt.pattern, "/portal/") &&
+			!strings.HasPrefix(rt.pattern, "/v1/reference") &&
 			rt.pattern != "/llms.txt" && !strings.HasPrefix(rt.pattern, "/docs") &&
 			(!strings.HasPrefix(rt.pattern, "/link") || strings.HasPrefix(rt.pattern, "/link/v1/")) {
 			routes[rt.method+" "+rt.pattern] = rt
@@ -38,12 +39,17 @@ func TestRoutesAreDescribed(t *testing.T) {
 		}
 		delete(routes, name)
 		if op.scope != string(rt.scope) || op.keyless != (rt.access != forKey) {
-			t.Errorf("%s: described with scope %q, keyless: %t, want scope %q as its route", name, op.scope, op.keyless,
-				rt.scope)
+			t.Errorf(
+				"%s: described with scope %q, keyless: %t, want scope %q as its route", name,
+				op.scope, op.keyless, rt.scope,
+			)
 		}
 		described := strings.HasPrefix(op.description, "Scope: `"+op.scope+"`.\n")
 		if described != (op.scope != "") {
-			t.Errorf("%s: description begins with %.30q, want its scope %q", name, op.description, op.scope)
+			t.Errorf(
+				"%s: description begins with %.30q, want its scope %q", name, op.description,
+				op.scope,
+			)
 		}
 		if query := slices.Sorted(slices.Values(op.query)); !slices.Equal(
 			query, slices.Sorted(slices.Values(rt.query)),
@@ -51,7 +57,10 @@ func TestRoutesAreDescribed(t *testing.T) {
 			t.Errorf("%s: described with parameters %v, want %v as its route", name, query, rt.query)
 		}
 		if (op.body != "") != rt.readsBody {
-			t.Errorf("%s: described with body %q, want one: %t as its route", name, op.body, rt.readsBody)
+			t.Errorf(
+				"%s: described with body %q, want one: %t as its route", name, op.body,
+				rt.readsBody,
+			)
 		}
 		if want := statusesOf(rt); !slices.Equal(op.statuses(), want) {
 			t.Errorf("%s: described are %v; the route answers %v", name, op.statuses(), want)
@@ -59,8 +68,10 @@ func TestRoutesAreDescribed(t *testing.T) {
 		for _, status := range op.statuses() {
 			counted := slices.Contains(op.answers[status].headers, "Ratelimit-Remaining")
 			if counted != (rt.access == forAddress || rt.access == forKey) {
-				t.Errorf("%s: %d described with rate limit: %t, want %t", name, status, counted,
-					rt.access == forAddress || rt.access == forKey)
+				t.Errorf(
+					"%s: %d described with rate limit: %t, want %t", name, status, counted,
+					rt.access == forAddress || rt.access == forKey,
+				)
 			}
 		}
 	}
@@ -160,7 +171,10 @@ func TestErrorTypesAreDescribed(t *testing.T) {
 			for _, name := range op.answers[status].types {
 				used[name] = true
 				if statuses[domain.Code(name)] != status {
-					t.Errorf("%v: %s described at status %d, want %d", op, name, status, statuses[domain.Code(name)])
+					t.Errorf(
+						"%v: %s described at status %d, want %d", op, name, status,
+						statuses[domain.Code(name)],
+					)
 				}
 			}
 			if status >= 400 && len(op.answers[status].types) == 0 && op.pattern != "/readyz" {
@@ -182,7 +196,8 @@ func TestScopesAreDescribed(t *testing.T) {
 	d := described(t)
 	var lines []string
 	for line := range strings.Lines(d.roots[0].get("components", "securitySchemes", "apiKey", "description").text()) {
-		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok && strings.HasPrefix(line, "| `") {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok &&
+			strings.HasPrefix(line, "| `") {
 			lines = append(lines, name)
 		}
 	}
@@ -190,7 +205,9 @@ func TestScopesAreDescribed(t *testing.T) {
 		t.Errorf("described are %v, want %s", lines, want)
 	}
 	for _, scope := range domain.AllScopes() {
-		if !slices.ContainsFunc(d.operations, func(op *operation) bool { return op.scope == string(scope) }) {
+		if !slices.ContainsFunc(
+			d.operations, func(op *operation) bool { return op.scope == string(scope) },
+		) {
 			t.Errorf("%s: described for no operation, want at least one", scope)
 		}
 	}

@@ -87,8 +87,10 @@ func (a *api) getPastState(req *request, hub domain.HubID) error {
 // comparePast compares a channel with the last one of the previous page, after which the page
 // begins.
 func comparePast(c domain.PastChannel, after domain.StatePosition) int {
-	return cmp.Or(cmp.Compare(c.DeviceID, after.DeviceID), cmp.Compare(c.Channel.Key, after.Key),
-		cmp.Compare(c.Channel.Endpoint, after.Endpoint), -1)
+	return cmp.Or(
+		cmp.Compare(c.DeviceID, after.DeviceID), cmp.Compare(c.Channel.Key, after.Key),
+		cmp.Compare(c.Channel.Endpoint, after.Endpoint), -1,
+	)
 }
 
 func newPastChannelBody(c *domain.PastChannel, label domain.DeviceLabel) pastChannelBody {

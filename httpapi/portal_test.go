@@ -14,11 +14,17 @@ import (
 // welcoming accepts every invitation but "none".
 type welcoming struct{}
 
-func (welcoming) AcceptInvitation(_ context.Context, o domain.Origin, token string) (domain.Acceptance, error) {
+func (welcoming) AcceptInvitation(
+	_ context.Context, o domain.Origin, token string,
+) (domain.Acceptance, error) {
 	if token == "none" || o.RequestID == "" {
 		return domain.Acceptance{}, domain.ErrInvitationNotFound()
 	}
-	return domain.Acceptance{OrgName: "Acme", Email: "ann@example.org", Access: domain.AccessMember}, nil
+	return domain.Acceptance{
+		OrgName: "Acme",
+		Email:   "ann@example.org",
+		Access:  domain.AccessMember,
+	}, nil
 }
 
 // Requests for pages have a request id, count on the address, and are logged without the secrets in
@@ -39,15 +45,23 @@ func TestPortal(t *testing.T) {
 	} {
 		a := s.do(c.method, c.path, "", "Authorization", "")
 		if a.StatusCode != c.status || a.Header.Get("X-Request-Id") == "" {
-			t.Errorf("%s %s: got %d %v, want %d with a request id", c.method, c.path, a.StatusCode, a.Header, c.status)
+			t.Errorf(
+				"%s %s: got %d %v, want %d with a request id", c.method, c.path, a.StatusCode,
+				a.Header, c.status,
+			)
 		}
 	}
 	limited := s.do("GET", path, "", "Authorization", "")
 	if limited.StatusCode != http.StatusTooManyRequests || limited.Header.Get("Retry-After") == "" {
-		t.Errorf("past the limit: got %d %v, want 429 with Retry-After", limited.StatusCode, limited.Header)
+		t.Errorf(
+			"past the limit: got %d %v, want 429 with Retry-After", limited.StatusCode,
+			limited.Header,
+		)
 	}
-	streamstest.Eventually(t, "all requests are logged",
-		func() bool { return strings.Count(s.logged.String(), "\n") == 10 })
+	streamstest.Eventually(
+		t, "all requests are logged",
+		func() bool { return strings.Count(s.logged.String(), "\n") == 10 },
+	)
 	if log := s.logged.String(); strings.Contains(log, "the-secret") ||
 		!strings.Contains(log, `"route":"/portal/invitations/{token}"`) {
 		t.Errorf("got log %s, want the route without the secret", log)
@@ -72,23 +86,32 @@ func TestPortalErrorsArePages(t *testing.T) {
 		{"GET", "/portal//x", html, 404, "Page not found"},
 		{"GET", "/portal/none/of/this", html, 404, "Page not found"},
 		{"POST", "/portal/none", script, 405, `"message":"The page that led here`},
-		{"GET", "/portal/organizations", script, 401, `"message":"Sign in again."`},
+		{
+			"GET", "/portal/organizations", script, 401,
+			`"message":"Sign in again."`,
+		},
 		{"GET", "/portalx", html, 404, `"type":"not_found"`},
 		{"GET", "/elsewhere", html, 404, `"type":"not_found"`},
 		{"GET", "/portal/sign-in", html, 429, "Wait "},
 		{"GET", "/portal/sign-in", script, 429, `"message":"Your network`},
 	} {
 		a := s.do(c.method, c.path, "", "Authorization", "", "Accept", c.accept)
-		if a.StatusCode != c.status || !strings.Contains(a.body, c.says) || a.Header.Get("X-Request-Id") == "" {
-			t.Errorf("%s %s: got %d %s, want %d with %q and a request id", c.method, c.path, a.StatusCode, a.body,
-				c.status, c.says)
+		if a.StatusCode != c.status || !strings.Contains(a.body, c.says) ||
+			a.Header.Get("X-Request-Id") == "" {
+			t.Errorf(
+				"%s %s: got %d %s, want %d with %q and a request id", c.method, c.path,
+				a.StatusCode, a.body, c.status, c.says,
+			)
 		}
 		page := strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") &&
 			strings.Contains(a.body, "<!doctype html>") &&
 			strings.HasPrefix(a.Header.Get("Content-Security-Policy"), "default-src 'none'") &&
 			a.Header.Get("Cache-Control") == "no-store"
 		if wanted := c.accept == html && strings.HasPrefix(c.path, "/portal/"); page != wanted {
-			t.Errorf("%s %s: got a page: %t, header %v, want %t", c.method, c.path, page, a.Header, wanted)
+			t.Errorf(
+				"%s %s: got a page: %t, header %v, want %t", c.method, c.path, page, a.Header,
+				wanted,
+			)
 		}
 		if c.status == http.StatusMethodNotAllowed && a.Header.Get("Allow") == "" ||
 			c.status == http.StatusTooManyRequests && a.Header.Get("Retry-After") == "" {
@@ -103,7 +126,8 @@ func TestUnreadableWithAPortal(t *testing.T) {
 	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })
 	conn, reader := s.raw(t, "GET /portal/x HTTP/1.1\r\nHost: a b\r\n\r\n")
 	defer conn.Close()
-	if line, err := reader.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 400 ") {
+	if line, err := reader.ReadString('\n'); err != nil ||
+		!strings.HasPrefix(line, "HTTP/1.1 400 ") {
 		t.Errorf("got %q, %v, want 400", line, err)
 	}
 }
@@ -117,9 +141,17 @@ func TestBareAddress(t *testing.T) {
 	if a.StatusCode != http.StatusOK || a.Request.URL.Path != "/portal/sign-in" {
 		t.Errorf("browser: got %d at %s, want 200 at /portal/sign-in", a.StatusCode, a.Request.URL)
 	}
-	wantError(t, s.do("GET", "/", "", "Authorization", "", "Accept", "*/*"), http.StatusNotFound, domain.CodeNotFound)
-	wantError(t, s.do("POST", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound, domain.CodeNotFound)
+	wantError(
+		t, s.do("GET", "/", "", "Authorization", "", "Accept", "*/*"), http.StatusNotFound,
+		domain.CodeNotFound,
+	)
+	wantError(
+		t, s.do("POST", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound,
+		domain.CodeNotFound,
+	)
 	without := start(t, nil)
-	wantError(t, without.do("GET", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound,
-		domain.CodeNotFound)
+	wantError(
+		t, without.do("GET", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound,
+		domain.CodeNotFound,
+	)
 }

@@ -41,7 +41,9 @@ type KeyUse interface {
 // of what is at sites have only what is within the reach.
 type ReadModels interface {
 	// Sites lists sites, oldest first, after the site startingAfter; "" is the beginning.
-	Sites(ctx context.Context, reach domain.Reach, limit int, startingAfter string) (domain.Page[domain.Site], error)
+	Sites(
+		ctx context.Context, reach domain.Reach, limit int, startingAfter string,
+	) (domain.Page[domain.Site], error)
 	Site(ctx context.Context, org, site string) (domain.Site, error)
 	// Hubs lists hubs by id; if site is not nil, only those at that site.
 	Hubs(
@@ -51,10 +53,13 @@ type ReadModels interface {
 	// States lists the last reported states of the channels that a filter selects, ordered by hub,
 	// device, key and endpoint, after a position. A page may have few or none although more follow.
 	States(
-		ctx context.Context, reach domain.Reach, filter domain.StateFilter, limit int, after domain.StatePosition,
+		ctx context.Context, reach domain.Reach, filter domain.StateFilter, limit int,
+		after domain.StatePosition,
 	) (domain.StatesPage, error)
 	// Members lists members, owners first, then by the time of joining.
-	Members(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.Member], error)
+	Members(
+		ctx context.Context, org string, limit int, startingAfter string,
+	) (domain.Page[domain.Member], error)
 	Member(ctx context.Context, org, member string) (domain.Member, error)
 	// Invitations lists the invitations that are pending at now, newest first.
 	Invitations(
@@ -62,7 +67,9 @@ type ReadModels interface {
 	) (domain.Page[domain.Invitation], error)
 	// DeviceLabels returns the names and rooms that were set through the API, by device id. Devices
 	// without either are absent.
-	DeviceLabels(ctx context.Context, org string, hub domain.HubID) (map[int64]domain.DeviceLabel, error)
+	DeviceLabels(
+		ctx context.Context, org string, hub domain.HubID,
+	) (map[int64]domain.DeviceLabel, error)
 }
 
 // Directory makes the changes that callers request. A method returns once ReadModels, Keys and Hubs
@@ -73,43 +80,61 @@ type ReadModels interface {
 type Directory interface {
 	// CreateSiteWithID creates a site with that id, a UUIDv7, or with a new id if id is empty. If
 	// the site exists already, it is returned unchanged.
-	CreateSiteWithID(ctx context.Context, o domain.Origin, org, id, name string) (domain.SiteState, error)
-	RenameSite(ctx context.Context, o domain.Origin, org, site, name string) (domain.SiteState, error)
+	CreateSiteWithID(
+		ctx context.Context, o domain.Origin, org, id, name string,
+	) (domain.SiteState, error)
+	RenameSite(
+		ctx context.Context, o domain.Origin, org, site, name string,
+	) (domain.SiteState, error)
 	// AddHub adds a hub to the organization, or moves a hub that the organization has to another
 	// site. It returns hub_not_addable for a hub that is unknown, has never connected, or is
 	// another organization's.
 	AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) (domain.HubState, error)
-	UpdateHub(ctx context.Context, o domain.Origin, change domain.UpdateHub) (domain.HubState, error)
+	UpdateHub(
+		ctx context.Context, o domain.Origin, change domain.UpdateHub,
+	) (domain.HubState, error)
 	// ResetLink revokes the hub's certificate and closes the hub's connection.
 	ResetLink(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
 	// LabelDevice sets the name and the room of a device and returns the new label. The caller must
 	// have checked that the hub has the device.
-	LabelDevice(ctx context.Context, o domain.Origin, change domain.LabelDevice) (domain.DeviceLabel, error)
+	LabelDevice(
+		ctx context.Context, o domain.Origin, change domain.LabelDevice,
+	) (domain.DeviceLabel, error)
 
 	// Invite invites a person and has the invitation mailed. It replaces a pending invitation of
 	// the same address. It returns invalid_request for a malformed address or a member's, and
 	// forbidden for the role owner.
-	Invite(ctx context.Context, o domain.Origin, org, email string, access domain.Access) (domain.Invitation, error)
+	Invite(
+		ctx context.Context, o domain.Origin, org, email string, access domain.Access,
+	) (domain.Invitation, error)
 	// RevokeInvitation revokes a pending invitation.
 	RevokeInvitation(ctx context.Context, o domain.Origin, org, invitation string) error
 	// Org returns an organization with every event that was acknowledged before the call.
 	Org(ctx context.Context, org string) (domain.OrgState, error)
 	// ChangeRole changes a member's role. It returns forbidden for an owner and for the role owner.
-	ChangeRole(ctx context.Context, o domain.Origin, org, member string, role domain.Role) (domain.Member, error)
+	ChangeRole(
+		ctx context.Context, o domain.Origin, org, member string, role domain.Role,
+	) (domain.Member, error)
 	// ChangeAccess is ChangeRole that also decides whether the member may only look.
-	ChangeAccess(ctx context.Context, o domain.Origin, org, member string, access domain.Access) (domain.Member, error)
+	ChangeAccess(
+		ctx context.Context, o domain.Origin, org, member string, access domain.Access,
+	) (domain.Member, error)
 	// RemoveMember removes a member. It returns forbidden for an owner.
 	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error
 
 	portal.WebhookDirectory
 	// ReplayWebhook moves a webhook to a position, or to a time if after is empty.
-	ReplayWebhook(ctx context.Context, o domain.Origin, org, id, after string, since time.Time) (domain.Webhook, error)
+	ReplayWebhook(
+		ctx context.Context, o domain.Origin, org, id, after string, since time.Time,
+	) (domain.Webhook, error)
 }
 
 // Audit reads the activity of organizations. Errors are as in ReadModels.
 type Audit interface {
 	// Activity lists the newest activity before a sequence, newest first; 0 is the end.
-	Activity(ctx context.Context, org string, limit int, before uint64) (domain.Page[domain.Activity], error)
+	Activity(
+		ctx context.Context, org string, limit int, before uint64,
+	) (domain.Page[domain.Activity], error)
 	// ActivityAfter lists the oldest activity after a sequence, and since a time if it is not zero,
 	// oldest first.
 	ActivityAfter(
@@ -126,7 +151,8 @@ type Attention interface {
 	// Attention returns what needs attention at the hubs within a reach, the most urgent first. site
 	// and hub restrict it; "" does not. Errors are domain.Errors.
 	Attention(
-		ctx context.Context, reach domain.Reach, site string, hub domain.HubID, info portal.RequestInfo,
+		ctx context.Context, reach domain.Reach, site string, hub domain.HubID,
+		info portal.RequestInfo,
 	) ([]portal.Attention, error)
 }
 
@@ -135,7 +161,9 @@ type PastStates interface {
 	// StateAt returns what was known at an instant to a key. Errors are domain.Errors: invalid_request,
 	// which names the parameter `at`, for an instant in the future or before the retention of
 	// events; and service_unavailable.
-	StateAt(ctx context.Context, key string, hub domain.HubID, at time.Time) (domain.PastHubState, error)
+	StateAt(
+		ctx context.Context, key string, hub domain.HubID, at time.Time,
+	) (domain.PastHubState, error)
 }
 
 // Commands sends commands to hubs.
@@ -153,9 +181,13 @@ type Codes interface {
 	// MAC returns what stands for a code where requests are compared.
 	MAC(code string) []byte
 	// Set is SetAll for one lock.
-	Set(ctx context.Context, o domain.Origin, set domain.SetCredential, code string) (domain.Credential, error)
+	Set(
+		ctx context.Context, o domain.Origin, set domain.SetCredential, code string,
+	) (domain.Credential, error)
 	// Slots asks a lock which of its slots have a code.
-	Slots(ctx context.Context, hub domain.HubID, device int64) (protocol.CredentialSlots, error)
+	Slots(
+		ctx context.Context, hub domain.HubID, device int64,
+	) (protocol.CredentialSlots, error)
 }
 
 // Idempotency runs requests that have an Idempotency-Key once.
@@ -166,7 +198,8 @@ type Idempotency interface {
 	// each time. Successes, and the errors not_found, invalid_request and forbidden, are stored
 	// before they are returned. replayed reports that the answer was stored before.
 	Once(
-		ctx context.Context, org, key string, request []byte, do func(ctx context.Context, id string) ([]byte, error),
+		ctx context.Context, org, key string, request []byte,
+		do func(ctx context.Context, id string) ([]byte, error),
 	) (answer []byte, replayed bool, err error)
 	// Answer returns the JSON that is stored under an organization's key. The error is not_found,
 	// or service_unavailable.
@@ -204,11 +237,15 @@ type OrgEvents interface {
 		limit, bytes int, wait time.Duration,
 	) (domain.EventPage, error)
 	// Follow returns a reader of the events that the filter chooses, as Events.Follow does.
-	Follow(ctx context.Context, reach domain.Reach, filter domain.EventFilter, after string) (EventReader, error)
+	Follow(
+		ctx context.Context, reach domain.Reach, filter domain.EventFilter, after string,
+	) (EventReader, error)
 	// Since and Last return positions as the methods of Events do. If the filter chooses few of the
 	// newest events, Last may find fewer than n.
 	Since(t time.Time) string
-	Last(ctx context.Context, reach domain.Reach, filter domain.EventFilter, n int) (string, error)
+	Last(
+		ctx context.Context, reach domain.Reach, filter domain.EventFilter, n int,
+	) (string, error)
 	// StatesPosition returns a position from before ReadModels.States: every event that a later
 	// call of States lacks is after it. It also fails like States.
 	StatesPosition(ctx context.Context, org string) (string, error)

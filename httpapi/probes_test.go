@@ -19,7 +19,8 @@ func TestProbesAreLimited(t *testing.T) {
 		}
 		wantError(t, a, 429, domain.CodeRateLimited)
 		if n < probeBurst || a.Header.Get("Retry-After") == "" {
-			t.Errorf("probe %d: got %d, header %v, want 200, or 429 with Retry-After", n, a.StatusCode, a.Header)
+			t.Errorf("probe %d: got %d, header %v, want 200, or 429 with Retry-After", n, a.StatusCode,
+				a.Header)
 		}
 		if a := s.do("GET", "/v1/sites", ""); a.StatusCode != 200 {
 			t.Errorf("another request: got %d, want 200", a.StatusCode)

@@ -34,7 +34,10 @@ func TestMisspeltParameters(t *testing.T) {
 				err := checkNames("x=1&"+wrong+"=1", rt.query)
 				if domain.CodeOf(err) != domain.CodeInvalidRequest ||
 					!strings.HasSuffix(err.Error(), "the name is "+name) {
-					t.Errorf("%s %s: %s: got error %v, want one that names %s", rt.method, rt.pattern, wrong, err, name)
+					t.Errorf(
+						"%s %s: %s: got error %v, want one that names %s", rt.method, rt.pattern,
+						wrong, err, name,
+					)
 				}
 			}
 		}

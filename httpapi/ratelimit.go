@@ -28,14 +28,17 @@ func (req *request) countForKey() error {
 // countForAddress counts the request on the rate limit of the client's address.
 func (req *request) countForAddress() error {
 	block := shares.AddressBlock(req.remote)
-	return req.checkAllowance(block.String(), req.api.addressRates.Take(block, req.start),
-		req.api.metrics.limited.address)
+	return req.checkAllowance(
+		block.String(), req.api.addressRates.Take(block, req.start), req.api.metrics.limited.address,
+	)
 }
 
 // checkAllowance sets the RateLimit header fields. If the allowance of a key or address is used up,
 // it increments limited and returns rate_limited: at once, or after maxHeld if it was rejected too
 // often lately.
-func (req *request) checkAllowance(id string, a shares.Allowance, limited prometheus.Counter) error {
+func (req *request) checkAllowance(
+	id string, a shares.Allowance, limited prometheus.Counter,
+) error {
 	req.setHeader(slotRateLimit, "RateLimit-Limit", strconv.Itoa(a.Limit))
 	req.setHeader(slotRateRemaining, "RateLimit-Remaining", strconv.Itoa(a.Remaining))
 	req.setHeader(slotRateReset, "RateLimit-Reset", strconv.Itoa(response.WholeSeconds(a.Full)))
@@ -50,5 +53,7 @@ func (req *request) checkAllowance(id string, a shares.Allowance, limited promet
 		case <-time.After(min(held, maxHeld)):
 		}
 	}
-	return domain.RateLimited(a.Next, "too many requests; wait for the number of seconds in the header Retry-After")
+	return domain.RateLimited(
+		a.Next, "too many requests; wait for the number of seconds in the header Retry-After",
+	)
 }

@@ -63,7 +63,9 @@ func (req *request) setLag(first domain.EventPage, limit int) {
 	header["Events-Behind"] = []string{strconv.FormatUint(behind, 10)}
 	left := domain.ExpiresIn(first.Lag.At, req.api.Retention, req.api.Now())
 	if first.Lag.Behind > 0 && left < req.api.Retention/domain.EndangeredShare {
-		header["Events-Expire-In"] = []string{strconv.FormatInt(max(int64(left/time.Second), 0), 10)}
+		header["Events-Expire-In"] = []string{
+			strconv.FormatInt(max(int64(left/time.Second), 0), 10),
+		}
 	}
 }
 

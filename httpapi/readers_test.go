@@ -36,9 +36,11 @@ func TestLagOfPages(t *testing.T) {
 			a := s.do("GET", path+"?"+tt.query, "")
 			if a.StatusCode != 200 || a.Header.Get("Events-Behind") != tt.behind ||
 				a.Header.Get("Events-Expire-In") != tt.expire {
-				t.Errorf("GET %s?%s at %v: got %d, Events-Behind %q, Events-Expire-In %q, want %q, %q", path, tt.query,
-					tt.age, a.StatusCode, a.Header.Get("Events-Behind"), a.Header.Get("Events-Expire-In"), tt.behind,
-					tt.expire)
+				t.Errorf(
+					"GET %s?%s at %v: got %d, Events-Behind %q, Events-Expire-In %q, want %q, %q",
+					path, tt.query, tt.age, a.StatusCode, a.Header.Get("Events-Behind"),
+					a.Header.Get("Events-Expire-In"), tt.behind, tt.expire,
+				)
 			}
 		}
 	}

@@ -29,8 +29,11 @@ func redirectToTLS(req *request, publicURL string) error {
 	r := req.http
 	if (r.Method != http.MethodGet && r.Method != http.MethodHead) ||
 		r.Header.Get("Authorization") != "" || !strings.HasPrefix(r.URL.Path, "/") {
-		return domain.Errorf(domain.CodeInvalidRequest, "request: must be sent to %s; a key or secret that was sent "+
-			"without TLS may have been read by others: replace it", publicURL)
+		return domain.Errorf(
+			domain.CodeInvalidRequest,
+			"request: must be sent to %s; a key or secret that was sent without TLS may have "+
+				"been read by others: replace it", publicURL,
+		)
 	}
 	req.w.Header().Set("Location", publicURL+r.URL.RequestURI())
 	req.WriteHeader(http.StatusPermanentRedirect)

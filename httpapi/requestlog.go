@@ -33,11 +33,15 @@ func (req *request) report() {
 	if req.route != nil {
 		attrs = append(attrs, slog.String("route", req.route.pattern))
 	}
-	attrs = append(attrs, slog.Int("status", req.status),
-		slog.Float64("duration_ms", float64(took.Microseconds())/1000), slog.Int64("bytes", req.bytes),
-		slog.String("remote", req.remote.String()))
+	attrs = append(
+		attrs, slog.Int("status", req.status),
+		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		slog.Int64("bytes", req.bytes), slog.String("remote", req.remote.String()),
+	)
 	if req.key.ID != "" {
-		attrs = append(attrs, slog.String("key_id", req.key.ID), slog.String("org_id", req.key.Reach.OrgID))
+		attrs = append(
+			attrs, slog.String("key_id", req.key.ID), slog.String("org_id", req.key.Reach.OrgID),
+		)
 	}
 	if req.ended != "" {
 		attrs = append(attrs, slog.String("ended", req.ended), slog.Int("events", req.events))
@@ -67,12 +71,21 @@ func (req *request) logLevel() slog.Level {
 func (req *request) endSpan() {
 	if req.span.On() {
 		req.span.Name(req.http.Method + " " + req.route.pattern)
-		req.span.Set(semconv.HTTPRequestMethodKey.String(req.http.Method), semconv.HTTPRoute(req.route.pattern),
-			semconv.HTTPResponseStatusCode(req.status), semconv.ClientAddress(req.remote.String()),
-			semconv.NetworkProtocolVersion(strconv.Itoa(req.http.ProtoMajor)+"."+strconv.Itoa(req.http.ProtoMinor)),
-			semconv.UserAgentOriginal(req.http.UserAgent()), telemetry.KeyRequestID.String(req.id))
+		req.span.Set(
+			semconv.HTTPRequestMethodKey.String(req.http.Method),
+			semconv.HTTPRoute(req.route.pattern),
+			semconv.HTTPResponseStatusCode(req.status),
+			semconv.ClientAddress(req.remote.String()),
+			semconv.NetworkProtocolVersion(
+				strconv.Itoa(req.http.ProtoMajor)+"."+strconv.Itoa(req.http.ProtoMinor),
+			),
+			semconv.UserAgentOriginal(req.http.UserAgent()),
+			telemetry.KeyRequestID.String(req.id),
+		)
 		if req.key.ID != "" {
-			req.span.Set(telemetry.KeyKeyID.String(req.key.ID), telemetry.KeyOrgID.String(req.key.Reach.OrgID))
+			req.span.Set(
+				telemetry.KeyKeyID.String(req.key.ID), telemetry.KeyOrgID.String(req.key.Reach.OrgID),
+			)
 		}
 		if req.status >= http.StatusInternalServerError {
 			req.span.Fail(strconv.Itoa(req.status), "")

@@ -42,7 +42,9 @@ func TestPageInParts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, func(c *Config) { c.ResponseBytes, c.ResponseBytesPerKey = memory*2, memory })
+			s := start(
+				t, func(c *Config) { c.ResponseBytes, c.ResponseBytesPerKey = memory*2, memory },
+			)
 			const events = 250
 			for i := range events {
 				s.emit(1, []int{0, 300, 16 << 10, 5000, 9000, 100}[i%6])
@@ -50,7 +52,9 @@ func TestPageInParts(t *testing.T) {
 			for _, limit := range []int{1, 7, 100, 249, 250, 500} {
 				after, got := "", 0
 				for more := true; more; {
-					a := s.do("GET", fmt.Sprintf("%s?limit=%d&after=%s", eventsPath, limit, after), "")
+					a := s.do(
+						"GET", fmt.Sprintf("%s?limit=%d&after=%s", eventsPath, limit, after), "",
+					)
 					if after == "" {
 						a = s.do("GET", fmt.Sprintf("%s?limit=%d", eventsPath, limit), "")
 					}
@@ -59,19 +63,27 @@ func TestPageInParts(t *testing.T) {
 						NextCursor string            `json:"next_cursor"`
 						HasMore    bool              `json:"has_more"`
 					}
-					if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.StatusCode != 200 {
-						t.Fatalf("limit %d after %q: got %d %.200s, %v, want a page", limit, after, a.StatusCode,
-							a.body, err)
+					if err := json.Unmarshal([]byte(a.body), &page); err != nil ||
+						a.StatusCode != 200 {
+						t.Fatalf(
+							"limit %d after %q: got %d %.200s, %v, want a page", limit, after,
+							a.StatusCode, a.body, err,
+						)
 					}
 					for _, event := range page.Data {
 						if got++; string(event) != string(s.log[got-1].Envelope) {
-							t.Fatalf("limit %d: got event %d %.100s, want the log's", limit, got, event)
+							t.Fatalf(
+								"limit %d: got event %d %.100s, want the log's", limit, got, event,
+							)
 						}
 					}
-					if want := fmt.Sprintf("c%d", got); page.NextCursor != want || page.HasMore != (got < events) ||
+					if want := fmt.Sprintf("c%d", got); page.NextCursor != want ||
+						page.HasMore != (got < events) ||
 						page.HasMore && len(page.Data) != limit {
-						t.Fatalf("limit %d: %d events, next %s, want %s, more %v", limit, len(page.Data),
-							page.NextCursor, want, page.HasMore)
+						t.Fatalf(
+							"limit %d: %d events, next %s, want %s, more %v", limit, len(page.Data),
+							page.NextCursor, want, page.HasMore,
+						)
 					}
 					after, more = page.NextCursor, page.HasMore
 				}
@@ -110,7 +122,9 @@ func TestPagesThatNobodyReads(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.parts
 	}
-	streamstest.Eventually(t, "all clients are being answered", func() bool { return answering() >= clients })
+	streamstest.Eventually(
+		t, "all clients are being answered", func() bool { return answering() >= clients },
+	)
 	most := uint64(0)
 	for quiet, last := 0, -1; quiet < 20; quiet++ {
 		if now := answering(); now != last {
@@ -118,14 +132,19 @@ func TestPagesThatNobodyReads(t *testing.T) {
 		}
 		most = max(most, memoryInUse())
 		if most > before+bound {
-			t.Fatalf("%d clients that do not read: got %d MB, want at most %d MB", clients, (most-before)>>20,
-				bound>>20)
+			t.Fatalf(
+				"%d clients that do not read: got %d MB, want at most %d MB", clients,
+				(most-before)>>20, bound>>20,
+			)
 		}
 		began := time.Now()
 		s.do("GET", "/v1/sites", "", "Authorization", other)
 		if a := s.do("GET", eventsPath, "", "Authorization", other); a.StatusCode != 404 ||
 			time.Since(began) > time.Minute {
-			t.Fatalf("another organization: got %d after %s, want 404 within a minute", a.StatusCode, time.Since(began))
+			t.Fatalf(
+				"another organization: got %d after %s, want 404 within a minute", a.StatusCode,
+				time.Since(began),
+			)
 		}
 		time.Sleep(time.Millisecond) // 20 quiet samples span some time
 	}
@@ -174,7 +193,9 @@ func TestStalledPage(t *testing.T) {
 		synctest.Wait()
 		rest, _ := io.Copy(io.Discard, conn)
 		if read+rest > 1<<20 || time.Since(began) > 2*writeTimeout {
-			t.Errorf("got %d bytes, then %d, want at most 1 MB and no more after the stall", read, rest)
+			t.Errorf(
+				"got %d bytes, then %d, want at most 1 MB and no more after the stall", read, rest,
+			)
 		}
 	})
 }
@@ -206,11 +227,14 @@ func TestSlowPage(t *testing.T) {
 		}
 		if err != nil || len(page.Data) < 5 || len(page.Data) > 400 || !page.HasMore ||
 			page.NextCursor != fmt.Sprintf("c%d", len(page.Data)) {
-			t.Errorf("got %d events, next %s, more %v, %v, want 5 to 400 and a cursor", len(page.Data), page.NextCursor,
-				page.HasMore, err)
+			t.Errorf(
+				"got %d events, next %s, more %v, %v, want 5 to 400 and a cursor", len(page.Data),
+				page.NextCursor, page.HasMore, err,
+			)
 		}
 		synctest.Wait()
-		if used := s.reserved(); used != 0 || strings.Contains(s.logged.String(), `"level":"ERROR"`) {
+		if used := s.reserved(); used != 0 ||
+			strings.Contains(s.logged.String(), `"level":"ERROR"`) {
 			t.Errorf("got %d reserved bytes, log %s, want 0 and no error", used, s.logged)
 		}
 	})

@@ -30,7 +30,9 @@ func (a *api) newRouter() *chi.Mux {
 	for _, rt := range a.routes() {
 		r.Method(rt.method, rt.pattern, a.bind(rt))
 		if _, ok := a.wrongMethod[rt.pattern]; !ok {
-			a.wrongMethod[rt.pattern] = a.bind(&route{method: methodOther, pattern: rt.pattern, access: rt.access})
+			a.wrongMethod[rt.pattern] = a.bind(
+				&route{method: methodOther, pattern: rt.pattern, access: rt.access},
+			)
 		}
 		allowed[rt.pattern] = append(allowed[rt.pattern], rt.method)
 		slices.Sort(allowed[rt.pattern])
@@ -40,7 +42,9 @@ func (a *api) newRouter() *chi.Mux {
 		}
 	}
 	unknown := func(pattern string, access access) *route {
-		return a.bind(&route{method: methodAny, pattern: pattern, access: access, handle: rejectPath})
+		return a.bind(
+			&route{method: methodAny, pattern: pattern, access: access, handle: rejectPath},
+		)
 	}
 	a.unknownPath = map[string]*route{
 		"v1":   unknown("/v1/", forKey),
@@ -83,7 +87,8 @@ func (a *api) track(next http.Handler) http.Handler {
 // section 6.2.2.2), but an encoded slash is not a separator: a path that has one stays encoded and
 // matches no route.
 func routePath(r *http.Request) string {
-	if raw := r.URL.RawPath; raw != "" && (strings.Contains(raw, "%2F") || strings.Contains(raw, "%2f")) {
+	if raw := r.URL.RawPath; raw != "" &&
+		(strings.Contains(raw, "%2F") || strings.Contains(raw, "%2f")) {
 		return raw
 	}
 	return r.URL.Path

@@ -56,7 +56,9 @@ func longLived(rt *route) { rt.longLived = true }
 func takes(names ...string) option { return func(rt *route) { rt.query = names } }
 
 // keyRoute returns a route for API keys that have the scope.
-func keyRoute(method, pattern string, scope domain.Scope, handle func(*request) error, options ...option) *route {
+func keyRoute(
+	method, pattern string, scope domain.Scope, handle func(*request) error, options ...option,
+) *route {
 	rt := &route{method: method, pattern: pattern, access: forKey, scope: scope, handle: handle}
 	for _, set := range options {
 		set(rt)
@@ -66,8 +68,10 @@ func keyRoute(method, pattern string, scope domain.Scope, handle func(*request) 
 
 // routes returns the routing table.
 func (a *api) routes() []*route {
-	return slices.Concat(a.siteRoutes(), a.hubRoutes(), a.deviceRoutes(), a.memberRoutes(), a.webhookRoutes(),
-		a.credentialRoutes(), a.auditRoutes(), a.publicRoutes(), a.documentRoutes(), a.portalRoutes())
+	return slices.Concat(
+		a.siteRoutes(), a.hubRoutes(), a.deviceRoutes(), a.memberRoutes(), a.webhookRoutes(),
+		a.credentialRoutes(), a.auditRoutes(), a.publicRoutes(), a.documentRoutes(), a.portalRoutes(),
+	)
 }
 
 func (a *api) siteRoutes() []*route {
@@ -100,11 +104,16 @@ func (a *api) hubRoutes() []*route {
 		keyRoute("DELETE", hub+"/removal", write, a.onHub(a.closeRemoval), asksHub),
 		keyRoute(
 			"GET", "/v1/events", events, a.readOrgEvents, longLived,
-			takes("after", "since", "last", "limit", "wait", "site_id", "hub_id", "type", "part"),
+			takes(
+				"after", "since", "last", "limit", "wait", "site_id", "hub_id", "type", "part",
+			),
 		),
 		keyRoute(
 			"GET", "/v1/events/stream", events, a.streamOrgEvents, longLived,
-			takes("after", "since", "last", "site_id", "hub_id", "type", "part", "positions", "caught_up", "snapshot"),
+			takes(
+				"after", "since", "last", "site_id", "hub_id", "type", "part", "positions",
+				"caught_up", "snapshot",
+			),
 		),
 		keyRoute("GET", "/v1/readers", events, a.listReaders, takes("limit", "starting_after")),
 		keyRoute(
@@ -136,9 +145,13 @@ func (a *api) deviceRoutes() []*route {
 		keyRoute("GET", device, read, a.onDevice(a.getDevice), asksHub),
 		keyRoute("PATCH", device, write, a.onDevice(a.updateDevice), readsBody, asksHub),
 		keyRoute("DELETE", device, write, a.onDevice(a.forgetDevice), asksHub),
-		keyRoute("POST", "/v1/commands", domain.ScopeHubsCommand, a.sendCommands, readsBody, asksHub),
+		keyRoute(
+			"POST", "/v1/commands", domain.ScopeHubsCommand, a.sendCommands, readsBody, asksHub,
+		),
 		keyRoute("GET", "/v1/commands/{command_id}", domain.ScopeHubsCommand, a.getCommands),
-		keyRoute("POST", device+"/commands", domain.ScopeHubsCommand, a.onDevice(a.sendCommand), readsBody, asksHub),
+		keyRoute(
+			"POST", device+"/commands", domain.ScopeHubsCommand, a.onDevice(a.sendCommand), readsBody, asksHub,
+		),
 	}
 }
 
@@ -154,7 +167,9 @@ func (a *api) memberRoutes() []*route {
 		keyRoute("GET", member, read, on(a.getMember)),
 		keyRoute("PATCH", member, write, on(a.updateMember), readsBody),
 		keyRoute("DELETE", member, write, on(a.removeMember)),
-		keyRoute("GET", "/v1/invitations", read, a.listInvitations, takes("limit", "starting_after")),
+		keyRoute(
+			"GET", "/v1/invitations", read, a.listInvitations, takes("limit", "starting_after"),
+		),
 		keyRoute("POST", "/v1/invitations", write, a.createInvitation, readsBody),
 		keyRoute("DELETE", invitation, write, revoke),
 	}
@@ -167,9 +182,10 @@ func (a *api) publicRoutes() []*route {
 		handle: a.issueCertificate,
 	}}
 	for _, method := range []string{"GET", "HEAD"} {
-		routes = append(routes,
-			&route{method: method, pattern: "/healthz", access: forProbe, quiet: true, handle: a.health},
-			&route{method: method, pattern: "/readyz", access: forProbe, quiet: true, handle: a.publicReadiness})
+		routes = append(
+			routes, &route{method: method, pattern: "/healthz", access: forProbe, quiet: true, handle: a.health},
+			&route{method: method, pattern: "/readyz", access: forProbe, quiet: true, handle: a.publicReadiness},
+		)
 	}
 	return routes
 }

@@ -88,13 +88,16 @@ func startReal(t testing.TB, change func(*Config)) *service {
 	own, other := b.NewOrganization(t, "Mill", owner), b.NewOrganization(t, "Quay", owner)
 	admin := own.NewMember(t, "bo+1@example.org", domain.RoleAdmin)
 	hub, foreignHub := own.NewHub(t), other.NewHub(t)
-	invitation, err := b.Directory.Invite(t.Context(), installationtest.Operator, own.ID, "cy@example.org",
-		domain.AccessAdmin)
+	invitation, err := b.Directory.Invite(
+		t.Context(), installationtest.Operator, own.ID, "cy@example.org", domain.AccessAdmin,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	webhook, err := b.Directory.CreateWebhook(t.Context(), installationtest.Operator, own.ID, "",
-		domain.WebhookTarget{URL: "http://127.0.0.1:1/"}, newWebhooks(t).Seal)
+	webhook, err := b.Directory.CreateWebhook(
+		t.Context(), installationtest.Operator, own.ID, "",
+		domain.WebhookTarget{URL: "http://127.0.0.1:1/"}, newWebhooks(t).Seal,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +133,9 @@ func startReal(t testing.TB, change func(*Config)) *service {
 }
 
 // startInBubble serves on in-memory pipes, which testing/synctest can wait for.
-func startInBubble(t *testing.T, change func(*Config), protocols *http.Protocols) (*service, *pipeListener) {
+func startInBubble(
+	t *testing.T, change func(*Config), protocols *http.Protocols,
+) (*service, *pipeListener) {
 	t.Helper()
 	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	transport := &http.Transport{
@@ -143,7 +148,8 @@ func startInBubble(t *testing.T, change func(*Config), protocols *http.Protocols
 }
 
 func startOn(
-	t testing.TB, listener net.Listener, transport *http.Transport, base string, change func(*Config),
+	t testing.TB, listener net.Listener, transport *http.Transport, base string,
+	change func(*Config),
 ) *service {
 	t.Helper()
 	w := newWorld()
@@ -284,7 +290,10 @@ func (s *service) do(method, path, body string, headers ...string) answer {
 func wantError(t testing.TB, a answer, status int, code domain.Code) string {
 	t.Helper()
 	if a.StatusCode != status {
-		t.Fatalf("%s %s: status %d, want %d: %s", a.Request.Method, a.Request.URL, a.StatusCode, status, a.body)
+		t.Fatalf(
+			"%s %s: status %d, want %d: %s", a.Request.Method, a.Request.URL, a.StatusCode, status,
+			a.body,
+		)
 	}
 	if got := a.Header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("got Content-Type %q, want application/json", got)

@@ -23,7 +23,9 @@ func TestShutdown(t *testing.T) {
 			ended <- err
 		}()
 		go func() {
-			req, _ := http.NewRequest("GET", s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60", nil)
+			req, _ := http.NewRequest(
+				"GET", s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60", nil,
+			)
 			req.Header.Set("Authorization", s.bearer)
 			res, err := s.client.Do(req)
 			if err == nil {

@@ -37,7 +37,10 @@ type mark struct {
 // appendMark appends a message with the stream's position to frames.
 func (s *stream) appendMark(frames []byte, typ string) []byte {
 	cursor := s.reader.Cursor()
-	m := mark{Cursor: &cursor, Type: typ, Time: domain.FormatTime(s.req.api.Now()), Data: json.RawMessage("{}")}
+	m := mark{
+		Cursor: &cursor, Type: typ, Time: domain.FormatTime(s.req.api.Now()),
+		Data: json.RawMessage("{}"),
+	}
 	if s.hub != "" {
 		m.HubID = &s.hub
 	}
@@ -65,7 +68,9 @@ type snapshot struct {
 }
 
 // newSnapshot returns the snapshot that a request asks for with snapshot=true, nil for none.
-func (a *api) newSnapshot(req *request, q query, filter domain.EventFilter) (*snapshot, error) {
+func (a *api) newSnapshot(
+	req *request, q query, filter domain.EventFilter,
+) (*snapshot, error) {
 	asked, err := q.boolean("snapshot")
 	if err != nil || asked == nil || !*asked {
 		return nil, err
@@ -120,7 +125,9 @@ func (s *snapshot) read() (bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(s.req.ctx, managementTimeout)
 	defer cancel()
-	page, err := s.req.api.ReadModels.States(ctx, s.req.key.Reach, s.parts[0], snapshotPage, s.after)
+	page, err := s.req.api.ReadModels.States(
+		ctx, s.req.key.Reach, s.parts[0], snapshotPage, s.after,
+	)
 	if err != nil {
 		return false, err
 	}

@@ -91,7 +91,9 @@ func parseStateID(id string) (at domain.StatePosition, ok bool) {
 	if !ok || err != nil || endpointErr != nil {
 		return at, false
 	}
-	return domain.StatePosition{HubID: hub, DeviceID: device, Key: parts[3], Endpoint: endpoint}, true
+	return domain.StatePosition{
+		HubID: hub, DeviceID: device, Key: parts[3], Endpoint: endpoint,
+	}, true
 }
 
 // listStates answers with the last reported states of channels of the whole organization.
@@ -151,7 +153,9 @@ func (q query) stateFilter() (filter domain.StateFilter, err error) {
 	if text, given := q.get("status"); given {
 		status, ok := domain.ParseChannelStatus(text)
 		if !ok {
-			return filter, invalid("status: must be one of unknown, synchronized, pending, diverged, failed")
+			return filter, invalid(
+				"status: must be one of unknown, synchronized, pending, diverged, failed",
+			)
 		}
 		filter.Status = &status
 	}

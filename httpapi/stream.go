@@ -282,7 +282,9 @@ func (a *api) spendTime(org string, took, free time.Duration) (wait time.Duratio
 	if !a.Shares.OthersActive(org, time.Now()) {
 		took, ahead = min(took/2, free), a.StreamTime
 	}
-	return a.timeRates.SpendAhead(org, max(1, int(took.Microseconds())), int(ahead.Microseconds()), a.Now())
+	return a.timeRates.SpendAhead(
+		org, max(1, int(took.Microseconds())), int(ahead.Microseconds()), a.Now(),
+	)
 }
 
 // readerEnded returns why a stream ends whose reader failed with err. Only endedByFault has a

@@ -181,10 +181,14 @@ func TestStreamErrors(t *testing.T) {
 	wantError(t, s.do("GET", wait, ""), 429, domain.CodeRateLimited)
 	wantError(t, s.do("GET", strings.TrimSuffix(wait, "?wait=1"), ""), 429, domain.CodeRateLimited)
 	open.stop()
-	streamstest.Eventually(t, "the stream no longer counts for reads",
-		func() bool { return s.do("GET", wait, "").StatusCode == 200 })
-	streamstest.Eventually(t, "the stream no longer counts for streams",
-		func() bool { return s.stream().res.StatusCode == 200 })
+	streamstest.Eventually(
+		t, "the stream no longer counts for reads",
+		func() bool { return s.do("GET", wait, "").StatusCode == 200 },
+	)
+	streamstest.Eventually(
+		t, "the stream no longer counts for streams",
+		func() bool { return s.stream().res.StatusCode == 200 },
+	)
 }
 
 // Pages of other origins get no CORS header, so browsers do not let them read anything; their
@@ -194,18 +198,29 @@ func TestBrowsers(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	preflight := []string{
-		"Authorization", "", "Origin", "https://elsewhere.example", "Access-Control-Request-Method", "GET",
+		"Authorization",
+		"",
+		"Origin",
+		"https://elsewhere.example",
+		"Access-Control-Request-Method",
+		"GET",
 	}
 	wantError(t, s.do("OPTIONS", streamPath, "", preflight...), 401, domain.CodeUnauthenticated)
 	wantError(t, s.do("OPTIONS", streamPath, "", preflight[2:]...), 405, domain.CodeInvalidRequest)
 	for name, headers := range map[string][]string{
-		"from the beginning": {"Accept", "text/event-stream", "Origin", "https://elsewhere.example"},
-		"again":              {"Accept", "text/event-stream", "Last-Event-Id", "c0", "Cache-Control", "no-cache"},
+		"from the beginning": {
+			"Accept", "text/event-stream", "Origin", "https://elsewhere.example",
+		},
+		"again": {
+			"Accept", "text/event-stream", "Last-Event-Id", "c0", "Cache-Control", "no-cache",
+		},
 	} {
 		o := s.stream(headers...)
 		if o.res.StatusCode != 200 || o.res.Header.Get("Content-Type") != "text/event-stream" {
-			t.Errorf("%s: got %d %s, want 200 text/event-stream", name, o.res.StatusCode,
-				o.res.Header.Get("Content-Type"))
+			t.Errorf(
+				"%s: got %d %s, want 200 text/event-stream", name, o.res.StatusCode,
+				o.res.Header.Get("Content-Type"),
+			)
 		}
 		for field := range o.res.Header {
 			if strings.HasPrefix(field, "Access-Control-") {
@@ -216,7 +231,10 @@ func TestBrowsers(t *testing.T) {
 	}
 	s.drain()
 	if a := s.do("GET", streamPath, ""); a.StatusCode != 200 || a.body != "" {
-		t.Errorf("while the service stops: got %d %q, want 200 and an empty stream", a.StatusCode, a.body)
+		t.Errorf(
+			"while the service stops: got %d %q, want 200 and an empty stream", a.StatusCode,
+			a.body,
+		)
 	}
 }
 
@@ -249,7 +267,10 @@ func TestStreamKeepalive(t *testing.T) {
 			o.expect(": keepalive\n")
 			o.expect("id: c0\n\n")
 			if at := time.Since(began); at != time.Duration(i)*DefaultStreamKeepalive {
-				t.Errorf("keepalive %d: got it after %s, want after %s", i, at, time.Duration(i)*DefaultStreamKeepalive)
+				t.Errorf(
+					"keepalive %d: got it after %s, want after %s", i, at,
+					time.Duration(i)*DefaultStreamKeepalive,
+				)
 			}
 		}
 		time.Sleep(10 * time.Second)
@@ -258,7 +279,10 @@ func TestStreamKeepalive(t *testing.T) {
 		o.expect(": keepalive\n")
 		o.expect("id: c1\n\n")
 		if at := time.Since(began); at != 4*DefaultStreamKeepalive {
-			t.Errorf("keepalive after an event: got it after %s, want after %s", at, 4*DefaultStreamKeepalive)
+			t.Errorf(
+				"keepalive after an event: got it after %s, want after %s", at,
+				4*DefaultStreamKeepalive,
+			)
 		}
 	})
 }

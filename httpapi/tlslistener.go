@@ -36,7 +36,10 @@ func (a API) TLSListener(l net.Listener, config *tls.Config) net.Listener {
 	if len(config.NextProtos) == 0 {
 		config.NextProtos = []string{protocolHTTP2, protocolHTTP1}
 	}
-	t := &tlsListener{listener: newListener(l, a.api, a.api.connections), config: config, accepted: make(chan accepted)}
+	t := &tlsListener{
+		listener: newListener(l, a.api, a.api.connections), config: config,
+		accepted: make(chan accepted),
+	}
 	t.tls = config.Clone()
 	t.tls.NextProtos = []string{protocolHTTP1}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -162,7 +165,9 @@ func (l *tlsListener) answerPlain(c *conn, err error) {
 	if c.raw.SetDeadline(time.Now().Add(rejectTimeout)) != nil {
 		return
 	}
-	answer := l.api.encodeRejection(c.RemoteAddr().String(), invalid("request: this port speaks HTTPS: use https://"))
+	answer := l.api.encodeRejection(
+		c.RemoteAddr().String(), invalid("request: this port speaks HTTPS: use https://"),
+	)
 	if _, err := c.raw.Write(answer); err == nil {
 		c.linger()
 	}

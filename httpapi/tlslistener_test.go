@@ -77,7 +77,9 @@ func TestHTTPS(t *testing.T) {
 			t.Parallel()
 			s := startTLS(t, multiplexed, nil)
 			if a := s.do("GET", "/v1/sites", ""); a.StatusCode != 200 || a.Proto != name {
-				t.Errorf("GET /v1/sites: got %d over %s, want 200 over %s", a.StatusCode, a.Proto, name)
+				t.Errorf(
+					"GET /v1/sites: got %d over %s, want 200 over %s", a.StatusCode, a.Proto, name,
+				)
 			}
 			for range 5 {
 				o := s.stream()
@@ -88,7 +90,9 @@ func TestHTTPS(t *testing.T) {
 					}
 				}()
 			}
-			if a := s.do("GET", "/v1/hubs/"+string(hubOne)+"/events?after=c0&wait=1", ""); a.StatusCode != 200 {
+			if a := s.do(
+				"GET", "/v1/hubs/"+string(hubOne)+"/events?after=c0&wait=1", "",
+			); a.StatusCode != 200 {
 				t.Errorf("long poll: got %d %s, want 200", a.StatusCode, a.body)
 			}
 			silent, err := tls.Dial("tcp", s.address(), clientTLS(protocolHTTP1))
@@ -207,13 +211,17 @@ func TestRedirect(t *testing.T) {
 		if _, err := conn.Write([]byte(head + "\r\n")); err != nil {
 			t.Fatal(err)
 		}
-		answer, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: c.method})
+		answer, err := http.ReadResponse(
+			bufio.NewReader(conn), &http.Request{Method: c.method},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if answer.StatusCode != c.status || answer.Header.Get("Location") != c.location {
-			t.Errorf("%s: got %d to %q, want %d to %q", name, answer.StatusCode, answer.Header.Get("Location"),
-				c.status, c.location)
+			t.Errorf(
+				"%s: got %d to %q, want %d to %q", name, answer.StatusCode,
+				answer.Header.Get("Location"), c.status, c.location,
+			)
 		}
 		conn.Close()
 		server.Close()

@@ -16,7 +16,9 @@ import (
 // unaccepting is a port whose invitations cannot be accepted at the moment.
 type unaccepting struct{ err error }
 
-func (u unaccepting) AcceptInvitation(context.Context, domain.Origin, string) (domain.Acceptance, error) {
+func (u unaccepting) AcceptInvitation(
+	context.Context, domain.Origin, string,
+) (domain.Acceptance, error) {
 	return domain.Acceptance{}, u.err
 }
 
@@ -24,9 +26,14 @@ func (u unaccepting) AcceptInvitation(context.Context, domain.Origin, string) (d
 // for a page: operators see which part has failed.
 func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 	t.Parallel()
-	fault := fmt.Errorf("%w: %w", domain.Unavailable("the directory cannot be read at the moment"),
-		errors.New("nats: no responders"))
-	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{Invitations: unaccepting{fault}}) })
+	fault := fmt.Errorf(
+		"%w: %w", domain.Unavailable("the directory cannot be read at the moment"),
+		errors.New("nats: no responders"),
+	)
+	s := start(
+		t,
+		func(c *Config) { c.Portal = portal.New(portal.Config{Invitations: unaccepting{fault}}) },
+	)
 	for _, c := range []struct {
 		path  string
 		fault error
@@ -42,8 +49,10 @@ func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 			t.Errorf("%s: got %d %s, want 503 without the cause", c.path, a.StatusCode, a.body)
 		}
 		id := a.Header.Get("X-Request-Id")
-		streamstest.Eventually(t, "the request is logged",
-			func() bool { return strings.Contains(s.logged.String(), id) })
+		streamstest.Eventually(
+			t, "the request is logged",
+			func() bool { return strings.Contains(s.logged.String(), id) },
+		)
 		for text := range strings.Lines(s.logged.String()) {
 			var line struct {
 				Level, Error string
@@ -52,7 +61,8 @@ func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &line); err != nil {
 				t.Fatal(err)
 			}
-			if line.RequestID == id && (line.Level != "WARN" || !strings.Contains(line.Error, c.says)) {
+			if line.RequestID == id &&
+				(line.Level != "WARN" || !strings.Contains(line.Error, c.says)) {
 				t.Errorf("%s: got line %s, want a warning with the cause %q", c.path, text, c.says)
 			}
 		}

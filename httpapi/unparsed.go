@@ -41,7 +41,8 @@ func unparsedError(status int, reason string) error {
 	switch status {
 	case http.StatusRequestHeaderFieldsTooLarge:
 		return response.WithStatus(status, domain.Errorf(
-			domain.CodeInvalidRequest, "header: must be at most %d bytes, including the path", maxHeaderBytes,
+			domain.CodeInvalidRequest, "header: must be at most %d bytes, including the path",
+			maxHeaderBytes,
 		))
 	case http.StatusExpectationFailed:
 		return response.WithStatus(status, domain.Errorf(domain.CodeInvalidRequest, "Expect: must be 100-continue"))

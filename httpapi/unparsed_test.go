@@ -28,8 +28,10 @@ func TestEventsThatLookLikeServerErrors(t *testing.T) {
 			for i := range len(repeated) {
 				seq := uint64(len(s.log) + 1)
 				e := encodedEvent(seq, i)
-				e.Envelope = fmt.Appendf(nil, `{"cursor":"c%d","type":"x","data":{"x":"%s%s"}}`, seq,
-					strings.Repeat("y", i), strings.Repeat(repeated, 16<<10/len(repeated)))
+				e.Envelope = fmt.Appendf(
+					nil, `{"cursor":"c%d","type":"x","data":{"x":"%s%s"}}`, seq,
+					strings.Repeat("y", i), strings.Repeat(repeated, 16<<10/len(repeated)),
+				)
 				e.Frame = fmt.Appendf(nil, "id: c%d\nevent: x\ndata: %s\n\n", seq, e.Envelope)
 				s.log = append(s.log, e)
 				want += string(e.Envelope) + ","
@@ -48,8 +50,11 @@ func TestEventsThatLookLikeServerErrors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if body, err := io.ReadAll(res.Body); res.StatusCode != 200 || err != nil || string(body) != want {
-					t.Fatalf("status %d, %d bytes of %d, %v", res.StatusCode, len(body), len(want), err)
+				if body, err := io.ReadAll(res.Body); res.StatusCode != 200 || err != nil ||
+					string(body) != want {
+					t.Fatalf(
+						"status %d, %d bytes of %d, %v", res.StatusCode, len(body), len(want), err,
+					)
 				}
 			}
 			res, err := http.ReadResponse(answers, nil)

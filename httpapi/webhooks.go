@@ -57,7 +57,9 @@ type webhookDeliveryBody struct {
 func newWebhookBody(w domain.Webhook) webhookBody {
 	body := webhookBody{
 		ID: w.ID, Name: w.Name, URL: w.URL, Status: "enabled",
-		Filter:    eventFilter{orEmpty(w.Filter.Sites), orEmpty(w.Filter.Hubs), orEmpty(w.Filter.Types)},
+		Filter: eventFilter{
+			orEmpty(w.Filter.Sites), orEmpty(w.Filter.Hubs), orEmpty(w.Filter.Types),
+		},
 		CreatedAt: domain.FormatTime(w.CreatedAt), SecretExpires: []string{},
 	}
 	if !w.Enabled() {
@@ -170,7 +172,9 @@ func (a *api) createWebhook(req *request) error {
 	}
 	created, err := onceAs(
 		req, key, target, func(ctx context.Context, id string) (body webhookBody, err error) {
-			w, err := a.Directory.CreateWebhook(ctx, req.origin(), req.key.Reach.OrgID, id, target, a.Webhooks.Seal)
+			w, err := a.Directory.CreateWebhook(
+				ctx, req.origin(), req.key.Reach.OrgID, id, target, a.Webhooks.Seal,
+			)
 			if err != nil {
 				return body, err
 			}
@@ -343,15 +347,19 @@ func (a *api) testWebhook(req *request, id string) error {
 // replayWebhook moves a webhook to a position of the feed or to a time.
 func (a *api) replayWebhook(req *request, id string) error {
 	body := req.readFields("after", "since")
-	body.require(body.has("after") != body.has("since"), invalid("body: must have either after or since"))
+	body.require(
+		body.has("after") != body.has("since"), invalid("body: must have either after or since"),
+	)
 	var after string
 	var since time.Time
 	if body.err == nil && body.has("after") {
 		after = body.text("after")
 	} else {
 		since = read(body, "since", body.timestamp)
-		body.require(!since.After(req.start) && req.start.Sub(since) <= a.Retention,
-			invalid("since: must be in the past, at most %s ago", domain.FormatDuration(a.Retention)))
+		body.require(
+			!since.After(req.start) && req.start.Sub(since) <= a.Retention,
+			invalid("since: must be in the past, at most %s ago", domain.FormatDuration(a.Retention)),
+		)
 	}
 	if body.err != nil {
 		return body.err
@@ -401,7 +409,9 @@ func (a *api) rotateWebhook(req *request, id string) error {
 		}
 		overlap = time.Duration(seconds) * time.Second
 	}
-	w, err := a.Directory.RotateWebhook(req.ctx, req.origin(), req.key.Reach.OrgID, id, a.Webhooks.Seal(id), overlap)
+	w, err := a.Directory.RotateWebhook(
+		req.ctx, req.origin(), req.key.Reach.OrgID, id, a.Webhooks.Seal(id), overlap,
+	)
 	if err != nil {
 		return err
 	}

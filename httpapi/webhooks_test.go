@@ -17,13 +17,17 @@ type deliveries struct {
 	progress map[string]domain.WebhookProgress
 }
 
-func (d *deliveries) Get(_ context.Context, id string) (domain.WebhookProgress, uint64, error) {
+func (d *deliveries) Get(
+	_ context.Context, id string,
+) (domain.WebhookProgress, uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.progress[id], 1, nil
 }
 
-func (d *deliveries) Put(_ context.Context, id string, p domain.WebhookProgress, _ uint64) (uint64, error) {
+func (d *deliveries) Put(
+	_ context.Context, id string, p domain.WebhookProgress, _ uint64,
+) (uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.progress[id] = p
@@ -37,11 +41,15 @@ func (d *deliveries) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-func (*deliveries) Follow(context.Context, string, domain.EventFilter, string) (webhook.Reader, error) {
+func (*deliveries) Follow(
+	context.Context, string, domain.EventFilter, string,
+) (webhook.Reader, error) {
 	return nil, domain.ErrEventsClosed
 }
 
-func (*deliveries) FollowSince(context.Context, string, domain.EventFilter, time.Time) (webhook.Reader, error) {
+func (*deliveries) FollowSince(
+	context.Context, string, domain.EventFilter, time.Time,
+) (webhook.Reader, error) {
 	return nil, domain.ErrEventsClosed
 }
 
@@ -59,7 +67,9 @@ func newWebhooks(t testing.TB) *webhook.Deliverer {
 		Disable: func(context.Context, domain.Webhook, domain.WebhookDisableCause) error {
 			return nil
 		},
-		Mail: func(context.Context, domain.Webhook, domain.WebhookDisableCause, time.Time) error {
+		Mail: func(
+			context.Context, domain.Webhook, domain.WebhookDisableCause, time.Time,
+		) error {
 			return nil
 		},
 	})

@@ -28,13 +28,21 @@ func TestOnTheWire(t *testing.T) {
 		want []int
 		has  string
 	}{
-		"absolute form": {"GET http://elsewhere/v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{200}, ""},
+		"absolute form": {
+			"GET http://elsewhere/v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{200}, "",
+		},
 		"absolute form without path": {
 			"GET http://elsewhere HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
 		},
-		"authority form": {"CONNECT h:80 HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
-		"asterisk form":  {"OPTIONS * HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
-		"HTTP/1.0":       {"GET /v1/sites HTTP/1.0\r\n" + auth + "\r\n", []int{200}, ""},
+		"authority form": {
+			"CONNECT h:80 HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
+		},
+		"asterisk form": {
+			"OPTIONS * HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
+		},
+		"HTTP/1.0": {
+			"GET /v1/sites HTTP/1.0\r\n" + auth + "\r\n", []int{200}, "",
+		},
 		"pipelined": {
 			strings.Repeat("GET /v1/sites HTTP/1.1\r\n"+auth+"\r\n", 3), []int{200, 200, 200}, "",
 		},
@@ -110,19 +118,29 @@ func TestOnTheWire(t *testing.T) {
 				"Content-Length: 2\r\n\r\n{}",
 			[]int{417}, "Expect: must be 100-continue",
 		},
-		"no host": {"GET /v1/sites HTTP/1.1\r\n\r\n", []int{400}, "missing required Host header"},
+		"no host": {
+			"GET /v1/sites HTTP/1.1\r\n\r\n", []int{400}, "missing required Host header",
+		},
 		"a header without end": {
 			"GET /v1/sites HTTP/1.1\r\n" + auth + "X: " + strings.Repeat("x", 64<<10), []int{431},
 			"32768",
 		},
-		"a path without end": {"GET /v1/" + strings.Repeat("x", 64<<10), []int{431}, "32768"},
+		"a path without end": {
+			"GET /v1/" + strings.Repeat("x", 64<<10), []int{431}, "32768",
+		},
 		"a long path": {
 			"GET /v1/hubs/" + strings.Repeat("%2e%2e/", 2000) + " HTTP/1.1\r\n" + auth + "\r\n",
 			[]int{404}, "not_found",
 		},
-		"empty segments": {"GET //v1//sites HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
-		"a fragment":     {"GET /v1/sites#x HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
-		"a bad escape":   {"GET /v1/sites/%zz HTTP/1.1\r\n" + auth + "\r\n", []int{400}, ""},
+		"empty segments": {
+			"GET //v1//sites HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
+		},
+		"a fragment": {
+			"GET /v1/sites#x HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
+		},
+		"a bad escape": {
+			"GET /v1/sites/%zz HTTP/1.1\r\n" + auth + "\r\n", []int{400}, "",
+		},
 		"a line feed in the path": {
 			"GET /v1/sites%0A HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
 		},
@@ -135,9 +153,15 @@ func TestOnTheWire(t *testing.T) {
 			"HEAD /v1/none HTTP/1.1\r\n" + auth + "\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
 			[]int{404, 200}, "",
 		},
-		"HEAD of a stream":    {"HEAD " + streamPath + " HTTP/1.1\r\n" + auth + "\r\n", []int{405}, ""},
-		"a Host that is none": {"GET /v1/sites HTTP/1.1\r\nHost: a b\r\n\r\n", []int{400}, "Host"},
-		"two Hosts":           {"GET /v1/sites HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", []int{400}, "well-formed"},
+		"HEAD of a stream": {
+			"HEAD " + streamPath + " HTTP/1.1\r\n" + auth + "\r\n", []int{405}, "",
+		},
+		"a Host that is none": {
+			"GET /v1/sites HTTP/1.1\r\nHost: a b\r\n\r\n", []int{400}, "Host",
+		},
+		"two Hosts": {
+			"GET /v1/sites HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", []int{400}, "well-formed",
+		},
 		"a header that is none": {
 			"GET /v1/sites HTTP/1.1\r\n" + auth + "X Y: z\r\n\r\n", []int{400},
 			"invalid header name",
@@ -149,10 +173,18 @@ func TestOnTheWire(t *testing.T) {
 			"GET /v1/sites HTTP/1.1\r\n" + auth + "Content-Length: -1\r\n\r\n", []int{400},
 			"well-formed",
 		},
-		"a version of the future": {"GET /v1/sites HTTP/7.3\r\n" + auth + "\r\n", []int{400}, "HTTP/1.1"},
-		"HTTP/2 without asking":   {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{404}, "not_found"},
-		"a version that is none":  {"GET /v1/sites HTTPS\r\n" + auth + "\r\n", []int{400}, "well-formed"},
-		"a method that is none":   {"G(T /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{400}, "well-formed"},
+		"a version of the future": {
+			"GET /v1/sites HTTP/7.3\r\n" + auth + "\r\n", []int{400}, "HTTP/1.1",
+		},
+		"HTTP/2 without asking": {
+			"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{404}, "not_found",
+		},
+		"a version that is none": {
+			"GET /v1/sites HTTPS\r\n" + auth + "\r\n", []int{400}, "well-formed",
+		},
+		"a method that is none": {
+			"G(T /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{400}, "well-formed",
+		},
 		"no HTTP after some": {
 			"GET /v1/sites HTTP/1.1\r\n" + auth + "\r\n\r\nnonsense\r\n\r\n", []int{200, 400},
 			"well-formed",
@@ -265,11 +297,15 @@ func TestUnparsedRequestsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if res.StatusCode != want || !res.Close {
-			t.Errorf("request %d: got %d, close %t, want %d, true", i, res.StatusCode, res.Close, want)
+			t.Errorf(
+				"request %d: got %d, close %t, want %d, true", i, res.StatusCode, res.Close, want,
+			)
 		}
 		if (res.Header.Get("Retry-After") != "") != (want == 429) {
-			t.Errorf("request %d: got Retry-After %q, want one only with 429", i,
-				res.Header.Get("Retry-After"))
+			t.Errorf(
+				"request %d: got Retry-After %q, want one only with 429", i,
+				res.Header.Get("Retry-After"),
+			)
 		}
 		conn.Close()
 	}
@@ -289,7 +325,9 @@ func TestErrorArrivesWhileClientSends(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for range 20 {
-		conn, answers := s.raw(t, "POST /v1/sites HTTP/9.9\r\nHost: h\r\n\r\n"+strings.Repeat("x", 200<<10))
+		conn, answers := s.raw(
+			t, "POST /v1/sites HTTP/9.9\r\nHost: h\r\n\r\n"+strings.Repeat("x", 200<<10),
+		)
 		res, err := http.ReadResponse(answers, nil)
 		if err != nil || res.StatusCode != 400 {
 			t.Fatalf("got %v, %v, want 400", res, err)

@@ -41,8 +41,12 @@ func TestStreamOverHTTP10(t *testing.T) {
 func TestStalledReaderTakesLittle(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	stalled, answers := s.raw(t,
-		fmt.Sprintf("GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, s.bearer))
+	stalled, answers := s.raw(
+		t,
+		fmt.Sprintf(
+			"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, s.bearer,
+		),
+	)
 	defer stalled.Close()
 	if err := stalled.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
@@ -68,6 +72,8 @@ func TestStalledReaderTakesLittle(t *testing.T) {
 	})
 	// Sent but unread: a batch in the handler, and the kernel's buffers at both ends.
 	if held := before * size; held > 1<<20+streamBatch*size {
-		t.Errorf("got %d bytes accepted for a client that does not read, want at most the buffers", held)
+		t.Errorf(
+			"got %d bytes accepted for a client that does not read, want at most the buffers", held,
+		)
 	}
 }

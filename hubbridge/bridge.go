@@ -125,7 +125,9 @@ func (b *Bridge) serve(ctx context.Context, group int, held func() bool) error {
 	serving, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	ready := make(chan struct{})
-	terms := journal.Lease{Held: held, Ready: sync.OnceFunc(func() { close(ready) }), Begin: b.views.Begin}
+	terms := journal.Lease{
+		Held: held, Ready: sync.OnceFunc(func() { close(ready) }), Begin: b.views.Begin,
+	}
 	writer := start(ctx, fail, func(ctx context.Context) error {
 		return b.journals.Write(ctx, group, terms)
 	})

@@ -46,7 +46,11 @@ func (h *hub) events(client mqtt.Client, first, last int) {
 			),
 		)
 	}
-	h.must(client.Publish(h.topic("events"), 0, false, `{"log":"a","events":[`+strings.Join(all, ",")+`]}`))
+	h.must(
+		client.Publish(
+			h.topic("events"), 0, false, `{"log":"a","events":[`+strings.Join(all, ",")+`]}`,
+		),
+	)
 }
 
 // TestOverMQTT holds that a hub's event log records its connections, its events, an orderly
@@ -63,8 +67,10 @@ func TestOverMQTT(t *testing.T) {
 	h.connect()
 	h.eventuallyOnline(true)
 	h.connect()
-	h.eventuallyLogged("connected 1 2 3 disconnected:client_closed connected disconnected:duplicate_client_id " +
-		"connected")
+	h.eventuallyLogged(
+		"connected 1 2 3 disconnected:client_closed " +
+			"connected disconnected:duplicate_client_id connected",
+	)
 	p, ok, err := i.view.Fetch(t.Context(), h.id)
 	if err != nil || !ok || !p.Online || p.PublicIP != "127.0.0.1" || string(p.Firmware) != `{"version":"1"}` ||
 		!strings.Contains(string(p.Network), `"reported_at":"2`) {
@@ -186,7 +192,10 @@ func TestReplicas(t *testing.T) {
 			for _, s := range senders {
 				s.events(s.client, seq, seq)
 				// An events message may be lost while the shard is handed over.
-				s.wantAckOrResend(fmt.Sprintf(`{"log":"a","through":%d}`, seq), func() { s.events(s.client, seq, seq) })
+				s.wantAckOrResend(
+					fmt.Sprintf(`{"log":"a","through":%d}`, seq),
+					func() { s.events(s.client, seq, seq) },
+				)
 			}
 			want += fmt.Sprintf(" %d", seq)
 		}

@@ -37,7 +37,9 @@ type testBridge struct {
 
 func newTestBridge(t testing.TB) *testBridge {
 	t.Helper()
-	i := &testBridge{t: t, Installation: mqtttest.Start(t, shards, installationtest.Config{Unserved: true})}
+	i := &testBridge{
+		t: t, Installation: mqtttest.Start(t, shards, installationtest.Config{Unserved: true}),
+	}
 	i.startView()
 	t.Cleanup(i.stopParts)
 	return i
@@ -85,8 +87,10 @@ func (i *testBridge) bridge(replica string) (b *hubbridge.Bridge, stop func()) {
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	b, err = hubbridge.New(i.Conns, i.Buckets, i.Journals, written, i.HubLogs, i.Directory, i, i.view,
-		hubbridge.Config{ReplicaID: replica, Retention: time.Hour, Logger: streamstest.Logger()})
+	b, err = hubbridge.New(
+		i.Conns, i.Buckets, i.Journals, written, i.HubLogs, i.Directory, i, i.view,
+		hubbridge.Config{ReplicaID: replica, Retention: time.Hour, Logger: streamstest.Logger()},
+	)
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -107,7 +111,11 @@ type hub struct {
 func (i *testBridge) hub() *hub {
 	i.t.Helper()
 	i.made++
-	h := &hub{i: i, id: domain.HubID(fmt.Sprintf("hub-mqtt-0000-%04d", i.made)), acks: make(chan string, 10_000)}
+	h := &hub{
+		i:    i,
+		id:   domain.HubID(fmt.Sprintf("hub-mqtt-0000-%04d", i.made)),
+		acks: make(chan string, 10_000),
+	}
 	i.RegisterHub(i.t, h.id)
 	h.tls = i.IssueHub(i.t, h.id)
 	return h
@@ -124,7 +132,12 @@ func (h *hub) connect() mqtt.Client {
 	h.i.t.Helper()
 	client := mqtt.NewClient(h.i.ClientOptions(h.id, h.tls))
 	h.must(client.Connect())
-	h.must(client.Subscribe(h.topic("ack"), 0, func(_ mqtt.Client, m mqtt.Message) { h.acks <- string(m.Payload()) }))
+	h.must(
+		client.Subscribe(
+			h.topic("ack"), 0,
+			func(_ mqtt.Client, m mqtt.Message) { h.acks <- string(m.Payload()) },
+		),
+	)
 	h.i.t.Cleanup(func() { client.Disconnect(0) })
 	return client
 }

@@ -44,7 +44,9 @@ func TestWill(t *testing.T) {
 	breakConnection(reporting, "events", event)
 	breakConnection(greeting, "hello", hello)
 	// The broker may report the end of the connection before the will arrives.
-	reporting.eventuallyLogged("connected 1 disconnected:client_closed", "connected disconnected:client_closed 1")
+	reporting.eventuallyLogged(
+		"connected 1 disconnected:client_closed", "connected disconnected:client_closed 1",
+	)
 	greeting.eventuallyLogged("connected disconnected:client_closed")
 	reporting.eventuallyOnline(false)
 	greeting.eventuallyOnline(false)

@@ -181,7 +181,9 @@ func publishedRows(t *testing.T) (rows []string) {
 	events := map[string][]string{}
 	flush := func() {
 		for _, meaning := range order {
-			rows = append(rows, fmt.Sprintf("| %s | `%s` | %s |", name, meaning, strings.Join(events[meaning], "; ")))
+			rows = append(rows, fmt.Sprintf(
+				"| %s | `%s` | %s |", name, meaning, strings.Join(events[meaning], "; "),
+			))
 		}
 		order, events = nil, map[string][]string{}
 	}

@@ -212,8 +212,13 @@ func Of(hub HubState) []Condition {
 
 // Compare orders conditions: the most urgent first, then the newest first.
 func Compare(a, b Condition) int {
-	return cmp.Or(cmp.Compare(slices.Index(domain.Severities, a.Severity), slices.Index(domain.Severities, b.Severity)),
-		a.Kind.rank()-b.Kind.rank(), b.Began.Compare(a.Began), cmp.Compare(a.Hub, b.Hub), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(
+		cmp.Compare(
+			slices.Index(domain.Severities, a.Severity), slices.Index(domain.Severities, b.Severity),
+		),
+		a.Kind.rank()-b.Kind.rank(),
+		b.Began.Compare(a.Began), cmp.Compare(a.Hub, b.Hub), cmp.Compare(a.ID, b.ID),
+	)
 }
 
 func (d DeviceState) conditions() (found []Condition) {
@@ -294,7 +299,9 @@ func (c ChannelState) reported() (Condition, bool) {
 // after an alarm that it is jammed or not locked. Only what the hub answered at once is ordered by
 // the hub's clock.
 func (c ChannelState) Ends(jam domain.StandingAlarm) bool {
-	order := cmp.Or(c.Logged.Changed.Compare(jam.Logged.Observed), c.ChangedAt.Compare(jam.ObservedAt))
+	order := cmp.Or(
+		c.Logged.Changed.Compare(jam.Logged.Observed), c.ChangedAt.Compare(jam.ObservedAt),
+	)
 	if !isDoor(c.Key) || order <= 0 || c.Status == domain.ChannelDiverged {
 		return false
 	}

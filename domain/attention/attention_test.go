@@ -25,7 +25,9 @@ func one(channels ...attention.ChannelState) string {
 			})
 		}
 	}
-	return kinds(attention.DeviceState{ID: 3, Name: "Landing", Room: "Hall", Available: true, Channels: channels})
+	return kinds(attention.DeviceState{
+		ID: 3, Name: "Landing", Room: "Hall", Available: true, Channels: channels,
+	})
 }
 
 func kinds(devices ...attention.DeviceState) string {
@@ -46,7 +48,9 @@ func value(key, json string) attention.ChannelState {
 }
 
 // command returns a channel that reported a value some time after a command.
-func command(key, json string, status domain.ChannelStatus, after time.Duration) attention.ChannelState {
+func command(
+	key, json string, status domain.ChannelStatus, after time.Duration,
+) attention.ChannelState {
 	return attention.ChannelState{
 		Key: key, Value: []byte(json), Desired: []byte("true"), DesiredAt: began,
 		ObservedAt: began.Add(after), ChangedAt: began.Add(after), Status: status,
@@ -67,7 +71,9 @@ func TestOccurrencesByTheCloudsClock(t *testing.T) {
 		c.ObservedAt, c.ChangedAt = boot, boot
 		c.Logged = domain.LoggedTimes{Observed: logged, Changed: logged}
 		return attention.Of(attention.HubState{ID: hub, Status: domain.HubOnline, Known: began,
-			Devices: []attention.DeviceState{{ID: 3, Available: true, Channels: []attention.ChannelState{c}}}})[0]
+			Devices: []attention.DeviceState{{
+				ID: 3, Available: true, Channels: []attention.ChannelState{c},
+			}}})[0]
 	}
 	first, again := smokeAt(began), smokeAt(began.Add(time.Hour))
 	seen := []domain.SeenCondition{{HubID: hub, Condition: first.ID, Since: first.Began}}
@@ -96,7 +102,9 @@ func TestOrderByTheCloudsClock(t *testing.T) {
 	lock := command("lock", "true", domain.ChannelSynchronized, 2*time.Hour)
 	lock.Logged = domain.LoggedTimes{Observed: began, Changed: began, Desired: began}
 	jam := alarm("jammed", true)
-	jam.Logged = domain.LoggedTimes{Observed: began.Add(time.Second), Changed: began.Add(time.Second)}
+	jam.Logged = domain.LoggedTimes{
+		Observed: began.Add(time.Second), Changed: began.Add(time.Second),
+	}
 	if got := one(lock, jam); got != "alarm jammed" {
 		t.Errorf("a jam by a clock that was set back: %q, want alarm jammed", got)
 	}
@@ -137,14 +145,22 @@ func TestWhatNeedsAttention(t *testing.T) {
 		"locked by hand":    {one(alarm("manual_lock", true)), ""},
 		"a malformed alarm": {one(value("alarm", `"x"`)), ""},
 		"no alarm":          {one(value("alarm", "null")), ""},
-		"failed":            {one(command("level", "3", domain.ChannelFailed, soon)), "warning failed"},
+		"failed": {
+			one(command("level", "3", domain.ChannelFailed, soon)), "warning failed",
+		},
 		"a light that did not switch": {
 			one(command("switch", "false", domain.ChannelDiverged, soon)), "warning not_done",
 		},
-		"a light switched by hand": {one(command("switch", "false", domain.ChannelDiverged, later)), ""},
-		"a lock that did not lock": {one(command("lock", "false", domain.ChannelDiverged, soon)), "alarm not_done"},
-		"a lock opened by hand":    {one(command("lock", "false", domain.ChannelDiverged, later)), "warning by_hand"},
-		"pending":                  {one(command("lock", "false", domain.ChannelPending, soon)), ""},
+		"a light switched by hand": {
+			one(command("switch", "false", domain.ChannelDiverged, later)), "",
+		},
+		"a lock that did not lock": {
+			one(command("lock", "false", domain.ChannelDiverged, soon)), "alarm not_done",
+		},
+		"a lock opened by hand": {
+			one(command("lock", "false", domain.ChannelDiverged, later)), "warning by_hand",
+		},
+		"pending": {one(command("lock", "false", domain.ChannelPending, soon)), ""},
 		"a jam and why": {
 			one(command("lock", "false", domain.ChannelDiverged, soon), alarm("jammed", true)),
 			"alarm jammed",
@@ -154,13 +170,17 @@ func TestWhatNeedsAttention(t *testing.T) {
 			"",
 		},
 		// Many detectors report an alarm in a channel of its own and in words: it was listed twice.
-		"smoke told twice":     {one(value("smoke", "true"), alarm("smoke", true)), "alarm smoke"},
-		"smoke in words only":  {one(value("smoke", "false"), alarm("smoke", true)), "alarm smoke"},
-		"a battery told twice": {one(alarm("low_battery", true), value("battery", "3")), "warning battery"},
+		"smoke told twice":    {one(value("smoke", "true"), alarm("smoke", true)), "alarm smoke"},
+		"smoke in words only": {one(value("smoke", "false"), alarm("smoke", true)), "alarm smoke"},
+		"a battery told twice": {
+			one(alarm("low_battery", true), value("battery", "3")), "warning battery",
+		},
 		"smoke, and another alarm": {
 			one(value("smoke", "true"), alarm("glass_broken", true)), "alarm smoke, alarm alarm",
 		},
-		"out of reach": {kinds(attention.DeviceState{ID: 1, Available: false}), "warning unreachable"},
+		"out of reach": {
+			kinds(attention.DeviceState{ID: 1, Available: false}), "warning unreachable",
+		},
 		"several, the most urgent first": {
 			one(value("battery", "3"), value("leak", "true")), "alarm leak, warning battery",
 		},
@@ -217,7 +237,9 @@ func TestHubs(t *testing.T) {
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	see := func(c attention.Condition) []domain.SeenCondition {
-		return []domain.SeenCondition{{HubID: c.Hub, Condition: c.ID, Since: c.Since, MemberID: "ann"}}
+		return []domain.SeenCondition{{
+			HubID: c.Hub, Condition: c.ID, Since: c.Since, MemberID: "ann",
+		}}
 	}
 	of := func(c attention.ChannelState) attention.Condition {
 		return attention.Of(attention.HubState{ID: hub, Devices: []attention.DeviceState{
@@ -251,7 +273,9 @@ func TestSeen(t *testing.T) {
 // The begin of a condition without a known time is that of the hub's log, so that it can be seen.
 func TestUnknownBegin(t *testing.T) {
 	t.Parallel()
-	got := attention.Of(attention.HubState{ID: hub, Known: began, Devices: []attention.DeviceState{{ID: 1}}})
+	got := attention.Of(attention.HubState{
+		ID: hub, Known: began, Devices: []attention.DeviceState{{ID: 1}},
+	})
 	if len(got) != 1 || !got[0].Since.Equal(began) || got[0].ID != "unreachable/1//0" {
 		t.Errorf("got %+v, want one since %s", got, began)
 	}

@@ -273,7 +273,9 @@ func (r *Record) isFull(urgent bool) bool {
 
 // send decides a mail about groups, and returns the numbers of its notices. like has its Digest,
 // Urgent and More.
-func (r *Record) send(at time.Time, id string, m *member, groups []group, like Mail) (numbers []uint64) {
+func (r *Record) send(
+	at time.Time, id string, m *member, groups []group, like Mail,
+) (numbers []uint64) {
 	at = at.UTC()
 	if m.Groups == nil {
 		m.Groups = map[string][]time.Time{}

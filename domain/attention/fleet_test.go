@@ -36,7 +36,9 @@ func (f *fleet) put(i int, siteID string, status domain.HubStatus, smoke ...int6
 			}},
 		})
 	}
-	f.hubs[id] = attention.ObservedHub{State: state, Certain: true, Name: string(id), SiteID: siteID, Site: siteID}
+	f.hubs[id] = attention.ObservedHub{
+		State: state, Certain: true, Name: string(id), SiteID: siteID, Site: siteID,
+	}
 }
 
 // pass observes every two seconds for a time.
@@ -59,7 +61,8 @@ func TestSmokeDoesNotWaitForWhatAnOutageHasUsed(t *testing.T) {
 		f.put(i, fmt.Sprint("site", i), domain.HubOffline)
 	}
 	f.pass(10 * time.Minute)
-	f.want(t, "the outage", append(slices.Repeat([]string{"ann begin hub_offline"}, 4), "ann digest 18")...)
+	f.want(t, "the outage", append(
+		slices.Repeat([]string{"ann begin hub_offline"}, 4), "ann digest 18")...)
 	f.put(3, "site3", domain.HubOnline, 1)
 	f.pass(2 * time.Second)
 	f.want(t, "smoke", "ann begin smoke")
@@ -73,8 +76,10 @@ func TestSmokeDoesNotWaitForWhatAnOutageHasUsed(t *testing.T) {
 		f.put(i, fmt.Sprint("site", i), domain.HubOnline, 1, 2, 3)
 	}
 	f.pass(2 * time.Second)
-	f.want(t, "smoke at nine more sites: three mails are left, and one for all others", "ann begin smoke ×3",
-		"ann begin smoke ×3", "ann begin smoke ×3", "ann digest 18")
+	f.want(
+		t, "smoke at nine more sites: three mails are left, and one for all others",
+		"ann begin smoke ×3", "ann begin smoke ×3", "ann begin smoke ×3", "ann digest 18",
+	)
 	f.put(15, "site15", domain.HubOnline, 1)
 	f.pass(50 * time.Second)
 	f.want(t, "smoke at another site, within a minute of the mail for all")

@@ -60,8 +60,10 @@ func (w *world) set(key, value string) {
 		w.state.Devices = []attention.DeviceState{{ID: 3, Name: "Kitchen", Available: true}}
 	}
 	device := &w.state.Devices[0]
-	device.Channels = slices.DeleteFunc(slices.Clone(device.Channels),
-		func(c attention.ChannelState) bool { return c.Key == key })
+	device.Channels = slices.DeleteFunc(
+		slices.Clone(device.Channels),
+		func(c attention.ChannelState) bool { return c.Key == key },
+	)
 	device.Channels = append(device.Channels, attention.ChannelState{
 		Key: key, Value: []byte(value), ObservedAt: w.at, ChangedAt: w.at,
 		Logged: domain.LoggedTimes{Observed: w.at, Changed: w.at},
@@ -220,8 +222,10 @@ func TestFlappingIsDamped(t *testing.T) {
 		w.pass(30 * time.Second)
 	}
 	// The first two times it is off for longer than EndHold, later not.
-	w.want(t, "an hour of flapping", "ann begin smoke", "ann begin smoke", "ann end smoke", "bob begin smoke",
-		"bob begin smoke", "bob end smoke")
+	w.want(
+		t, "an hour of flapping", "ann begin smoke", "ann begin smoke", "ann end smoke",
+		"bob begin smoke", "bob begin smoke", "bob end smoke",
+	)
 	for starts, want := range map[int]time.Duration{
 		1: 10 * time.Second, 2: 30 * time.Second, 4: 270 * time.Second, 5: 810 * time.Second,
 		6: 15 * time.Minute, 1000: 15 * time.Minute,
@@ -295,7 +299,10 @@ func TestRecipients(t *testing.T) {
 				w.prefer("ann", domain.MailPreferences{Topics: []domain.MailTopic{domain.MailWater}})
 			}, "smoke", []string{"bob begin smoke"},
 		},
-		"nothing": {func(w *world) { w.prefer("ann", domain.MailPreferences{}) }, "smoke", []string{"bob begin smoke"}},
+		"nothing": {
+			func(w *world) { w.prefer("ann", domain.MailPreferences{}) },
+			"smoke", []string{"bob begin smoke"},
+		},
 		"seen": {
 			func(w *world) {
 				w.org.Seen = []domain.SeenCondition{{
@@ -326,7 +333,9 @@ func TestEndGoesToThoseWhoGotTheBegin(t *testing.T) {
 	w.set("smoke", "true")
 	w.step()
 	w.want(t, "smoke", "ann begin smoke", "bob begin smoke")
-	w.org.Members = slices.DeleteFunc(w.org.Members, func(m domain.OrgMember) bool { return m.ID == "bob" })
+	w.org.Members = slices.DeleteFunc(
+		w.org.Members, func(m domain.OrgMember) bool { return m.ID == "bob" },
+	)
 	for i := range w.org.Members {
 		if w.org.Members[i].ID == "carol" {
 			w.org.Members[i].Role = domain.RoleAdmin

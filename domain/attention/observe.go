@@ -67,7 +67,9 @@ func (r *Record) Observe(at time.Time, hubs map[domain.HubID]ObservedHub) []Chan
 		}
 	}
 	slices.SortStableFunc(changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(a.entry.Hub, b.entry.Hub), cmp.Compare(a.entry.ID, b.entry.ID))
+		return cmp.Or(
+			cmp.Compare(a.entry.Hub, b.entry.Hub), cmp.Compare(a.entry.ID, b.entry.ID),
+		)
 	})
 	return changes
 }

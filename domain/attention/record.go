@@ -133,7 +133,10 @@ func DecodeRecord(text []byte) (*Record, error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, fmt.Errorf("alarm mails: decode a record: %w", err)
 	}
-	r := &Record{entries: map[key]*entry{}, members: s.Members, notices: s.Notices, next: s.Next, outgoing: s.Outgoing}
+	r := &Record{
+		entries: map[key]*entry{}, members: s.Members, notices: s.Notices, next: s.Next,
+		outgoing: s.Outgoing,
+	}
 	for _, e := range s.Entries {
 		r.entries[key{e.Hub, e.ID}] = e
 	}

@@ -27,7 +27,9 @@ func after(reports ...json.RawMessage) attention.ChannelState {
 		at = at.Add(time.Minute)
 		c.Value, c.ObservedAt, c.ChangedAt = value, at, at
 		c.Logged = domain.LoggedTimes{Observed: at, Changed: at}
-		c.Standing = attention.Stand(c.Standing, domain.StandingAlarm{Value: value, ObservedAt: at, Logged: c.Logged})
+		c.Standing = attention.Stand(c.Standing, domain.StandingAlarm{
+			Value: value, ObservedAt: at, Logged: c.Logged,
+		})
 	}
 	return c
 }

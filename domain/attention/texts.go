@@ -18,7 +18,10 @@ var Texts = map[Kind]Text{
 		Title:  "Smoke detected",
 		Advice: "Get people out and call the fire brigade. Check the place before you reset the alarm.",
 	},
-	CO: {Title: "Carbon monoxide", Advice: "Get people out and call the fire brigade. Let fresh air in from outside."},
+	CO: {
+		Title:  "Carbon monoxide",
+		Advice: "Get people out and call the fire brigade. Let fresh air in from outside.",
+	},
 	Heat: {
 		Title:  "Heat alarm",
 		Advice: "Get people out and call the fire brigade. Check the place before you reset the alarm.",
@@ -33,14 +36,24 @@ var Texts = map[Kind]Text{
 		Title:  "Emergency: {event}",
 		Advice: "Someone may need help at once. Call or go there.",
 	},
-	Leak:   {Title: "Water leak", Advice: "Turn off the water, then find the leak."},
-	Tamper: {Title: "Tampering", Advice: "Someone may have opened or moved the device. Go and check it."},
+	Leak: {
+		Title:  "Water leak",
+		Advice: "Turn off the water, then find the leak.",
+	},
+	Tamper: {
+		Title:  "Tampering",
+		Advice: "Someone may have opened or moved the device. Go and check it.",
+	},
 	Alarm: {
 		Many:  "Alarm",
 		Title: "Alarm: {event}", Other: "the device reports an alarm",
 		Advice: "Go and check the device and the place.",
 	},
-	Warning: {Many: "Warning", Title: "{event}", Advice: "Check the device and the place."},
+	Warning: {
+		Many:   "Warning",
+		Title:  "{event}",
+		Advice: "Check the device and the place.",
+	},
 	Fault: {
 		Many:   "Fault",
 		Title:  "Fault: {event}",
@@ -51,8 +64,14 @@ var Texts = map[Kind]Text{
 		Title:  "{event}",
 		Advice: "Have the device serviced, so that it stays reliable.",
 	},
-	NotLocked: {Title: "Not fully locked", Advice: "The door may be open. Check its bolt, then lock it again."},
-	Jammed:    {Title: "Jammed", Advice: "The door may be open. Free the lock by hand, then send the command again."},
+	NotLocked: {
+		Title:  "Not fully locked",
+		Advice: "The door may be open. Check its bolt, then lock it again.",
+	},
+	Jammed: {
+		Title:  "Jammed",
+		Advice: "The door may be open. Free the lock by hand, then send the command again.",
+	},
 	Battery: {
 		Many:  "Low battery",
 		Title: "Low battery ({value})", Other: "the device reports it",
@@ -73,8 +92,14 @@ var Texts = map[Kind]Text{
 		Title:  "{channel}: not set to {wanted}",
 		Advice: "The hub gave up. The device may be out of reach. Send the command again.",
 	},
-	Device:  {Title: "Out of reach", Advice: "Check the device's power or battery, and that nothing blocks the radio."},
-	Offline: {Title: "Hub offline", Advice: "Nothing is seen or controlled there. Check the hub's power and network."},
+	Device: {
+		Title:  "Out of reach",
+		Advice: "Check the device's power or battery, and that nothing blocks the radio.",
+	},
+	Offline: {
+		Title:  "Hub offline",
+		Advice: "Nothing is seen or controlled there. Check the hub's power and network.",
+	},
 	NotHeard: {
 		Title:  "Hub does not report",
 		Advice: "It is connected, but new events do not arrive. Restart the hub.",

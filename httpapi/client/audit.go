@@ -81,7 +81,9 @@ type AuditPage struct {
 
 // AuditPage reads one page of the organization's audit log, the oldest records first. Scope
 // audit:read. Returns ErrInvalidRequest for a malformed position or filter, and ErrCursorExpired.
-func (c *Client) AuditPage(ctx context.Context, filter AuditFilter, query EventQuery) (AuditPage, error) {
+func (c *Client) AuditPage(
+	ctx context.Context, filter AuditFilter, query EventQuery,
+) (AuditPage, error) {
 	var p AuditPage
 	_, err := c.do(ctx, filter.withUntil().pageCall(query), &p)
 	return p, err
@@ -111,7 +113,9 @@ func (c *Client) Audit(
 
 // AuditCSV writes the selected records after a position to w, as a file for spreadsheets: at most
 // 10,000. Scope audit:read. After an error w may have a part of the file.
-func (c *Client) AuditCSV(ctx context.Context, filter AuditFilter, query EventQuery, w io.Writer) error {
+func (c *Client) AuditCSV(
+	ctx context.Context, filter AuditFilter, query EventQuery, w io.Writer,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	from := filter.withUntil()

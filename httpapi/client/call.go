@@ -92,7 +92,9 @@ func get[T any](ctx context.Context, c *Client, path string) (T, error) {
 
 // create creates something. The request has an idempotency key: a retry creates nothing more.
 func create[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
-	return ask[T](ctx, c, call{method: http.MethodPost, path: path, body: body, idempotencyKey: NewIdempotencyKey()})
+	return ask[T](ctx, c, call{
+		method: http.MethodPost, path: path, body: body, idempotencyKey: NewIdempotencyKey(),
+	})
 }
 
 // change changes what is at a path.
@@ -126,8 +128,10 @@ func (c *Client) repeat(ctx context.Context, what call, try func() error) error 
 			return err
 		}
 		lost = lost || mayHaveActed(err)
-		c.logger.WarnContext(ctx, "call is repeated", "method", what.method, "path", what.path, "error", err, "wait",
-			wait)
+		c.logger.WarnContext(
+			ctx, "call is repeated", "method", what.method, "path", what.path, "error", err,
+			"wait", wait,
+		)
 		if !sleep(ctx, wait) {
 			return err
 		}
@@ -165,10 +169,14 @@ func (c *Client) try(ctx context.Context, what call, body []byte, into any) (htt
 	case err != nil:
 		return nil, &connectionError{
 			sent: true,
-			err:  fmt.Errorf("%s %s: the answer was cut off: %w", what.method, what.path, causeOf(ctx, err)),
+			err: fmt.Errorf(
+				"%s %s: the answer was cut off: %w", what.method, what.path, causeOf(ctx, err),
+			),
 		}
 	case len(content) > maxAnswer:
-		return nil, fmt.Errorf("%s %s: %w: more than %d bytes", what.method, what.path, ErrProtocol, maxAnswer)
+		return nil, fmt.Errorf(
+			"%s %s: %w: more than %d bytes", what.method, what.path, ErrProtocol, maxAnswer,
+		)
 	case response.StatusCode >= 300:
 		return nil, errorOf(response, content, time.Now())
 	case into == nil || what.bare && len(content) == 0:
@@ -182,7 +190,9 @@ func (c *Client) try(ctx context.Context, what call, body []byte, into any) (htt
 
 // request sends a request and returns the answer once its header has arrived. If more is not nil,
 // it may add header fields.
-func (c *Client) request(ctx context.Context, what call, body []byte, more func(http.Header)) (*http.Response, error) {
+func (c *Client) request(
+	ctx context.Context, what call, body []byte, more func(http.Header),
+) (*http.Response, error) {
 	address := c.base + what.path
 	if query := what.query.query(); len(query) > 0 {
 		address += "?" + query.Encode()

@@ -78,8 +78,10 @@ func (c *Client) Send(ctx context.Context, command Command) (Sent, error) {
 // checkIdempotencyKey rejects keys that a header field would not transmit unchanged.
 func checkIdempotencyKey(key string) error {
 	if len(key) > maxIdempotencyKey || key[0] == ' ' || key[len(key)-1] == ' ' {
-		return fmt.Errorf("%w: Idempotency-Key: must be 1 to %d characters without surrounding space",
-			ErrInvalidRequest, maxIdempotencyKey)
+		return fmt.Errorf(
+			"%w: Idempotency-Key: must be 1 to %d characters without surrounding space",
+			ErrInvalidRequest, maxIdempotencyKey,
+		)
 	}
 	for i := range len(key) {
 		if key[i] < ' ' || key[i] > '~' {
@@ -106,7 +108,9 @@ type Outcome struct {
 // SendAndWait sends a command and waits for its outcome, at most for limit. It is Position, Send
 // and Outcome together and returns their errors. Scopes hubs:command and events:read, and hubs:read
 // to see failures. If the key cannot read events, the command is not sent.
-func (c *Client) SendAndWait(ctx context.Context, command Command, limit time.Duration) (Sent, Outcome, error) {
+func (c *Client) SendAndWait(
+	ctx context.Context, command Command, limit time.Duration,
+) (Sent, Outcome, error) {
 	position, err := c.Position(ctx, command.HubID)
 	if err != nil {
 		return Sent{}, Outcome{}, err
@@ -130,11 +134,14 @@ func (c *Client) SendAndWait(ctx context.Context, command Command, limit time.Du
 // which Outcome has. ErrFailed: the hub has abandoned the command. ErrSuperseded: another value was
 // desired before the device reported. ErrNoOutcome: limit has passed and the command is still under
 // way. ErrNotFound: the device or its hub is gone.
-func (c *Client) Outcome(ctx context.Context, sent Sent, after string, limit time.Duration) (Outcome, error) {
+func (c *Client) Outcome(
+	ctx context.Context, sent Sent, after string, limit time.Duration,
+) (Outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, ErrNoOutcome)
 	w := watch{c: c, sent: sent}
 	outcome, err := w.run(ctx, after)
-	if err != nil && errors.Is(context.Cause(ctx), ErrNoOutcome) && errors.Is(err, context.DeadlineExceeded) {
+	if err != nil && errors.Is(context.Cause(ctx), ErrNoOutcome) &&
+		errors.Is(err, context.DeadlineExceeded) {
 		err = ErrNoOutcome
 	}
 	cancel()

@@ -76,15 +76,22 @@ func (c Config) Validate() error {
 	switch {
 	case err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" ||
 		base.RawQuery != "" || base.Fragment != "":
-		return fmt.Errorf("client: BaseURL %q must be http://… or https://…, with the API's version, such as "+
-			"https://api.example.com/v1", c.BaseURL)
+		return fmt.Errorf(
+			"client: BaseURL %q must be http://… or https://…, with the API's version, such "+
+				"as https://api.example.com/v1",
+			c.BaseURL,
+		)
 	case c.APIKey == "":
 		return errors.New("client: APIKey is required")
 	case strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-		return errors.New("client: APIKey must be printable ASCII without spaces, as the portal showed it")
+		return errors.New(
+			"client: APIKey must be printable ASCII without spaces, as the portal showed it",
+		)
 	case c.HTTPClient.Timeout != 0:
-		return errors.New("client: HTTPClient must not have a Timeout, which would end streams and long-polls; set " +
-			"Config.Timeout")
+		return errors.New(
+			"client: HTTPClient must not have a Timeout, which would end streams and long-polls; " +
+				"set Config.Timeout",
+		)
 	case c.Timeout < 0:
 		return errors.New("client: Timeout must not be negative")
 	case c.Retry.MinBackoff < 0:

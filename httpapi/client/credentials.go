@@ -84,12 +84,16 @@ func credentialsRoute(hubID string, deviceID int64, rest ...string) string {
 }
 
 // Credentials returns the codes of a lock. Scope credentials:read. Returns ErrNotFound.
-func (c *Client) Credentials(ctx context.Context, hubID string, deviceID int64) (Credentials, error) {
+func (c *Client) Credentials(
+	ctx context.Context, hubID string, deviceID int64,
+) (Credentials, error) {
 	return get[Credentials](ctx, c, credentialsRoute(hubID, deviceID))
 }
 
 // Credential returns a code of a lock. Scope credentials:read. Returns ErrNotFound.
-func (c *Client) Credential(ctx context.Context, hubID string, deviceID, slot int64) (Credential, error) {
+func (c *Client) Credential(
+	ctx context.Context, hubID string, deviceID, slot int64,
+) (Credential, error) {
 	return get[Credential](ctx, c, credentialsRoute(hubID, deviceID, strconv.FormatInt(slot, 10)))
 }
 
@@ -116,10 +120,14 @@ func (c *Client) UpdateCredential(
 	ctx context.Context, hubID string, deviceID, slot int64, r CredentialRequest,
 ) (Credential, error) {
 	r.Slot = 0
-	return change[Credential](ctx, c, credentialsRoute(hubID, deviceID, strconv.FormatInt(slot, 10)), r)
+	return change[Credential](
+		ctx, c, credentialsRoute(hubID, deviceID, strconv.FormatInt(slot, 10)), r,
+	)
 }
 
 // RevokeCredential revokes a code of a lock. Scope credentials:write. Returns ErrNotFound.
-func (c *Client) RevokeCredential(ctx context.Context, hubID string, deviceID, slot int64) error {
+func (c *Client) RevokeCredential(
+	ctx context.Context, hubID string, deviceID, slot int64,
+) error {
 	return c.remove(ctx, credentialsRoute(hubID, deviceID, strconv.FormatInt(slot, 10)))
 }

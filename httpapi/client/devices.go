@@ -137,7 +137,9 @@ func (c *Client) devices(ctx context.Context, hubID string) ([]ListedDevice, str
 	var list struct {
 		Data []ListedDevice `json:"data"`
 	}
-	header, err := c.do(ctx, call{method: http.MethodGet, path: route("hubs", hubID, "devices")}, &list)
+	header, err := c.do(
+		ctx, call{method: http.MethodGet, path: route("hubs", hubID, "devices")}, &list,
+	)
 	return list.Data, header.Get(cursorHeader), err
 }
 
@@ -147,7 +149,8 @@ func (c *Client) Device(ctx context.Context, hubID string, deviceID int64) (Devi
 }
 
 func deviceRoute(hubID string, deviceID int64, more ...string) string {
-	return route(append([]string{"hubs", hubID, "devices", strconv.FormatInt(deviceID, 10)}, more...)...)
+	return route(
+		append([]string{"hubs", hubID, "devices", strconv.FormatInt(deviceID, 10)}, more...)...)
 }
 
 // DeviceUpdate changes a device's name, its room, or both. A cleared name falls back to the one

@@ -188,7 +188,9 @@ type EventQuery struct {
 // EventsPage reads one page of a hub's events. Scope events:read. Returns ErrNotFound,
 // ErrInvalidRequest for a malformed cursor, and ErrCursorExpired. Client.Events reads, waits and
 // resumes by itself.
-func (c *Client) EventsPage(ctx context.Context, hubID string, query EventQuery) (EventPage, error) {
+func (c *Client) EventsPage(
+	ctx context.Context, hubID string, query EventQuery,
+) (EventPage, error) {
 	var p EventPage
 	header, err := c.do(ctx, hubSource(hubID).pageCall(query), &p)
 	p.Lag = lagOf(header)

@@ -21,7 +21,9 @@ func TestRecent(t *testing.T) {
 		}
 	}
 	if len(r.known) != 100 || len(r.order) != 100 {
-		t.Errorf("got %d known and %d ordered cursors, want 100 of each", len(r.known), len(r.order))
+		t.Errorf(
+			"got %d known and %d ordered cursors, want 100 of each", len(r.known), len(r.order),
+		)
 	}
 }
 
@@ -46,9 +48,13 @@ func TestEventData(t *testing.T) {
 	}
 	failed := slices.ContainsFunc(failures, func(s string) bool { return s != "" })
 	if on, _ := value.Value.Bool(); failed || !on || value.Endpoint != 1 || named.Name != "x" ||
-		len(updated.RemovedChannels) != 2 || credential.Slot != 3 || !rule.Enabled {
-		t.Errorf("got errors %v, %+v %+v %+v %+v %+v, want the data of each event", failures, value, named, updated,
-			credential, rule)
+		len(updated.RemovedChannels) != 2 ||
+		credential.Slot != 3 ||
+		!rule.Enabled {
+		t.Errorf(
+			"got errors %v, %+v %+v %+v %+v %+v, want the data of each event", failures, value,
+			named, updated, credential, rule,
+		)
 	}
 	if err := (Event{Data: []byte(`[]`)}).Decode(&named); !errors.Is(err, ErrProtocol) {
 		t.Error(err)

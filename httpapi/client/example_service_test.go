@@ -131,7 +131,10 @@ func (b *building) page(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusGone, client.ErrCursorExpired, "the cursor is older than 24 hours")
 		return
 	}
-	fmt.Fprintf(w, `{"data":[%s],"next_cursor":%q,"has_more":false}`, strings.Join(events, ","), cursor(last))
+	fmt.Fprintf(
+		w, `{"data":[%s],"next_cursor":%q,"has_more":false}`, strings.Join(events, ","),
+		cursor(last),
+	)
 }
 
 func (b *building) stream(w http.ResponseWriter, r *http.Request) {

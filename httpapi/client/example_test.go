@@ -43,8 +43,10 @@ func ExampleError() {
 func ExampleHubUpdate() {
 	c, _, stop := service()
 	defer stop()
-	_, err := c.UpdateHub(context.Background(), "hub-aaaa-aaaa-aaaa",
-		client.HubUpdate{Name: client.Clear(), SiteID: "0195"})
+	_, err := c.UpdateHub(
+		context.Background(), "hub-aaaa-aaaa-aaaa",
+		client.HubUpdate{Name: client.Clear(), SiteID: "0195"},
+	)
 	fmt.Println(err)
 	// Output: not_found: no such thing (status 404, request 01J)
 }
@@ -92,7 +94,9 @@ func ExampleClient_Outcome() {
 	}
 	// Store the key first: after a restart the same command can be sent again.
 	key := client.NewIdempotencyKey()
-	sent, err := c.Send(ctx, client.Command{HubID: hub, DeviceID: 1, Key: "lock", Value: true, IdempotencyKey: key})
+	sent, err := c.Send(
+		ctx, client.Command{HubID: hub, DeviceID: 1, Key: "lock", Value: true, IdempotencyKey: key},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -80,7 +80,9 @@ type FeedPage struct {
 // FeedPage reads one page of the events of all hubs of the organization. Scope events:read. Returns
 // ErrInvalidRequest for a malformed position or filter, and ErrCursorExpired. Client.Feed reads,
 // waits and resumes by itself.
-func (c *Client) FeedPage(ctx context.Context, filter FeedFilter, query EventQuery) (FeedPage, error) {
+func (c *Client) FeedPage(
+	ctx context.Context, filter FeedFilter, query EventQuery,
+) (FeedPage, error) {
 	var p FeedPage
 	header, err := c.do(ctx, filter.source().pageCall(query), &p)
 	p.Lag = lagOf(header)

@@ -43,7 +43,9 @@ func feedPageOf(events, next string, more bool) step {
 }
 
 // followedFeed returns what a feed yields, written as position:hub/cursor.
-func followedFeed(ctx context.Context, c *Client, after string, most int, options ...EventsOption) (string, error) {
+func followedFeed(
+	ctx context.Context, c *Client, after string, most int, options ...EventsOption,
+) (string, error) {
 	var all []string
 	for event, err := range c.Feed(ctx, FeedFilter{}, after, options...) {
 		if err != nil {
@@ -105,7 +107,10 @@ func TestFeedIsTakenUpAgain(t *testing.T) {
 			c, s := playing(t, nil, tt.steps...)
 			got, err := followedFeed(t.Context(), c, tt.after, 3, tt.options...)
 			if err != nil || got != tt.want || positions(s) != tt.from {
-				t.Errorf("%s: got %q, %v, from %q, want %q, from %q", name, got, err, positions(s), tt.want, tt.from)
+				t.Errorf(
+					"%s: got %q, %v, from %q, want %q, from %q", name, got, err, positions(s),
+					tt.want, tt.from,
+				)
 			}
 		})
 	}
@@ -166,7 +171,9 @@ func TestFeedGap(t *testing.T) {
 func TestFeedFilter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, nil, feedPageOf("", "p", false), events(nil), events(errSilent, feedFrames("q:a/1")))
+		c, s := playing(
+			t, nil, feedPageOf("", "p", false), events(nil), events(errSilent, feedFrames("q:a/1")),
+		)
 		filter := FeedFilter{
 			SiteIDs: []string{"s"}, HubIDs: []string{"a", "b"}, Types: []string{"channel.*"}, Part: 2, Parts: 8,
 		}
@@ -180,7 +187,8 @@ func TestFeedFilter(t *testing.T) {
 				positions = ""
 			}
 			want := strings.Replace(filters, "{}", positions, 1)
-			if query := strings.ReplaceAll(r.query, "limit=500&", ""); r.path != path || query != want {
+			if query := strings.ReplaceAll(r.query, "limit=500&", ""); r.path != path ||
+				query != want {
 				t.Errorf("request %d: got %s?%s, want %s?%s", i, r.path, query, path, want)
 			}
 		}
@@ -216,8 +224,10 @@ func TestFeedFromStates(t *testing.T) {
 		"\"snapshot.complete\"}\n\n"
 	var got []string
 	option := FromStates(func(s State) { got = append(got, s.ID) })
-	c, s := playing(t, nil, events(nil, state), events(nil, state, state, end, feedFrames("q:a/1")), broken,
-		events(errSilent, feedFrames("r:a/2")))
+	c, s := playing(
+		t, nil, events(nil, state), events(nil, state, state, end, feedFrames("q:a/1")), broken,
+		events(errSilent, feedFrames("r:a/2")),
+	)
 	all, err := followedFeed(t.Context(), c, "", 2, option)
 	const id = "hub-1/3/2/color"
 	if err != nil || all != "q:a/1 r:a/2" || strings.Join(got, " ") != id+" "+id+" "+id {

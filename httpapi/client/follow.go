@@ -104,7 +104,9 @@ const (
 //
 // A loop that returns at every error is therefore correct; one that continues after gaps checks
 // IsGap.
-func (c *Client) Events(ctx context.Context, hubID, after string, options ...EventsOption) iter.Seq2[Event, error] {
+func (c *Client) Events(
+	ctx context.Context, hubID, after string, options ...EventsOption,
+) iter.Seq2[Event, error] {
 	o := optionsOf(options)
 	return func(yield func(Event, error) bool) {
 		c.follow(ctx, hubSource(hubID), after, o, func(event FeedEvent, err error) bool {
@@ -115,7 +117,8 @@ func (c *Client) Events(ctx context.Context, hubID, after string, options ...Eve
 
 // follow yields the events of a source after a position, and the error that ends them.
 func (c *Client) follow(
-	ctx context.Context, from source, after string, o eventsOptions, yield func(FeedEvent, error) bool,
+	ctx context.Context, from source, after string, o eventsOptions,
+	yield func(FeedEvent, error) bool,
 ) {
 	from.reader = o.reader
 	f := follower{

@@ -37,7 +37,8 @@ func positions(s *script) string {
 	var all []string
 	for _, r := range s.seen() {
 		at := r.header.Get("Last-Event-ID")
-		if values := strings.Split(r.query, "&"); at == "" && strings.HasPrefix(values[0], "after=") {
+		if values := strings.Split(r.query, "&"); at == "" &&
+			strings.HasPrefix(values[0], "after=") {
 			at = strings.TrimPrefix(values[0], "after=")
 		}
 		if at == "" {
@@ -80,7 +81,10 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 		},
 		"a cut before the end": {
 			"a", nil,
-			[]step{events(nil, strings.TrimSuffix(frames("b c"), "\n")), events(errSilent, frames("c d"))},
+			[]step{
+				events(nil, strings.TrimSuffix(frames("b c"), "\n")),
+				events(errSilent, frames("c d")),
+			},
 			"b c d", "a b",
 		},
 		"repeats after the break": {
@@ -89,10 +93,15 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 		},
 		"repeats, cut again": {
 			"a", nil,
-			[]step{events(nil, frames("b c")), events(nil, frames("b")), events(errSilent, frames("c d"))},
+			[]step{
+				events(nil, frames("b c")), events(nil, frames("b")),
+				events(errSilent, frames("c d")),
+			},
 			"b c d", "a c c",
 		},
-		"repeats within a stream": {"a", nil, []step{events(errSilent, frames("b b c b d"))}, "b c d", "a"},
+		"repeats within a stream": {
+			"a", nil, []step{events(errSilent, frames("b b c b d"))}, "b c d", "a",
+		},
 		"a position without event": {
 			"a", nil,
 			[]step{
@@ -168,8 +177,10 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 			defer cancel()
 			got, err := followed(c.Events(ctx, "hub-1", tt.after, tt.options...), 3)
 			if err != nil || got != tt.want || positions(s) != tt.from {
-				t.Errorf("%s: got %q, %v, from %q, want %q, from %q", name, got, err, positions(s), tt.want,
-					tt.from)
+				t.Errorf(
+					"%s: got %q, %v, from %q, want %q, from %q", name, got, err, positions(s),
+					tt.want, tt.from,
+				)
 			}
 		})
 	}
@@ -201,7 +212,9 @@ func TestEventsEnd(t *testing.T) {
 		"no scope": {
 			nil, []step{apiError(403, ErrInsufficientScope)}, "", []error{ErrInsufficientScope}, 1,
 		},
-		"no hub": {nil, []step{apiError(404, ErrNotFound)}, "", []error{ErrNotFound}, 1},
+		"no hub": {
+			nil, []step{apiError(404, ErrNotFound)}, "", []error{ErrNotFound}, 1,
+		},
 		"a cursor that is none": {
 			nil, []step{apiError(400, ErrInvalidRequest)}, "", []error{ErrInvalidRequest}, 1,
 		},
@@ -221,7 +234,9 @@ func TestEventsEnd(t *testing.T) {
 			nil, []step{events(nil, "id: x\n"+strings.TrimPrefix(frame("b"), "id: b\n"))}, "",
 			[]error{ErrProtocol}, 3,
 		},
-		"ids that cannot be sent": {nil, []step{events(nil, "id: x\x01\n\n")}, "", []error{ErrProtocol}, 3},
+		"ids that cannot be sent": {
+			nil, []step{events(nil, "id: x\x01\n\n")}, "", []error{ErrProtocol}, 3,
+		},
 		"blocks without end": {
 			nil, []step{events(nil, strings.Repeat("data: x\n", 1<<18))}, "", []error{ErrProtocol},
 			3,
@@ -262,8 +277,10 @@ func TestEventsEnd(t *testing.T) {
 				}
 			}
 			if got != tt.want || len(s.seen()) != tt.tries {
-				t.Errorf("%s: got %q after %d tries, want %q after %d", name, got, len(s.seen()), tt.want,
-					tt.tries)
+				t.Errorf(
+					"%s: got %q after %d tries, want %q after %d", name, got, len(s.seen()),
+					tt.want, tt.tries,
+				)
 			}
 		})
 	}
@@ -281,7 +298,8 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 				frames("d"),
 			),
 		)
-		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 3); got != "b c! d" || err != nil {
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 3); got != "b c! d" ||
+			err != nil {
 			t.Errorf("got %q, %v, want b c! d, nil", got, err)
 		}
 		for event, err := range c.Events(t.Context(), "hub-1", "a") {
@@ -290,7 +308,8 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 			}
 			gap, ok := errors.AsType[*GapError](err)
 			if !ok || gap.Skipped != (EventsSkipped{From: 17, To: 42}) || event.Cursor != "c" ||
-				gap.Event.Cursor != "c" || !strings.Contains(err.Error(), "17 to 42") {
+				gap.Event.Cursor != "c" ||
+				!strings.Contains(err.Error(), "17 to 42") {
 				t.Errorf("got %+v, %v, want event c and the gap 17 to 42", event, err)
 			}
 			break
@@ -316,16 +335,19 @@ func TestOnPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var positions []string
 		note := OnPosition(func(cursor string) { positions = append(positions, cursor) })
-		c, _ := playing(t, nil,
-			events(nil, "id: a\n\nid: p\n\nid: p\n\n", frames("b"), "id: b\n\nid: q\n\n"),
-			events(errSilent, frames("b c")))
+		c, _ := playing(
+			t, nil, events(nil, "id: a\n\nid: p\n\nid: p\n\n", frames("b"), "id: b\n\nid: q\n\n"),
+			events(errSilent, frames("b c")),
+		)
 		got, err := followed(c.Events(t.Context(), "hub-1", "a", note), 2)
 		if got != "b c" || err != nil || fmt.Sprint(positions) != "[p q]" {
 			t.Errorf("got %q, %v, positions %v, want b c, nil, [p q]", got, err, positions)
 		}
 		positions = nil
-		c, _ = playing(t, nil, pageOf("b", "b", false), pageOf("", "b", false), pageOf("", "r", false),
-			pageOf("c", "c", false))
+		c, _ = playing(
+			t, nil, pageOf("b", "b", false), pageOf("", "b", false), pageOf("", "r", false),
+			pageOf("c", "c", false),
+		)
 		got, err = followed(c.Events(t.Context(), "hub-1", "a", LongPoll(), note), 2)
 		if got != "b c" || err != nil || fmt.Sprint(positions) != "[r]" {
 			t.Errorf("got %q, %v, positions %v, want b c, nil, [r]", got, err, positions)
@@ -346,7 +368,9 @@ func TestLastAndCaughtUp(t *testing.T) {
 			query  string
 		}{
 			"by stream": {"a", []step{events(errSilent, frames("b c")+mark+frames("d"))}, "caught_up=true"},
-			"by a page": {"", []step{pageOf("b c", "c", false), events(errSilent, frames("d"))}, "last=2"},
+			"by a page": {"", []step{
+				pageOf("b c", "c", false), events(errSilent, frames("d")),
+			}, "last=2"},
 		} {
 			var got []string
 			caughtUp := OnCaughtUp(func() { got = append(got, "caught up") })
@@ -397,7 +421,9 @@ func TestASequenceCanBeRangedOverTwice(t *testing.T) {
 		first, _ := followed(sequence, 2)
 		second, _ := followed(sequence, 2)
 		if first != "b c" || second != "b c" || positions(s) != "a a" {
-			t.Errorf("got %q, then %q, from %q, want b c twice, from a a", first, second, positions(s))
+			t.Errorf(
+				"got %q, then %q, from %q, want b c twice, from a a", first, second, positions(s),
+			)
 		}
 	})
 }

@@ -33,7 +33,10 @@ func (g *GapError) Error() string {
 	case EventHubLogReset:
 		return fmt.Sprintf("the log of hub %s has begun anew: %s", g.Event.HubID, g.Reset.Reason)
 	}
-	return fmt.Sprintf("events %d to %d of hub %s could not be delivered", g.Skipped.From, g.Skipped.To, g.Event.HubID)
+	return fmt.Sprintf(
+		"events %d to %d of hub %s could not be delivered", g.Skipped.From, g.Skipped.To,
+		g.Event.HubID,
+	)
 }
 
 // IsGap reports whether err is a GapError, after which the sequence of events continues.

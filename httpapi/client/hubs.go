@@ -129,7 +129,10 @@ func (c *Client) UpdateHub(ctx context.Context, hubID string, update HubUpdate) 
 // ErrNotFound. ResetLink is not retried once the service may have received it, unless the service
 // asks for a retry: a second reset would revoke the new certificate.
 func (c *Client) ResetLink(ctx context.Context, hubID string) error {
-	_, err := c.do(ctx, call{method: http.MethodPost, path: route("hubs", hubID, "reset-link"), once: true}, nil)
+	_, err := c.do(
+		ctx, call{method: http.MethodPost, path: route("hubs", hubID, "reset-link"), once: true},
+		nil,
+	)
 	return err
 }
 

@@ -111,7 +111,12 @@ func all[T any](read func(after string) (Page[T], error), id func(T) string) ite
 				last = id(p.Data[len(p.Data)-1])
 			}
 			if last == "" || last == after { // the same page would repeat forever
-				yield(none, fmt.Errorf("%w: a list with has_more does not advance after %q", ErrProtocol, after))
+				yield(
+					none,
+					fmt.Errorf(
+						"%w: a list with has_more does not advance after %q", ErrProtocol, after,
+					),
+				)
 				return
 			}
 			after = last

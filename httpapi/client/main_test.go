@@ -71,7 +71,11 @@ func (s *script) seen() []request {
 func playing(t *testing.T, change func(*Config), steps ...step) (*Client, *script) {
 	t.Helper()
 	s := &script{steps: steps}
-	cfg := Config{BaseURL: "http://api.test/v1", APIKey: "hc_dev_key", HTTPClient: &http.Client{Transport: s}}
+	cfg := Config{
+		BaseURL:    "http://api.test/v1",
+		APIKey:     "hc_dev_key",
+		HTTPClient: &http.Client{Transport: s},
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -91,7 +95,10 @@ func answer(status int, body string, header ...string) step {
 
 // apiError is a step that answers with an API error.
 func apiError(status int, kind ErrorType, header ...string) step {
-	return answer(status, `{"error":{"type":"`+string(kind)+`","message":"told","request_id":"01ABC"}}`, header...)
+	return answer(
+		status,
+		`{"error":{"type":"`+string(kind)+`","message":"told","request_id":"01ABC"}}`,
+		header...)
 }
 
 // broken is a step that breaks the connection.
@@ -165,6 +172,10 @@ func pageOf(cursors, next string, more bool) step {
 	for _, cursor := range strings.Fields(cursors) {
 		list = append(list, envelope(cursor, EventChannelObserved, `{}`))
 	}
-	return answer(http.StatusOK,
-		`{"data":[`+strings.Join(list, ",")+`],"next_cursor":"`+next+`","has_more":`+strconv.FormatBool(more)+`}`)
+	return answer(
+		http.StatusOK,
+		`{"data":[`+strings.Join(
+			list, ",",
+		)+`],"next_cursor":"`+next+`","has_more":`+strconv.FormatBool(more)+`}`,
+	)
 }

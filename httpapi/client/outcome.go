@@ -121,13 +121,17 @@ func (w *watch) pollDevice(ctx context.Context, poll <-chan struct{}, to chan<- 
 
 // readDevice reads the device once.
 func (w *watch) readDevice(ctx context.Context) (n report) {
-	_, n.err = w.c.try(ctx, call{method: http.MethodGet, path: deviceRoute(w.sent.HubID, w.sent.DeviceID)}, nil,
-		&n.device)
+	_, n.err = w.c.try(
+		ctx, call{method: http.MethodGet, path: deviceRoute(w.sent.HubID, w.sent.DeviceID)},
+		nil, &n.device,
+	)
 	return n
 }
 
 // handleEvent handles an event, and reports whether it decides the outcome.
-func (w *watch) handleEvent(ctx context.Context, n report) (outcome Outcome, err error, decided bool) {
+func (w *watch) handleEvent(
+	ctx context.Context, n report,
+) (outcome Outcome, err error, decided bool) {
 	if n.err != nil && !IsGap(n.err) {
 		w.eventsErr = n.err
 		return outcome, n.err, errors.Is(n.err, ErrNotFound)
@@ -136,7 +140,9 @@ func (w *watch) handleEvent(ctx context.Context, n report) (outcome Outcome, err
 	var reported ChannelValue
 	if n.event.DeviceID == nil || *n.event.DeviceID != w.sent.DeviceID ||
 		!slices.Contains([]EventType{EventChannelDesired, EventChannelObserved}, n.event.Type) ||
-		n.event.Decode(&reported) != nil || reported.Key != channel.Key || reported.Endpoint != channel.Endpoint {
+		n.event.Decode(
+			&reported,
+		) != nil || reported.Key != channel.Key || reported.Endpoint != channel.Endpoint {
 		return outcome, nil, false
 	}
 	switch {
@@ -177,7 +183,8 @@ func (w *watch) confirm(ctx context.Context, outcome Outcome) ChannelStatus {
 	channel, ok := n.device.Channel(w.sent.Channel.Key, w.sent.Channel.Endpoint)
 	asked := w.sent.Channel.DesiredAt
 	switch {
-	case n.err != nil || !ok || asked == nil || channel.DesiredAt == nil || !channel.DesiredAt.Equal(*asked):
+	case n.err != nil || !ok || asked == nil || channel.DesiredAt == nil ||
+		!channel.DesiredAt.Equal(*asked):
 		return outcome.Status
 	case channel.Status == StatusPending || channel.Status == StatusFailed,
 		isOutcome(channel.Status) && channel.Value.meets(outcome.Value):

@@ -63,7 +63,9 @@ func TestOutcomes(t *testing.T) {
 		return frameOf(cursor, EventChannelDesired, `{"key":"lock","endpoint":0,"value":`+value+`}`)
 	}
 	observed := func(cursor, value string) string {
-		return frameOf(cursor, EventChannelObserved, `{"key":"lock","endpoint":0,"value":`+value+`}`)
+		return frameOf(
+			cursor, EventChannelObserved, `{"key":"lock","endpoint":0,"value":`+value+`}`,
+		)
 	}
 	others := frameOf(
 		"o1", EventChannelObserved, `{"key":"lock","endpoint":1,"value":false}`,
@@ -169,8 +171,11 @@ func TestOutcomes(t *testing.T) {
 			events(errSilent), lockAs("synchronized", "false", earlierAt), StatusPending, "null",
 			ErrNoOutcome, time.Minute,
 		},
-		"device gone": {events(errSilent, desired("a", "true")), gone, "", "null", ErrNotFound, 3 * time.Second},
-		"hub gone":    {gone, pending, "", "null", ErrNotFound, 0},
+		"device gone": {
+			events(errSilent, desired("a", "true")), gone, "", "null", ErrNotFound,
+			3 * time.Second,
+		},
+		"hub gone": {gone, pending, "", "null", ErrNotFound, 0},
 		"within a gap": {
 			events(errSilent, frameOf("a", EventHubEventsSkipped, `{"from":1,"to":2}`)),
 			lockAs("diverged", "false", sentAt), StatusDiverged, "false", ErrDiverged,
@@ -180,12 +185,17 @@ func TestOutcomes(t *testing.T) {
 			events(errSilent, desired("a", "true"), frameOf("b", EventDeviceUnavailable, `{}`)),
 			lockAs("failed", "false", sentAt), StatusFailed, "false", ErrFailed, time.Second,
 		},
-		"no events": {expired, lockAs("synchronized", "true", sentAt), StatusSynchronized, "true", nil, time.Second},
+		"no events": {
+			expired, lockAs("synchronized", "true", sentAt), StatusSynchronized, "true", nil,
+			time.Second,
+		},
 		"no looks": {
 			events(errSilent, desired("a", "true"), observed("b", "true")), forbidden,
 			StatusSynchronized, "true", nil, 0,
 		},
-		"neither": {expired, forbidden, StatusPending, "null", ErrResync, 3 * time.Second},
+		"neither": {
+			expired, forbidden, StatusPending, "null", ErrResync, 3 * time.Second,
+		},
 		"channel gone": {
 			events(errSilent, desired("a", "true")), answer(200, `{"channels":[]}`), StatusPending,
 			"null", ErrNoOutcome, time.Minute,
@@ -202,17 +212,26 @@ func TestOutcomes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := playing(t, nil, house{tt.stream, tt.device}.answer)
 			began := time.Now()
-			sent, outcome, err := c.SendAndWait(t.Context(),
-				Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true}, time.Minute)
-			if !errors.Is(err, tt.want) || outcome.Status != tt.status || outcome.Value.String() != tt.value ||
+			sent, outcome, err := c.SendAndWait(
+				t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
+				time.Minute,
+			)
+			if !errors.Is(err, tt.want) || outcome.Status != tt.status ||
+				outcome.Value.String() != tt.value ||
 				sent.Channel.Status != StatusPending {
-				t.Errorf("%s: got %+v, %v, want %s of %s, %v", name, outcome, err, tt.status, tt.value, tt.want)
+				t.Errorf(
+					"%s: got %+v, %v, want %s of %s, %v", name, outcome, err, tt.status, tt.value,
+					tt.want,
+				)
 			}
 			if took := time.Since(began); took > tt.within {
 				t.Errorf("%s: took %s, want at most %s", name, took, tt.within)
 			}
 			if (outcome.Event != nil) != (tt.within == 0 && outcome.Value != nil) {
-				t.Errorf("%s: got event %+v, want one only if an event has the outcome", name, outcome.Event)
+				t.Errorf(
+					"%s: got event %+v, want one only if an event has the outcome", name,
+					outcome.Event,
+				)
 			}
 		})
 	}
@@ -223,18 +242,26 @@ func TestSendAndWaitSubscribesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(t, nil, events(errSilent, "id: p\n\n"), apiError(422, ErrCommandRefused))
-		_, outcome, err := c.SendAndWait(t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
-			time.Minute)
+		_, outcome, err := c.SendAndWait(
+			t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
+			time.Minute,
+		)
 		if !errors.Is(err, ErrCommandRefused) || outcome.Status != "" || len(s.seen()) != 2 ||
 			!strings.HasSuffix(s.seen()[0].path, "/stream") {
-			t.Errorf("got %+v, %v after %d requests, want no outcome, ErrCommandRefused, 2", outcome, err,
-				len(s.seen()))
+			t.Errorf(
+				"got %+v, %v after %d requests, want no outcome, ErrCommandRefused, 2", outcome,
+				err, len(s.seen()),
+			)
 		}
 		c, s = playing(t, nil, apiError(403, ErrInsufficientScope))
 		if _, _, err = c.SendAndWait(t.Context(), Command{
 			HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true,
-		}, time.Minute); !errors.Is(err, ErrInsufficientScope) || len(s.seen()) != 1 {
-			t.Errorf("got %v after %d requests, want ErrInsufficientScope after 1, and no command", err, len(s.seen()))
+		}, time.Minute); !errors.Is(err, ErrInsufficientScope) ||
+			len(s.seen()) != 1 {
+			t.Errorf(
+				"got %v after %d requests, want ErrInsufficientScope after 1, and no command",
+				err, len(s.seen()),
+			)
 		}
 	})
 }
@@ -244,13 +271,17 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := playing(t, nil, house{events(errSilent), lockAs("pending", "false", sentAt)}.answer)
-		sent, err := c.Send(t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true})
+		sent, err := c.Send(
+			t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if _, err := c.Outcome(ctx, sent, "p", time.Minute); !errors.Is(err, context.DeadlineExceeded) ||
+		if _, err := c.Outcome(ctx, sent, "p", time.Minute); !errors.Is(
+			err, context.DeadlineExceeded,
+		) ||
 			errors.Is(err, ErrNoOutcome) {
 			t.Error(err)
 		}

@@ -17,8 +17,10 @@ func TestStalledStreamsAreLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(t, nil, events(errSilent, frames("b")), events(errSilent, frames("c d")))
 		began := time.Now()
-		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 2); got != "b c" || err != nil ||
-			time.Since(began) < 75*time.Second || time.Since(began) > 76*time.Second {
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 2); got != "b c" ||
+			err != nil ||
+			time.Since(began) < 75*time.Second ||
+			time.Since(began) > 76*time.Second {
 			t.Errorf("got %q after %s, %v, want b c after 75 s, nil", got, time.Since(began), err)
 		}
 		if positions(s) != "a b" {
@@ -76,8 +78,10 @@ func TestReconnectsAreSpread(t *testing.T) {
 		return all
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, nil, events(nil), events(nil), events(nil), events(nil), events(nil), events(nil),
-			events(nil), events(nil), events(nil), events(errSilent, frames("b")))
+		c, s := playing(
+			t, nil, events(nil), events(nil), events(nil), events(nil), events(nil), events(nil),
+			events(nil), events(nil), events(nil), events(errSilent, frames("b")),
+		)
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -99,20 +103,27 @@ func TestReconnectsAreSpread(t *testing.T) {
 			}()
 			return respond(r, 200, body, "Content-Type", "text/event-stream"), nil
 		}
-		c, s := playing(t, nil, quarter, quarter, quarter, quarter, quarter, quarter, quarter, quarter,
-			events(errSilent, frames("b")))
+		c, s := playing(
+			t, nil, quarter, quarter, quarter, quarter, quarter, quarter, quarter, quarter,
+			events(errSilent, frames("b")),
+		)
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
 			t.Fatal(err)
 		}
 		for _, wait := range waits(s) {
 			if wait > 15*time.Minute+200*time.Millisecond {
-				t.Errorf("reconnected %s after the end of the stream, want at most 200ms", wait-15*time.Minute)
+				t.Errorf(
+					"reconnected %s after the end of the stream, want at most 200ms",
+					wait-15*time.Minute,
+				)
 			}
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, nil, events(nil, "retry: 7000\n\n"), events(nil, "retry: 999999999\n\n"),
-			events(errSilent, frames("b")))
+		c, s := playing(
+			t, nil, events(nil, "retry: 7000\n\n"), events(nil, "retry: 999999999\n\n"),
+			events(errSilent, frames("b")),
+		)
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +135,9 @@ func TestReconnectsAreSpread(t *testing.T) {
 		c, s := playing(t, nil, pageOf("", "a", false))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := followed(c.Events(ctx, "hub-1", "a", LongPoll()), 1); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := followed(c.Events(ctx, "hub-1", "a", LongPoll()), 1); !errors.Is(
+			err, context.DeadlineExceeded,
+		) {
 			t.Error(err)
 		}
 		if n := len(s.seen()); n > 20 {
@@ -140,13 +153,16 @@ func TestGivingUp(t *testing.T) {
 		c, _ := playing(t, nil, events(nil, frames("b")), broken)
 		began := time.Now()
 		got, err := followed(c.Events(t.Context(), "hub-1", "a", GiveUpAfter(time.Minute)), 9)
-		if took := time.Since(began); got != "b" || !errors.Is(err, errBroken) || took > time.Minute ||
+		if took := time.Since(began); got != "b" || !errors.Is(err, errBroken) ||
+			took > time.Minute ||
 			took < 45*time.Second {
 			t.Errorf("got %q, %v after %s, want b, errBroken, 45 s to 1 min", got, err, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
-		if _, err := followed(c.Events(ctx, "hub-1", "a"), 9); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := followed(c.Events(ctx, "hub-1", "a"), 9); !errors.Is(
+			err, context.DeadlineExceeded,
+		) {
 			t.Errorf("ended with %v, want the context's deadline", err)
 		}
 	})

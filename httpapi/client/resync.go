@@ -59,7 +59,9 @@ func (c *Client) endOf(ctx context.Context, from source) (string, error) {
 	position := ""
 	for {
 		var p EventPage
-		if _, err := c.try(ctx, from.pageCall(EventQuery{After: position, Limit: pollPage}), nil, &p); err != nil {
+		if _, err := c.try(ctx, from.pageCall(EventQuery{
+			After: position, Limit: pollPage,
+		}), nil, &p); err != nil {
 			return "", err
 		}
 		if p.NextCursor == "" || p.HasMore && p.NextCursor == position {

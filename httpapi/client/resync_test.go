@@ -15,15 +15,21 @@ func TestResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(t, nil, answer(200, devices, "Event-Cursor", "p"))
 		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "p" ||
-			len(snapshot.Devices) != 1 || len(s.seen()) != 1 {
+			len(snapshot.Devices) != 1 ||
+			len(s.seen()) != 1 {
 			t.Errorf("got %+v, %v, want one device at p, nil", snapshot, err)
 		}
-		c, s = playing(t, nil, answer(200, devices), events(errSilent, "id: q\n\n"), answer(200, devices))
+		c, s = playing(
+			t, nil, answer(200, devices), events(errSilent, "id: q\n\n"), answer(200, devices),
+		)
 		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "q" ||
-			len(snapshot.Devices) != 1 || len(s.seen()) != 3 {
+			len(snapshot.Devices) != 1 ||
+			len(s.seen()) != 3 {
 			t.Errorf("got %+v, %v, want one device at q, nil", snapshot, err)
 		}
-		c, _ = playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, apiError(503, ErrHubOffline))
+		c, _ = playing(
+			t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, apiError(503, ErrHubOffline),
+		)
 		if _, err := c.Resync(t.Context(), "hub-1"); !errors.Is(err, ErrHubOffline) {
 			t.Error(err)
 		}
@@ -34,12 +40,15 @@ func TestResync(t *testing.T) {
 func TestPosition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := playing(t, nil, broken, apiError(503, ErrHubUnavailable), events(errSilent, frames("b")))
+		c, _ := playing(
+			t, nil, broken, apiError(503, ErrHubUnavailable), events(errSilent, frames("b")),
+		)
 		if position, err := c.Position(t.Context(), "hub-1"); position != "b" || err != nil {
 			t.Errorf("got %q, %v, want b, nil", position, err)
 		}
 		c, s := playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, broken)
-		if _, err := c.Position(t.Context(), "hub-1"); !errors.Is(err, errBroken) || len(s.seen()) != 1 {
+		if _, err := c.Position(t.Context(), "hub-1"); !errors.Is(err, errBroken) ||
+			len(s.seen()) != 1 {
 			t.Errorf("got %v after %d tries, want errBroken after 1", err, len(s.seen()))
 		}
 	})
@@ -51,7 +60,10 @@ func TestWaitOnline(t *testing.T) {
 	t.Parallel()
 	online := frameOf("c", EventHubConnected, `{}`)
 	for name, steps := range map[string][]step{
-		"already": {events(errSilent, "id: p\n\n"), answer(200, strings.Replace(hubJSON, `"offline"`, `"online"`, 1))},
+		"already": {
+			events(errSilent, "id: p\n\n"),
+			answer(200, strings.Replace(hubJSON, `"offline"`, `"online"`, 1)),
+		},
 		"later": {
 			events(errSilent, "id: p\n\n"), answer(200, hubJSON), events(nil, frames("b")),
 			events(errSilent, online),
@@ -63,8 +75,12 @@ func TestWaitOnline(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := playing(t, nil, steps...)
-			if err := c.WaitOnline(t.Context(), "hub-1"); err != nil || len(s.seen()) != len(steps) {
-				t.Errorf("%s: got %v after %d requests, want nil after %d", name, err, len(s.seen()), len(steps))
+			if err := c.WaitOnline(t.Context(), "hub-1"); err != nil ||
+				len(s.seen()) != len(steps) {
+				t.Errorf(
+					"%s: got %v after %d requests, want nil after %d", name, err, len(s.seen()),
+					len(steps),
+				)
 			}
 		})
 	}

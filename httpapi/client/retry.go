@@ -45,7 +45,8 @@ func mayHaveActed(err error) bool {
 		return broken.sent
 	}
 	known, ok := errors.AsType[*Error](err)
-	return ok && known.Status >= 500 && known.Type != ErrHubOffline && known.Type != ErrHubUnavailable
+	return ok && known.Status >= 500 && known.Type != ErrHubOffline &&
+		known.Type != ErrHubUnavailable
 }
 
 // waitFor returns the wait that an error asks for, or the backoff if that is longer. It adds

@@ -53,20 +53,29 @@ func TestWhatIsRepeated(t *testing.T) {
 	} {
 		for name, do := range kinds {
 			synctest.Test(t, func(t *testing.T) {
-				c, s := playing(t, nil, apiError(tt.status, tt.kind), apiError(tt.status, tt.kind), answer(200, `{}`))
+				c, s := playing(
+					t, nil, apiError(tt.status, tt.kind), apiError(tt.status, tt.kind),
+					answer(200, `{}`),
+				)
 				err := do(t.Context(), c)
 				if tt.again {
 					if err != nil || len(s.seen()) != 3 {
-						t.Errorf("%s, %d %s: got %d tries, %v, want 3, nil", name, tt.status, tt.kind, len(s.seen()),
-							err)
+						t.Errorf(
+							"%s, %d %s: got %d tries, %v, want 3, nil", name, tt.status, tt.kind,
+							len(s.seen()), err,
+						)
 					}
 					return
 				}
 				apiErr, ok := errors.AsType[*Error](err)
-				if len(s.seen()) != 1 || !ok || !errors.Is(err, tt.kind) || apiErr.Status != tt.status ||
-					apiErr.Message != "told" || apiErr.RequestID != "01ABC" {
-					t.Errorf("%s, %d %s: got %d tries, %v, want 1 and the error of the answer", name, tt.status,
-						tt.kind, len(s.seen()), err)
+				if len(s.seen()) != 1 || !ok || !errors.Is(err, tt.kind) ||
+					apiErr.Status != tt.status ||
+					apiErr.Message != "told" ||
+					apiErr.RequestID != "01ABC" {
+					t.Errorf(
+						"%s, %d %s: got %d tries, %v, want 1 and the error of the answer", name,
+						tt.status, tt.kind, len(s.seen()), err,
+					)
 				}
 			})
 		}
@@ -77,8 +86,11 @@ func TestWhatIsRepeated(t *testing.T) {
 func TestCommandsKeepTheirKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, nil, broken, apiError(504, ErrHubTimeout), apiError(429, ErrRateLimited, "Retry-After", "1"),
-			apiError(500, ErrInternal), answer(202, `{}`))
+		c, s := playing(
+			t, nil, broken, apiError(504, ErrHubTimeout),
+			apiError(429, ErrRateLimited, "Retry-After", "1"), apiError(500, ErrInternal),
+			answer(202, `{}`),
+		)
 		command := Command{HubID: "hub-1", DeviceID: 1, Key: "lock", Value: true}
 		sent, err := c.Send(t.Context(), command)
 		if err != nil {
@@ -86,15 +98,25 @@ func TestCommandsKeepTheirKey(t *testing.T) {
 		}
 		first := s.seen()
 		if len(first) != 5 || len(sent.IdempotencyKey) < 20 {
-			t.Fatalf("got %d tries with the key %q, want 5 with a long key", len(first), sent.IdempotencyKey)
+			t.Fatalf(
+				"got %d tries with the key %q, want 5 with a long key", len(first),
+				sent.IdempotencyKey,
+			)
 		}
 		for _, r := range first {
 			if r.header.Get("Idempotency-Key") != sent.IdempotencyKey || r.body != first[0].body {
-				t.Errorf("got key %q, body %s, want those of the first try", r.header.Get("Idempotency-Key"), r.body)
+				t.Errorf(
+					"got key %q, body %s, want those of the first try",
+					r.header.Get("Idempotency-Key"), r.body,
+				)
 			}
 		}
-		if another, err := c.Send(t.Context(), command); err != nil || another.IdempotencyKey == sent.IdempotencyKey {
-			t.Errorf("second command: got the key of the first, %q, %v, want another", another.IdempotencyKey, err)
+		if another, err := c.Send(t.Context(), command); err != nil ||
+			another.IdempotencyKey == sent.IdempotencyKey {
+			t.Errorf(
+				"second command: got the key of the first, %q, %v, want another",
+				another.IdempotencyKey, err,
+			)
 		}
 		command.IdempotencyKey = "mine"
 		if own, err := c.Send(t.Context(), command); err != nil || own.IdempotencyKey != "mine" {
@@ -139,12 +161,17 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 		{500, "", 100 * time.Millisecond, 200 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, s := playing(t, nil, apiError(tt.status, ErrRateLimited, "Retry-After", tt.after), answer(200, `{}`))
+			c, s := playing(
+				t, nil, apiError(tt.status, ErrRateLimited, "Retry-After", tt.after),
+				answer(200, `{}`),
+			)
 			if _, err := c.Hub(t.Context(), "hub-1"); err != nil {
 				t.Fatal(err)
 			}
 			if waited := s.seen()[1].at.Sub(s.seen()[0].at); waited < tt.min || waited > tt.atMax {
-				t.Errorf("Retry-After %q: waited %s, want %s to %s", tt.after, waited, tt.min, tt.atMax)
+				t.Errorf(
+					"Retry-After %q: waited %s, want %s to %s", tt.after, waited, tt.min, tt.atMax,
+				)
 			}
 		})
 	}
@@ -154,8 +181,10 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 func TestBackoffGrowsAndEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, func(cfg *Config) { cfg.Retry = Retry{MaxElapsed: 2 * time.Minute} },
-			apiError(503, ErrHubUnavailable))
+		c, s := playing(
+			t, func(cfg *Config) { cfg.Retry = Retry{MaxElapsed: 2 * time.Minute} },
+			apiError(503, ErrHubUnavailable),
+		)
 		began := time.Now()
 		_, err := c.Hub(t.Context(), "hub-1")
 		took := time.Since(began)
@@ -190,7 +219,9 @@ func TestNoWaitInVain(t *testing.T) {
 			Retry{}, 5 * time.Second, apiError(429, ErrRateLimited, "Retry-After", "6"), 1,
 			ErrRateLimited,
 		},
-		"never again":         {Retry{MaxElapsed: -1}, time.Hour, apiError(500, ErrInternal), 1, ErrInternal},
+		"never again": {
+			Retry{MaxElapsed: -1}, time.Hour, apiError(500, ErrInternal), 1, ErrInternal,
+		},
 		"never again, broken": {Retry{MaxElapsed: -1}, time.Hour, broken, 1, errBroken},
 		"an exception": {
 			Retry{Except: []ErrorType{ErrHubOffline}}, time.Hour, apiError(503, ErrHubOffline), 1,
@@ -207,9 +238,12 @@ func TestNoWaitInVain(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			_, err := c.Hub(ctx, "hub-1")
-			if !errors.Is(err, tt.want) || len(s.seen()) != tt.tries || time.Since(began) > 250*time.Millisecond {
-				t.Errorf("%s: got %d tries in %s, %v, want %d, %v", name, len(s.seen()), time.Since(began), err,
-					tt.tries, tt.want)
+			if !errors.Is(err, tt.want) || len(s.seen()) != tt.tries ||
+				time.Since(began) > 250*time.Millisecond {
+				t.Errorf(
+					"%s: got %d tries in %s, %v, want %d, %v", name, len(s.seen()),
+					time.Since(began), err, tt.tries, tt.want,
+				)
 			}
 		})
 	}
@@ -243,7 +277,9 @@ func TestFailedConnections(t *testing.T) {
 		}
 	}
 	cutOff := func(r *http.Request) (*http.Response, error) {
-		body := io.MultiReader(strings.NewReader(`{"id":"hu`), iotest.ErrReader(io.ErrUnexpectedEOF))
+		body := io.MultiReader(
+			strings.NewReader(`{"id":"hu`), iotest.ErrReader(io.ErrUnexpectedEOF),
+		)
 		return respond(r, 200, io.NopCloser(body)), nil
 	}
 	for name, tt := range map[string]struct {
@@ -260,16 +296,24 @@ func TestFailedConnections(t *testing.T) {
 			traced(true),
 			map[string]bool{"read": true, "change": true, "command": true, "creation": true},
 		},
-		"nobody knows when": {broken, map[string]bool{"read": true, "change": true, "command": true, "creation": true}},
-		"within the answer": {cutOff, map[string]bool{"read": true, "change": true, "command": true, "creation": true}},
+		"nobody knows when": {
+			broken,
+			map[string]bool{"read": true, "change": true, "command": true, "creation": true},
+		},
+		"within the answer": {
+			cutOff,
+			map[string]bool{"read": true, "change": true, "command": true, "creation": true},
+		},
 	} {
 		for kind, do := range kinds {
 			synctest.Test(t, func(t *testing.T) {
 				c, s := playing(t, nil, tt.step, answer(200, `{}`))
 				err := do(t.Context(), c)
 				if again := len(s.seen()) == 2; again != tt.again[kind] || again != (err == nil) {
-					t.Errorf("%s, %s: got %d tries, %v, want a retry: %t", name, kind, len(s.seen()), err,
-						tt.again[kind])
+					t.Errorf(
+						"%s, %s: got %d tries, %v, want a retry: %t", name, kind, len(s.seen()),
+						err, tt.again[kind],
+					)
 				}
 			})
 		}
@@ -288,7 +332,8 @@ func TestSilentServicesAreLeft(t *testing.T) {
 		if _, err := c.Hub(t.Context(), "hub-1"); err != nil || len(s.seen()) != 2 {
 			t.Errorf("got %d tries, %v, want 2, nil", len(s.seen()), err)
 		}
-		if waited := s.seen()[1].at.Sub(s.seen()[0].at); waited < 40*time.Second || waited > 41*time.Second {
+		if waited := s.seen()[1].at.Sub(s.seen()[0].at); waited < 40*time.Second ||
+			waited > 41*time.Second {
 			t.Errorf("waited %s for an answer, want 40 s", waited)
 		}
 		c, _ = playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, silent)
@@ -331,7 +376,9 @@ func TestAnswersOfOthers(t *testing.T) {
 			answer(200, "<html>Welcome to the hotel"),
 			func(err error) bool { return errors.Is(err, ErrProtocol) },
 		},
-		"nothing": {answer(200, ""), func(err error) bool { return errors.Is(err, ErrProtocol) }},
+		"nothing": {
+			answer(200, ""), func(err error) bool { return errors.Is(err, ErrProtocol) },
+		},
 		"an endless answer": {func(r *http.Request) (*http.Response, error) {
 			return respond(r, 200, io.NopCloser(io.LimitReader(endless{}, maxAnswer+10))), nil
 		}, func(err error) bool { return errors.Is(err, ErrProtocol) }},

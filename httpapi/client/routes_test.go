@@ -112,7 +112,9 @@ func TestRoutes(t *testing.T) {
 	}{
 		{
 			func(c *Client) (any, error) {
-				return c.SitesPage(ctx, PageQuery{Limit: 7, StartingAfter: "s0"})
+				return c.SitesPage(ctx, PageQuery{
+					Limit: 7, StartingAfter: "s0",
+				})
 			},
 			"GET /v1/sites?limit=7&starting_after=s0", "", list(siteJSON), "",
 		},
@@ -151,13 +153,17 @@ func TestRoutes(t *testing.T) {
 		},
 		{
 			func(c *Client) (any, error) {
-				return c.AddHub(ctx, HubAddition{Serial: "HUB-1", SiteID: "s1"})
+				return c.AddHub(ctx, HubAddition{
+					Serial: "HUB-1", SiteID: "s1",
+				})
 			},
 			"POST /v1/hubs", `{"serial":"HUB-1","site_id":"s1"}`, newHubJSON, "",
 		},
 		{
 			func(c *Client) (any, error) {
-				return c.UpdateHub(ctx, "hub-1", HubUpdate{Name: Clear(), SiteID: "s2"})
+				return c.UpdateHub(ctx, "hub-1", HubUpdate{
+					Name: Clear(), SiteID: "s2",
+				})
 			},
 			"PATCH /v1/hubs/hub-1", `{"name":null,"site_id":"s2"}`, hubJSON, "",
 		},
@@ -175,7 +181,9 @@ func TestRoutes(t *testing.T) {
 		}, "PATCH /v1/hubs/hub-1/devices/3", `{"name":"Dial","room":null}`, labelJSON, ""},
 		{
 			func(c *Client) (any, error) {
-				return c.UpdateDevice(ctx, "hub-1", 3, DeviceUpdate{Room: SetTo("")})
+				return c.UpdateDevice(ctx, "hub-1", 3, DeviceUpdate{
+					Room: SetTo(""),
+				})
 			},
 			"PATCH /v1/hubs/hub-1/devices/3", `{"room":""}`, labelJSON, "",
 		},
@@ -192,11 +200,15 @@ func TestRoutes(t *testing.T) {
 		}, "POST /v1/hubs/hub-1/devices/3/commands", `{"key":"lock","value":true,"endpoint":0}`,
 			sentJSON, ""},
 		{func(c *Client) (any, error) {
-			return c.Send(ctx, Command{HubID: "hub-1", DeviceID: 3, Key: "color", Endpoint: 2, Value: Color{Red: 1}})
+			return c.Send(ctx, Command{
+				HubID: "hub-1", DeviceID: 3, Key: "color", Endpoint: 2, Value: Color{Red: 1},
+			})
 		}, "POST /v1/hubs/hub-1/devices/3/commands",
 			`{"key":"color","value":{"red":1,"green":0,"blue":0},"endpoint":2}`, sentJSON, ""},
 		{func(c *Client) (any, error) {
-			return c.EventsPage(ctx, "hub-1", EventQuery{After: "c0", Limit: 5, Wait: 20 * time.Second})
+			return c.EventsPage(ctx, "hub-1", EventQuery{
+				After: "c0", Limit: 5, Wait: 20 * time.Second,
+			})
 		}, "GET /v1/hubs/hub-1/events?after=c0&limit=5&wait=20", "",
 			`{"data":[` + envelope("c1", EventChannelObserved, `{"key":"lock"}`) + `],` +
 				`"next_cursor":"c1","has_more":true}`,
@@ -237,7 +249,9 @@ func TestRoutes(t *testing.T) {
 		},
 		{
 			func(c *Client) (any, error) {
-				return c.CreateWebhook(ctx, "Mine", "https://a.test/", WebhookFilter{Types: []EventType{"hub.*"}})
+				return c.CreateWebhook(ctx, "Mine", "https://a.test/", WebhookFilter{
+					Types: []EventType{"hub.*"},
+				})
 			},
 			"POST /v1/webhooks", `{"name":"Mine","url":"https://a.test/",` +
 				`"filter":{"site_id":[],"hub_id":[],"type":["hub.*"]}}`, webhookJSON, "",
@@ -278,8 +292,9 @@ func TestRoutes(t *testing.T) {
 		},
 		{
 			func(c *Client) (any, error) {
-				return c.CreateCredentials(ctx, []CredentialTarget{{HubID: "h", DeviceID: 3}},
-					CredentialRequest{Label: "Cleaner"})
+				return c.CreateCredentials(
+					ctx, []CredentialTarget{{HubID: "h", DeviceID: 3}}, CredentialRequest{Label: "Cleaner"},
+				)
 			},
 			"POST /v1/credentials", `{"label":"Cleaner","channels":[{"hub_id":"h","device_id":3}]}`,
 			`{"label":"Cleaner","code":"402917","data":[{"hub_id":"h","device_id":3,"slot":4,` +
@@ -304,10 +319,13 @@ func TestRoutes(t *testing.T) {
 		if request != tt.request || r.body != tt.body {
 			t.Errorf("%s: sent %s with body %s, want body %s", tt.request, request, r.body, tt.body)
 		}
-		if r.header.Get("Authorization") != "Bearer hc_dev_key" || r.header.Get("User-Agent") != "hubcloud-client" ||
+		if r.header.Get("Authorization") != "Bearer hc_dev_key" ||
+			r.header.Get("User-Agent") != "hubcloud-client" ||
 			(r.header.Get("Content-Type") == "application/json") != (tt.body != "") {
-			t.Errorf("%s: got header %v, want the key, the User-Agent and a Content-Type for a body", tt.request,
-				r.header)
+			t.Errorf(
+				"%s: got header %v, want the key, the User-Agent and a Content-Type for a body",
+				tt.request, r.header,
+			)
 		}
 		want := tt.want
 		if want == "" {
@@ -328,7 +346,8 @@ func sameJSON(t *testing.T, what string, got any, want string) {
 		return
 	}
 	var a, b any
-	if json.Unmarshal(text, &a) != nil || json.Unmarshal([]byte(want), &b) != nil || !reflect.DeepEqual(a, b) {
+	if json.Unmarshal(text, &a) != nil || json.Unmarshal([]byte(want), &b) != nil ||
+		!reflect.DeepEqual(a, b) {
 		t.Errorf("%s: %s\nwanted %s", what, text, want)
 	}
 }
@@ -341,7 +360,9 @@ func TestIDsThatMakeOtherPaths(t *testing.T) {
 		_, hubErr := c.Hub(t.Context(), id)
 		_, eventsErr := one(c.Events(t.Context(), id, ""))
 		_, positionErr := c.Position(t.Context(), id)
-		for _, err := range []error{hubErr, eventsErr, positionErr, c.RemoveMember(t.Context(), id)} {
+		for _, err := range []error{
+			hubErr, eventsErr, positionErr, c.RemoveMember(t.Context(), id),
+		} {
 			if !errors.Is(err, ErrInvalidRequest) {
 				t.Errorf("id %q: got %v, want ErrInvalidRequest", id, err)
 			}
@@ -356,7 +377,10 @@ func TestIDsThatMakeOtherPaths(t *testing.T) {
 func TestLists(t *testing.T) {
 	t.Parallel()
 	pageOf := func(more string, ids ...string) step {
-		return answer(http.StatusOK, `{"data":[{"id":"`+strings.Join(ids, `"},{"id":"`)+`"}],"has_more":`+more+`}`)
+		return answer(
+			http.StatusOK,
+			`{"data":[{"id":"`+strings.Join(ids, `"},{"id":"`)+`"}],"has_more":`+more+`}`,
+		)
 	}
 	read := func(c *Client, most int) (ids []string, err error) {
 		for site, err := range c.Sites(t.Context()) {
@@ -372,13 +396,17 @@ func TestLists(t *testing.T) {
 	c, s := playing(t, nil, pageOf("true", "a", "b"), pageOf("true", "c"), pageOf("false", "d"))
 	if ids, err := read(c, 100); err != nil || strings.Join(ids, "") != "abcd" ||
 		s.seen()[2].query != "starting_after=c" {
-		t.Errorf("got %v, %v, requests %+v, want a b c d, nil, the third after c", ids, err, s.seen())
+		t.Errorf(
+			"got %v, %v, requests %+v, want a b c d, nil, the third after c", ids, err, s.seen(),
+		)
 	}
 	c, s = playing(t, nil, pageOf("true", "a", "b"), pageOf("true", "c"))
 	if ids, err := read(c, 2); err != nil || len(ids) != 2 || len(s.seen()) != 1 {
 		t.Errorf("got %v, %v after %d requests, want 2 ids, nil, 1", ids, err, len(s.seen()))
 	}
-	c, _ = playing(t, nil, pageOf("true", "a"), apiError(http.StatusForbidden, ErrInsufficientScope))
+	c, _ = playing(
+		t, nil, pageOf("true", "a"), apiError(http.StatusForbidden, ErrInsufficientScope),
+	)
 	if ids, err := read(c, 100); !errors.Is(err, ErrInsufficientScope) || len(ids) != 1 {
 		t.Errorf("got %v, %v, want 1 id, ErrInsufficientScope", ids, err)
 	}
@@ -388,7 +416,10 @@ func TestLists(t *testing.T) {
 	} {
 		c, s = playing(t, nil, endless)
 		if _, err := read(c, 100); !errors.Is(err, ErrProtocol) || len(s.seen()) > 2 {
-			t.Errorf("%s forever: got %v after %d requests, want ErrProtocol after at most 2", name, err, len(s.seen()))
+			t.Errorf(
+				"%s forever: got %v after %d requests, want ErrProtocol after at most 2", name, err,
+				len(s.seen()),
+			)
 		}
 	}
 }
@@ -401,7 +432,10 @@ func TestConfig(t *testing.T) {
 		"version":        {BaseURL: "https://api.test/v1?x=y", APIKey: "k"},
 		"APIKey":         {BaseURL: "https://api.test/v1"},
 		"without spaces": {BaseURL: "https://api.test/v1", APIKey: "k\n"},
-		"HTTPClient":     {BaseURL: "https://api.test/v1", APIKey: "k", HTTPClient: &http.Client{Timeout: time.Second}},
+		"HTTPClient": {
+			BaseURL: "https://api.test/v1", APIKey: "k",
+			HTTPClient: &http.Client{Timeout: time.Second},
+		},
 	} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: got %v, want an error that names the field", field, err)
@@ -437,13 +471,16 @@ func TestValues(t *testing.T) {
 	if s, ok := Value(`"eco"`).Text(); s != "eco" || !ok {
 		t.Error("eco as a text: got another or not ok, want eco")
 	}
-	if c, ok := Value(`{"red":1,"green":2,"blue":3,"warm_white":4}`).Color(); c.Blue != 3 || *c.WarmWhite != 4 ||
+	if c, ok := Value(`{"red":1,"green":2,"blue":3,"warm_white":4}`).Color(); c.Blue != 3 ||
+		*c.WarmWhite != 4 ||
 		!ok {
 		t.Error("color: got another or not ok, want blue 3 and warm white 4")
 	}
 	if low, high, ok := (Capabilities{
 		"min": []byte("5"), "max": []byte("30"),
-	}).Bounds(); low != 5 || high != 30 || !ok {
+	}).Bounds(); low != 5 ||
+		high != 30 ||
+		!ok {
 		t.Error("bounds of a setpoint: got others or none, want 5 to 30")
 	}
 	if _, _, ok := (Capabilities{}).Bounds(); ok {

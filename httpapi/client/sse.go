@@ -14,7 +14,9 @@ import (
 const maxBlock = 1 << 20
 
 // errBlockTooLong ends the stream.
-var errBlockTooLong = fmt.Errorf("%w: a block of the event stream is longer than %d bytes", ErrProtocol, maxBlock)
+var errBlockTooLong = fmt.Errorf(
+	"%w: a block of the event stream is longer than %d bytes", ErrProtocol, maxBlock,
+)
 
 // block is the text between two empty lines of an event stream.
 type block struct {

@@ -78,13 +78,15 @@ func (r neverReader) Read([]byte) (int, error) {
 func FuzzBlockReader(f *testing.F) {
 	for _, seed := range []string{
 		"", "id: 1\nevent: a\ndata: x\n\n", "id: 1\rdata: x\r\rdata: y\r\r",
-		"id: 1\r\ndata: x\r\n\r\ndata: y\r\n\r\n", "id: 1\rdata: x\n\r\ndata: y\r\n\n", "\uFEFFdata: x\n\n",
-		"\uFEFF\uFEFFdata: x\n\nid: 1\n\n", "id: 1\n\uFEFFdata: x\n\n", "\xEF\xBB\n\nid: 1\n\n", "id: 7\n\n",
-		"id\n\nid:\n\n", "id: a\x00b\ndata: x\n\n", ": keepalive\n\n:\nid: 1\n:x\n\n", "data: x\ndata\ndata:  y\n\n",
-		"data\n\n", "data:x\nid:1\n\n", "data:  x\n\n", "data: a:b: c\n\n", "Data: x\nfoo: y\n data: z\nid: 1\n\n",
-		"event: a\n\ndata: x\n\n", "data: x\n\nid: 2\ndata: y\n", "data: x\n\ndata: y", "data: x\r\n\r",
-		"\n\n\r\r\r\n\n\ndata: x\n\n\n\n", "event: a\nevent: b\ndata: x\n\n", "id: 1\nid: 2\ndata: x\n\n",
-		"data: \xff\n\n", "retry: 10\n\n", "\xEF\xBB\xBF",
+		"id: 1\r\ndata: x\r\n\r\ndata: y\r\n\r\n", "id: 1\rdata: x\n\r\ndata: y\r\n\n",
+		"\uFEFFdata: x\n\n", "\uFEFF\uFEFFdata: x\n\nid: 1\n\n", "id: 1\n\uFEFFdata: x\n\n",
+		"\xEF\xBB\n\nid: 1\n\n", "id: 7\n\n", "id\n\nid:\n\n", "id: a\x00b\ndata: x\n\n",
+		": keepalive\n\n:\nid: 1\n:x\n\n", "data: x\ndata\ndata:  y\n\n", "data\n\n",
+		"data:x\nid:1\n\n", "data:  x\n\n", "data: a:b: c\n\n",
+		"Data: x\nfoo: y\n data: z\nid: 1\n\n", "event: a\n\ndata: x\n\n",
+		"data: x\n\nid: 2\ndata: y\n", "data: x\n\ndata: y", "data: x\r\n\r",
+		"\n\n\r\r\r\n\n\ndata: x\n\n\n\n", "event: a\nevent: b\ndata: x\n\n",
+		"id: 1\nid: 2\ndata: x\n\n", "data: \xff\n\n", "retry: 10\n\n", "\xEF\xBB\xBF",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -94,7 +96,8 @@ func FuzzBlockReader(f *testing.F) {
 			t.Fatal(err)
 		}
 		single, _, _ := blocksOf(iotest.OneByteReader(bytes.NewReader(text)))
-		if want := blocksByTheBook(string(text)); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(single, want) {
+		if want := blocksByTheBook(string(text)); !reflect.DeepEqual(got, want) ||
+			!reflect.DeepEqual(single, want) {
 			t.Errorf("%q: %+v, byte by byte %+v; wanted %+v", text, got, single, want)
 		}
 	})

@@ -131,7 +131,9 @@ type StateSnapshot struct {
 func (c *Client) SnapshotStates(ctx context.Context, filter StateFilter) (StateSnapshot, error) {
 	var snapshot StateSnapshot
 	for item, err := range all(func(after string) (Page[State], error) {
-		p, position, err := c.statesPage(ctx, filter, PageQuery{Limit: maxStates, StartingAfter: after})
+		p, position, err := c.statesPage(
+			ctx, filter, PageQuery{Limit: maxStates, StartingAfter: after},
+		)
 		snapshot.Position = cmp.Or(snapshot.Position, position)
 		return p, err
 	}, func(s State) string { return s.ID }) {
@@ -148,7 +150,9 @@ const maxStates = 500
 
 // StatesPage reads one page of the list of states, of up to 500 items, 100 by default. Scope
 // hubs:read.
-func (c *Client) StatesPage(ctx context.Context, filter StateFilter, query PageQuery) (Page[State], error) {
+func (c *Client) StatesPage(
+	ctx context.Context, filter StateFilter, query PageQuery,
+) (Page[State], error) {
 	p, _, err := c.statesPage(ctx, filter, query)
 	return p, err
 }

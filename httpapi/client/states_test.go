@@ -15,10 +15,14 @@ func TestSnapshotStatesHasThePositionOfTheFirstPage(t *testing.T) {
 	c, sent := playing(
 		t, nil,
 		answer(
-			http.StatusOK, `{"data":[`+stateJSON+`],"has_more":true,"next_starting_after":"hub-2/0/0/"}`,
+			http.StatusOK,
+			`{"data":[`+stateJSON+`],"has_more":true,"next_starting_after":"hub-2/0/0/"}`,
 			"Event-Cursor", "p1",
 		),
-		answer(http.StatusOK, `{"data":[],"has_more":true,"next_starting_after":"hub-3/0/0/"}`, "Event-Cursor", "p2"),
+		answer(
+			http.StatusOK, `{"data":[],"has_more":true,"next_starting_after":"hub-3/0/0/"}`,
+			"Event-Cursor", "p2",
+		),
 		answer(http.StatusOK, `{"data":[`+second+`],"has_more":false}`, "Event-Cursor", "p3"),
 	)
 	got, err := c.SnapshotStates(t.Context(), StateFilter{HubID: "hub-1"})

@@ -79,7 +79,9 @@ func checkStream(response *http.Response) error {
 	}
 	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil ||
 		media != "text/event-stream" {
-		return fmt.Errorf("%w: an event stream of type %q", ErrProtocol, response.Header.Get("Content-Type"))
+		return fmt.Errorf(
+			"%w: an event stream of type %q", ErrProtocol, response.Header.Get("Content-Type"),
+		)
 	}
 	return nil
 }
@@ -116,7 +118,9 @@ func (w *watched) Read(p []byte) (int, error) {
 func (f *follower) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := f.c.openStream(ctx, cancel, f.from, f.position, stallTimeout, f.onCaughtUp != nil, f.beginsWithStates())
+	s, err := f.c.openStream(
+		ctx, cancel, f.from, f.position, stallTimeout, f.onCaughtUp != nil, f.beginsWithStates(),
+	)
 	if err != nil {
 		return err
 	}

@@ -83,14 +83,20 @@ type webhookBody struct {
 // Webhooks lists the organization's webhooks, oldest first. Scope webhooks:read.
 func (c *Client) Webhooks(ctx context.Context) iter.Seq2[Webhook, error] {
 	return all(func(after string) (Page[Webhook], error) {
-		return page[Webhook](ctx, c, route("webhooks"), PageQuery{StartingAfter: after}.values())
+		return page[Webhook](
+			ctx, c, route("webhooks"), PageQuery{StartingAfter: after}.values(),
+		)
 	}, func(w Webhook) string { return w.ID })
 }
 
 // CreateWebhook creates a webhook, of which the result has the secret. Scope webhooks:write. It
 // sends an idempotency key, so that a retry does not create a second webhook.
-func (c *Client) CreateWebhook(ctx context.Context, name, url string, filter WebhookFilter) (Webhook, error) {
-	return create[Webhook](ctx, c, route("webhooks"), webhookBody{Name: &name, URL: &url, Filter: filter.lists()})
+func (c *Client) CreateWebhook(
+	ctx context.Context, name, url string, filter WebhookFilter,
+) (Webhook, error) {
+	return create[Webhook](
+		ctx, c, route("webhooks"), webhookBody{Name: &name, URL: &url, Filter: filter.lists()},
+	)
 }
 
 // Webhook returns a webhook. Scope webhooks:read. Returns ErrNotFound.
@@ -99,7 +105,9 @@ func (c *Client) Webhook(ctx context.Context, webhookID string) (Webhook, error)
 }
 
 // UpdateWebhook changes a webhook. Scope webhooks:write. Returns ErrNotFound.
-func (c *Client) UpdateWebhook(ctx context.Context, webhookID string, update WebhookUpdate) (Webhook, error) {
+func (c *Client) UpdateWebhook(
+	ctx context.Context, webhookID string, update WebhookUpdate,
+) (Webhook, error) {
 	body := webhookBody{Name: update.Name, URL: update.URL, Enabled: update.Enabled}
 	if update.Filter != nil {
 		body.Filter = update.Filter.lists()
@@ -113,7 +121,9 @@ func (c *Client) DeleteWebhook(ctx context.Context, webhookID string) error {
 }
 
 // WebhookDeliveries returns the last requests to a webhook, newest first. Scope webhooks:read.
-func (c *Client) WebhookDeliveries(ctx context.Context, webhookID string) ([]WebhookDelivery, error) {
+func (c *Client) WebhookDeliveries(
+	ctx context.Context, webhookID string,
+) ([]WebhookDelivery, error) {
 	p, err := page[WebhookDelivery](ctx, c, route("webhooks", webhookID, "deliveries"), nil)
 	return p.Data, err
 }
@@ -125,18 +135,26 @@ func (c *Client) TestWebhook(ctx context.Context, webhookID string) (WebhookDeli
 
 // ReplayWebhook makes a webhook go on after a position of the feed. Scope webhooks:write.
 func (c *Client) ReplayWebhook(ctx context.Context, webhookID, after string) (Webhook, error) {
-	return postOnce[Webhook](ctx, c, route("webhooks", webhookID, "replay"), map[string]string{"after": after})
+	return postOnce[Webhook](
+		ctx, c, route("webhooks", webhookID, "replay"), map[string]string{"after": after},
+	)
 }
 
 // ReplayWebhookSince makes a webhook go on with the first event that was stored at a time or later.
 // Scope webhooks:write.
-func (c *Client) ReplayWebhookSince(ctx context.Context, webhookID string, since time.Time) (Webhook, error) {
-	return postOnce[Webhook](ctx, c, route("webhooks", webhookID, "replay"), map[string]time.Time{"since": since})
+func (c *Client) ReplayWebhookSince(
+	ctx context.Context, webhookID string, since time.Time,
+) (Webhook, error) {
+	return postOnce[Webhook](
+		ctx, c, route("webhooks", webhookID, "replay"), map[string]time.Time{"since": since},
+	)
 }
 
 // RotateWebhookSecret replaces the secret of a webhook; the result has the new one. Requests are
 // signed with the former one too for the time overlap. Scope webhooks:write.
-func (c *Client) RotateWebhookSecret(ctx context.Context, webhookID string, overlap time.Duration) (Webhook, error) {
+func (c *Client) RotateWebhookSecret(
+	ctx context.Context, webhookID string, overlap time.Duration,
+) (Webhook, error) {
 	body := map[string]int64{"overlap_seconds": int64(overlap / time.Second)}
 	return postOnce[Webhook](ctx, c, route("webhooks", webhookID, "rotate-secret"), body)
 }

@@ -141,8 +141,10 @@ func TestFiles(t *testing.T) {
 				w := get(t, files, name, "Accept-Encoding", accept)
 				content := w.Body.Bytes()
 				if (w.Header().Get("Content-Encoding") == "gzip") != gzipped {
-					t.Errorf("%s %q with %q: got Content-Encoding %q, want gzip: %t", kind, name, accept,
-						w.Header().Get("Content-Encoding"), gzipped)
+					t.Errorf(
+						"%s %q with %q: got Content-Encoding %q, want gzip: %t", kind, name, accept,
+						w.Header().Get("Content-Encoding"), gzipped,
+					)
 				} else if gzipped {
 					content = decompress(content)
 				}

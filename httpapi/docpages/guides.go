@@ -58,7 +58,9 @@ func Guides(folder fs.FS, look Look) Files {
 		_, rest, _ := strings.Cut(text, "\n")
 		about, _, _ := strings.Cut(strings.TrimSpace(rest), "\n\n")
 		about = link.ReplaceAllString(about, "$1")
-		fmt.Fprintf(&list, "- [%s](/docs/%s): %s\n", titleOf(text), name, strings.Join(strings.Fields(about), " "))
+		fmt.Fprintf(
+			&list, "- [%s](/docs/%s): %s\n", titleOf(text), name, strings.Join(strings.Fields(about), " "),
+		)
 	}
 	for name, text := range texts {
 		p := page{Title: titleOf(text), Section: "Guides", Markdown: name, Guides: all}

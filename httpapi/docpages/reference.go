@@ -146,7 +146,9 @@ func prose(text string) template.HTML {
 	return rendered
 }
 
-func (d *description) operation(method, path string, text *operationText, common []described) operation {
+func (d *description) operation(
+	method, path string, text *operationText, common []described,
+) operation {
 	op := operation{ID: text.OperationID, Method: method, Path: path, Summary: text.Summary}
 	for _, needed := range text.Security {
 		for _, scopes := range needed {

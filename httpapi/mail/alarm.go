@@ -43,7 +43,9 @@ type queuedAlarm struct {
 
 // SendAlarm queues a mail about conditions to a member of the organization and returns once it is
 // stored durably. The error is the queue's. The mail expires after a day.
-func (m *Mailer) SendAlarm(ctx context.Context, org domain.OrgState, mail attention.Mail) error {
+func (m *Mailer) SendAlarm(
+	ctx context.Context, org domain.OrgState, mail attention.Mail,
+) error {
 	q := queued{
 		QueuedAt: mail.At, ID: mail.ID,
 		Alarm: &queuedAlarm{
@@ -166,8 +168,9 @@ func (a *queuedAlarm) renderList(view alarmView) (content, error) {
 		view.Advice = attention.Texts[worst.Kind].Advice
 	}
 	if a.Digest {
-		view.Intro = fmt.Sprintf("You got many mails about %s in the last hour. This mail lists what else happened.",
-			view.Org)
+		view.Intro = fmt.Sprintf(
+			"You got many mails about %s in the last hour. This mail lists what else happened.", view.Org,
+		)
 		subject := fmt.Sprintf("%s, and %d more", place(worst, maxSubjectPart), len(notices)+a.More-1)
 		return render(subject, "digest", view)
 	}
@@ -186,8 +189,10 @@ func (a *queuedAlarm) renderList(view alarmView) (content, error) {
 // worse orders notices: what stands first, then the worst first.
 func worse(a, b attention.Notice) int {
 	ended := func(n attention.Notice) int { return min(n.Ended.Compare(time.Time{}), 1) }
-	return cmp.Or(ended(a)-ended(b),
-		slices.Index(domain.Severities, a.Severity)-slices.Index(domain.Severities, b.Severity), a.Kind.Worse(b.Kind))
+	return cmp.Or(
+		ended(a)-ended(b), slices.Index(domain.Severities, a.Severity)-
+			slices.Index(domain.Severities, b.Severity), a.Kind.Worse(b.Kind),
+	)
 }
 
 // title returns what has begun or ended.

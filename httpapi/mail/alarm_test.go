@@ -100,8 +100,9 @@ func TestAlarmMail(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"Smoke detected", "Kitchen sensor", "Hub 12", "North site", "Acme", "2 January 2026, 15:03:05 UTC",
-		"Get people out and call the fire brigade.", publicURL + "/portal/" + alarmOrg + "/hubs/hub-7k2m-q4xd-93ta",
+		"Smoke detected", "Kitchen sensor", "Hub 12", "North site", "Acme",
+		"2 January 2026, 15:03:05 UTC", "Get people out and call the fire brigade.",
+		publicURL + "/portal/" + alarmOrg + "/hubs/hub-7k2m-q4xd-93ta",
 		publicURL + "/portal/" + alarmOrg + "/notifications", unsubscribe,
 	} {
 		if !strings.Contains(got.text, want) || !strings.Contains(got.html, want) {
@@ -154,8 +155,9 @@ func TestDigestMail(t *testing.T) {
 		t.Errorf("got subject %q", got.subject)
 	}
 	for _, want := range []string{
-		"Smoke detected: Kitchen sensor, Hub 12, North site", "Ended: Water leak: Kitchen sensor, Hub 12, North site",
-		"And 3 more.", "2 January 2026, 15:03:05 UTC", publicURL + "/portal/unsubscribe/token-of",
+		"Smoke detected: Kitchen sensor, Hub 12, North site",
+		"Ended: Water leak: Kitchen sensor, Hub 12, North site", "And 3 more.",
+		"2 January 2026, 15:03:05 UTC", publicURL + "/portal/unsubscribe/token-of",
 	} {
 		if !strings.Contains(got.text, want) || !strings.Contains(got.html, want) {
 			t.Errorf("no %q in one of the parts: %s\n%s", want, got.text, got.html)

@@ -72,7 +72,8 @@ func (m *Mailer) compose(q queued, recipient string) (*gomail.Msg, error) {
 // encoding leaves a part unencoded where the transport allows it, so that a person or a program
 // that reads a stored mail finds the link in one piece.
 func (m *Mailer) encoding(part []byte) gomail.PartOption {
-	plain := m.cfg.Plain() || bytes.IndexFunc(part, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+	plain := m.cfg.Plain() ||
+		bytes.IndexFunc(part, func(r rune) bool { return r > unicode.MaxASCII }) < 0
 	for line := range bytes.Lines(part) {
 		plain = plain && len(line) < maxLine
 	}
@@ -99,7 +100,9 @@ func domainOf(address string) string { return address[strings.LastIndexByte(addr
 // fileName returns the mail's file name, the same at every try. Names sort by time.
 func fileName(q queued) string {
 	micros := q.QueuedAt.Nanosecond() / int(time.Microsecond)
-	return fmt.Sprintf("%s%06dZ-%s", q.QueuedAt.UTC().Format("20060102T150405"), micros, fileID(q.id()))
+	return fmt.Sprintf(
+		"%s%06dZ-%s", q.QueuedAt.UTC().Format("20060102T150405"), micros, fileID(q.id()),
+	)
 }
 
 // fileID replaces the characters of an id that a file system or a Message-ID may not accept.

@@ -91,7 +91,10 @@ func readMail(t testing.TB, raw string) received {
 	t.Helper()
 	for line := range strings.SplitSeq(raw, "\r\n") {
 		if len(line) > 998 || strings.ContainsAny(line, "\r\n\x00") {
-			t.Fatalf("a line has %d bytes, want at most 998 and no control characters: %q", len(line), line)
+			t.Fatalf(
+				"a line has %d bytes, want at most 998 and no control characters: %q", len(line),
+				line,
+			)
 		}
 	}
 	message, err := netmail.ReadMessage(strings.NewReader(raw))
@@ -258,7 +261,14 @@ func checkName(t testing.TB, name string) {
 	t.Helper()
 	got := readMail(t, composed(t, invitation(name)))
 	allowed := []string{
-		"Auto-Submitted", "Content-Type", "Date", "From", "Message-Id", "Mime-Version", "Subject", "To",
+		"Auto-Submitted",
+		"Content-Type",
+		"Date",
+		"From",
+		"Message-Id",
+		"Mime-Version",
+		"Subject",
+		"To",
 	}
 	for field, values := range got.header {
 		if !slices.Contains(allowed, field) || len(values) != 1 {
@@ -269,20 +279,27 @@ func checkName(t testing.TB, name string) {
 	if err != nil || len(to) != 1 || to[0].Address != "ann@example.org" {
 		t.Errorf("%q: to %v, %v", name, to, err)
 	}
-	shown, ok := strings.CutPrefix(strings.NewReplacer("=\u200B?", "=?", " \u00A0", "  ").Replace(got.subject),
-		"Invitation to")
+	shown, ok := strings.CutPrefix(
+		strings.NewReplacer("=\u200B?", "=?", " \u00A0", "  ").Replace(got.subject),
+		"Invitation to",
+	)
 	shown = strings.TrimSpace(shown)
 	if !ok || strings.ContainsFunc(shown, unicode.IsControl) ||
-		strings.ContainsFunc(shown, func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }) {
+		strings.ContainsFunc(
+			shown, func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) },
+		) {
 		t.Errorf("%q: subject %q", name, got.subject)
 	}
 	lines := strings.Split(got.text, "\n")
 	if len(lines) != 15 || strings.TrimSpace(lines[1]) != shown {
-		t.Errorf("%q: the subject has %q, the text %d lines with %q", name, shown, len(lines), lines[1])
+		t.Errorf(
+			"%q: the subject has %q, the text %d lines with %q", name, shown, len(lines), lines[1],
+		)
 	}
 	_, inner, _ := strings.Cut(got.html, "<bdi>")
 	inner, _, _ = strings.Cut(inner, "</bdi>")
-	if strings.ContainsAny(inner, "<>\"") || strings.TrimSpace(htmlpkg.UnescapeString(inner)) != shown {
+	if strings.ContainsAny(inner, "<>\"") ||
+		strings.TrimSpace(htmlpkg.UnescapeString(inner)) != shown {
 		t.Errorf("%q: the HTML has %q", name, inner)
 	}
 	if strings.Count(got.html, "<a ") != 2 || strings.Count(got.html, `href="`+link+`"`) != 2 {
@@ -302,7 +319,8 @@ func TestEveryTryIsTheSameMail(t *testing.T) {
 	if err := mailer(t, q, folder).SendInvitation(t.Context(), invitation("Acme")); err != nil {
 		t.Fatal(err)
 	}
-	if !q.expires[0].Equal(now.Add(7*24*time.Hour)) || q.ids[0] != "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca" {
+	if !q.expires[0].Equal(now.Add(7*24*time.Hour)) ||
+		q.ids[0] != "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca" {
 		t.Errorf("queued with id %s until %s", q.ids[0], q.expires[0])
 	}
 	for range 3 {
@@ -369,7 +387,8 @@ func TestInvitationThatIsOver(t *testing.T) {
 		if err := m.SendInvitation(t.Context(), invitation("Acme")); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, c.want) || errors.Is(err, mail.ErrRejected) {
+		if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, c.want) ||
+			errors.Is(err, mail.ErrRejected) {
 			t.Errorf("deliver: got %v, want %v", err, c.want)
 		}
 		if files, err := os.ReadDir(dir); err != nil || len(files) != c.files {

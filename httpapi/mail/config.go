@@ -68,7 +68,9 @@ func (c Config) Validate() error {
 	case c.From.Address == "":
 		return errors.New("mail: From: must have an address")
 	case c.PublicURL == "" || strings.HasSuffix(c.PublicURL, "/"):
-		return fmt.Errorf("mail: PublicURL is %q: must be a URL without a slash at the end", c.PublicURL)
+		return fmt.Errorf(
+			"mail: PublicURL is %q: must be a URL without a slash at the end", c.PublicURL,
+		)
 	}
 	return domain.CheckFields("mail", c)
 }

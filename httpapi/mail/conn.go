@@ -16,7 +16,9 @@ type conn struct {
 }
 
 // dial connects. With a config it encrypts from the first byte.
-func (c *conn) dial(ctx context.Context, network, address string, config *tls.Config) (net.Conn, error) {
+func (c *conn) dial(
+	ctx context.Context, network, address string, config *tls.Config,
+) (net.Conn, error) {
 	var dialer net.Dialer
 	dialed, err := dialer.DialContext(ctx, network, address)
 	if err != nil {

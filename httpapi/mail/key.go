@@ -22,7 +22,9 @@ type queuedKey struct {
 // SendKeyExpires queues mails to the owners and admins of the organization, which say when an API
 // key expires. Calls with the same values queue one mail each. The error is the queue's. The mails
 // expire with the key.
-func (m *Mailer) SendKeyExpires(ctx context.Context, org domain.OrgState, key domain.KeyState) error {
+func (m *Mailer) SendKeyExpires(
+	ctx context.Context, org domain.OrgState, key domain.KeyState,
+) error {
 	return m.putToAdmins(ctx, org, key.ExpiresAt, func(member domain.OrgMember) queued {
 		return queued{
 			ID: fmt.Sprintf("key-%s-%s-%d", key.ID, member.ID, key.ExpiresAt.UnixMilli()),

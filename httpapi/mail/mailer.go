@@ -158,7 +158,9 @@ type Owner struct {
 }
 
 // SendOwner queues the mail to an owner with put, which stores it durably.
-func SendOwner(ctx context.Context, put func(ctx context.Context, e Envelope) error, o Owner) error {
+func SendOwner(
+	ctx context.Context, put func(ctx context.Context, e Envelope) error, o Owner,
+) error {
 	s := queuedSignIn{To: o.Email, OrgName: o.OrgName, Link: o.Link, ExpiresAt: o.ExpiresAt}
 	return putIn(ctx, put, queued{SignIn: &s, ID: rand.Text(), QueuedAt: time.Now().UTC()}, Envelope{
 		Sender: o.OrgID, Recipient: domain.NormalizeEmail(o.Email), Expires: o.ExpiresAt,
@@ -173,7 +175,9 @@ func (m *Mailer) put(ctx context.Context, q queued, e Envelope) error {
 	return putIn(ctx, m.cfg.Put, q, e)
 }
 
-func putIn(ctx context.Context, put func(ctx context.Context, e Envelope) error, q queued, e Envelope) error {
+func putIn(
+	ctx context.Context, put func(ctx context.Context, e Envelope) error, q queued, e Envelope,
+) error {
 	content, err := json.Marshal(q)
 	if err != nil {
 		return fmt.Errorf("mail: encode a mail: %w", err)

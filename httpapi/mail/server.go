@@ -62,8 +62,10 @@ func (s Server) WithoutLogin() string {
 func ParseServer(text string) (Server, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "smtp" && u.Scheme != "smtps") || u.Hostname() == "" {
-		return Server{}, errors.New("must be smtp://USER:PASSWORD@HOST:PORT or smtps://…, with special characters in " +
-			"USER and PASSWORD percent-encoded")
+		return Server{}, errors.New(
+			"must be smtp://USER:PASSWORD@HOST:PORT or smtps://…, with special characters in " +
+				"USER and PASSWORD percent-encoded",
+		)
 	}
 	if strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
 		return Server{}, errors.New("must end after HOST:PORT; only ?tls=optional may follow")

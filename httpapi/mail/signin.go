@@ -13,7 +13,9 @@ func (s *queuedSignIn) recipient(ctx context.Context, cfg Config) (_ string, err
 
 func (s *queuedSignIn) render(string) (content, error) {
 	org := domain.PlainLine(s.OrgName)
-	view := struct{ To, Org, Link, Expires string }{domain.PlainLine(s.To), org, s.Link, formatExpiry(s.ExpiresAt)}
+	view := struct{ To, Org, Link, Expires string }{
+		domain.PlainLine(s.To), org, s.Link, formatExpiry(s.ExpiresAt),
+	}
 	subject := "Sign in"
 	if org != "" {
 		subject = "You own " + org

@@ -60,8 +60,10 @@ func TestSignInMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := readMail(t, string(raw))
-	if w.subject != "Sign in" || !strings.Contains(w.text, link) || strings.Count(w.html, link) != 3 ||
-		!strings.Contains(w.text, "2 January 2026, 15:19 UTC") || w.header.Get("To") != "<ann@example.org>" {
+	if w.subject != "Sign in" || !strings.Contains(w.text, link) ||
+		strings.Count(w.html, link) != 3 ||
+		!strings.Contains(w.text, "2 January 2026, 15:19 UTC") ||
+		w.header.Get("To") != "<ann@example.org>" {
 		t.Errorf("got mail %+v", w)
 	}
 	if err := m.Deliver(t.Context(), []byte(`{}`)); !errors.Is(err, mail.ErrRejected) {

@@ -68,7 +68,9 @@ func (s *SMTP) Send(ctx context.Context, _ string, m *gomail.Msg) error {
 func needsUTF8(m *gomail.Msg) bool {
 	sender, _ := m.GetSender(false) // without a sender or recipients, sending fails
 	recipients, _ := m.GetRecipients()
-	return strings.ContainsFunc(sender+strings.Join(recipients, ""), func(r rune) bool { return r > unicode.MaxASCII })
+	return strings.ContainsFunc(
+		sender+strings.Join(recipients, ""), func(r rune) bool { return r > unicode.MaxASCII },
+	)
 }
 
 // Greet connects, encrypts and logs in as Send does, and then disconnects. It returns whether the
@@ -102,8 +104,10 @@ func (s *SMTP) client(c *conn) (*gomail.Client, error) {
 		),
 	}
 	if s.server.User != "" {
-		options = append(options, gomail.WithOpportunisticSMTPAuth(mechanisms()...), gomail.WithUsername(s.server.User),
-			gomail.WithPassword(s.server.password))
+		options = append(
+			options, gomail.WithOpportunisticSMTPAuth(mechanisms()...),
+			gomail.WithUsername(s.server.User), gomail.WithPassword(s.server.password),
+		)
 	}
 	return gomail.NewClient(s.server.Host, options...)
 }
@@ -113,7 +117,8 @@ func (s *SMTP) client(c *conn) (*gomail.Client, error) {
 func mechanisms() []gomail.SMTPAuthType {
 	return []gomail.SMTPAuthType{
 		gomail.SMTPAuthSCRAMSHA256PLUS, gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1PLUS,
-		gomail.SMTPAuthSCRAMSHA1, gomail.SMTPAuthPlain, gomail.SMTPAuthLogin, gomail.SMTPAuthCramMD5,
+		gomail.SMTPAuthSCRAMSHA1,
+		gomail.SMTPAuthPlain, gomail.SMTPAuthLogin, gomail.SMTPAuthCramMD5,
 	}
 }
 

@@ -24,7 +24,8 @@ type queuedWebhook struct {
 // service has disabled a webhook that failed since a time. Calls with the same values queue one mail
 // each. The error is the queue's. The mails expire after a week.
 func (m *Mailer) SendWebhookDisabled(
-	ctx context.Context, org domain.OrgState, w domain.Webhook, cause domain.WebhookDisableCause, since time.Time,
+	ctx context.Context, org domain.OrgState, w domain.Webhook, cause domain.WebhookDisableCause,
+	since time.Time,
 ) error {
 	expires := m.cfg.Now().Add(7 * 24 * time.Hour)
 	return m.putToAdmins(ctx, org, expires, func(member domain.OrgMember) queued {
@@ -47,7 +48,9 @@ func (m *Mailer) putToAdmins(
 			continue
 		}
 		q := mailTo(member)
-		err := m.put(ctx, q, Envelope{Sender: org.ID, Recipient: member.ID, Topic: q.ID, Expires: expires})
+		err := m.put(ctx, q, Envelope{
+			Sender: org.ID, Recipient: member.ID, Topic: q.ID, Expires: expires,
+		})
 		if err != nil {
 			return err
 		}

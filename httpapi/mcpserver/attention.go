@@ -18,5 +18,7 @@ func needsAttention(ctx context.Context, api *client.Client, in attentionArgumen
 	if err != nil {
 		return nil, err
 	}
-	return api.Attention(ctx, client.AttentionFilter{SiteID: in.SiteID, HubID: in.HubID, Limit: page.Limit})
+	return api.Attention(ctx, client.AttentionFilter{
+		SiteID: in.SiteID, HubID: in.HubID, Limit: page.Limit,
+	})
 }

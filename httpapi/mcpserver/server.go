@@ -33,8 +33,10 @@ type Config struct {
 
 // New returns a server with the tools.
 func New(cfg Config) *mcp.Server {
-	server := mcp.NewServer(&mcp.Implementation{Name: "hubcloud", Title: "Device hubs", Version: cfg.Version},
-		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
+	server := mcp.NewServer(
+		&mcp.Implementation{Name: "hubcloud", Title: "Device hubs", Version: cfg.Version},
+		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}},
+	)
 	addReaders(server, cfg)
 	if cfg.Commands {
 		addCommands(server, cfg)
@@ -50,7 +52,9 @@ func add[In any](
 	local := false
 	tool := &mcp.Tool{
 		Name: name, Description: description,
-		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: name != sendCommand, OpenWorldHint: &local},
+		Annotations: &mcp.ToolAnnotations{
+			ReadOnlyHint: name != sendCommand, OpenWorldHint: &local,
+		},
 	}
 	mcp.AddTool(server, tool, func(
 		ctx context.Context, req *mcp.CallToolRequest, in In,
@@ -80,7 +84,10 @@ func Handler(server *mcp.Server) http.Handler {
 	withKey := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if bearer(r.Header) == "" {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="API key"`)
-			http.Error(w, "send your API key as a bearer token: Authorization: Bearer hc_…", http.StatusUnauthorized)
+			http.Error(
+				w, "send your API key as a bearer token: Authorization: Bearer hc_…",
+				http.StatusUnauthorized,
+			)
 			return
 		}
 		handler.ServeHTTP(w, r)

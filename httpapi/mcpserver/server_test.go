@@ -18,7 +18,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // session connects a client to a server whose API answers the paths, and the keys it got.
-func session(t *testing.T, commands bool, answers func(path string) string) (s *mcp.ClientSession, server *mcp.Server) {
+func session(
+	t *testing.T, commands bool, answers func(path string) string,
+) (s *mcp.ClientSession, server *mcp.Server) {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, answers(r.URL.RequestURI()))
@@ -29,7 +31,9 @@ func session(t *testing.T, commands bool, answers func(path string) string) (s *
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	server = New(Config{Commands: commands, Client: func(string) (*client.Client, error) { return c, nil }})
+	server = New(Config{
+		Commands: commands, Client: func(string) (*client.Client, error) { return c, nil },
+	})
 	near, far := mcp.NewInMemoryTransports()
 	serving, err := server.Connect(t.Context(), far, nil)
 	if err != nil {
@@ -46,7 +50,9 @@ func session(t *testing.T, commands bool, answers func(path string) string) (s *
 // call calls a tool and returns its answer, or its error as text.
 func call(t *testing.T, s *mcp.ClientSession, name, arguments string, into any) (failed string) {
 	t.Helper()
-	result, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
+	result, err := s.CallTool(
+		t.Context(), &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)},
+	)
 	if err != nil {
 		return err.Error()
 	}
@@ -72,7 +78,8 @@ func TestArguments(t *testing.T) {
 		{reading, sendCommand, `{}`, "unknown tool"},
 		{commanding, sendCommand, `{}`, "hub_id"},
 		{
-			commanding, sendCommand, `{"hub_id":"h","device_id":1,"key":"lock","value":true,"wait_seconds":61}`,
+			commanding, sendCommand,
+			`{"hub_id":"h","device_id":1,"key":"lock","value":true,"wait_seconds":61}`,
 			"wait_seconds 61: must be 0 to 60",
 		},
 		{reading, "list_hubs", `{"limit":51}`, "limit 51: must be 1 to 50"},
@@ -97,7 +104,9 @@ func TestArguments(t *testing.T) {
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	keys := make(chan string, 10)
-	server := httptest.NewServer(Handler(New(Config{Client: func(key string) (*client.Client, error) {
+	server := httptest.NewServer(Handler(New(Config{Client: func(
+		key string,
+	) (*client.Client, error) {
 		keys <- key
 		return nil, context.Canceled
 	}})))

@@ -96,7 +96,9 @@ func addReaders(server *mcp.Server, cfg Config) {
 	add(server, cfg, "list_devices", "Asks a hub that is online for its devices and their channels, "+
 		"without values.", listDevices)
 	add(server, cfg, "get_device", "Asks a hub that is online for one device, with the values of its "+
-		"channels now.", func(ctx context.Context, api *client.Client, in deviceArguments) (any, error) {
+		"channels now.", func(
+		ctx context.Context, api *client.Client, in deviceArguments,
+	) (any, error) {
 		return api.Device(ctx, in.HubID, in.DeviceID)
 	})
 	add(server, cfg, "list_states", "Lists what channels last reported, of all hubs, also those that "+
@@ -166,8 +168,10 @@ func listDevices(ctx context.Context, api *client.Client, in devicesArguments) (
 	})
 	slices.SortFunc(devices, func(a, b client.ListedDevice) int { return cmp.Compare(a.ID, b.ID) })
 	n := min(len(devices), query.Limit)
-	return answerOf(client.Page[client.ListedDevice]{Data: devices[:n], HasMore: n < len(devices)}, err,
-		func(d client.ListedDevice) string { return strconv.FormatInt(d.ID, 10) })
+	return answerOf(
+		client.Page[client.ListedDevice]{Data: devices[:n], HasMore: n < len(devices)}, err,
+		func(d client.ListedDevice) string { return strconv.FormatInt(d.ID, 10) },
+	)
 }
 
 // eventsAnswer is a page of events, as the API sends them.
@@ -192,15 +196,21 @@ func listEvents(ctx context.Context, api *client.Client, in eventArguments) (any
 		query.Since = time.Now().Add(-ago)
 	} else if in.Since != "" {
 		if query.Since, err = time.Parse(time.RFC3339, in.Since); err != nil {
-			return nil, fmt.Errorf("since %q: must be a time such as 2026-01-02T03:04:05Z, or a duration such as 15m",
-				in.Since)
+			return nil, fmt.Errorf(
+				"since %q: must be a time such as 2026-01-02T03:04:05Z, or a duration such as 15m",
+				in.Since,
+			)
 		}
 	}
-	events, err := api.FeedPage(ctx, client.FeedFilter{SiteIDs: in.SiteIDs, HubIDs: in.HubIDs, Types: in.Types}, query)
+	events, err := api.FeedPage(ctx, client.FeedFilter{
+		SiteIDs: in.SiteIDs, HubIDs: in.HubIDs, Types: in.Types,
+	}, query)
 	if err != nil {
 		return nil, err
 	}
-	answer := eventsAnswer{Data: []json.RawMessage{}, NextCursor: events.NextCursor, HasMore: events.HasMore}
+	answer := eventsAnswer{
+		Data: []json.RawMessage{}, NextCursor: events.NextCursor, HasMore: events.HasMore,
+	}
 	for _, event := range events.Data {
 		answer.Data = append(answer.Data, event.Raw)
 	}

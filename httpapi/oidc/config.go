@@ -114,7 +114,9 @@ func (c *Config) complete(dir string) error {
 			return fmt.Errorf("groups: rule %d: must have group, and the id of an organization as org", i)
 		}
 		if _, err := domain.ParseAccess("role", string(rule.Role)); err != nil {
-			return fmt.Errorf("groups: rule %d: role: must be owner, admin, member or viewer, not %q", i, rule.Role)
+			return fmt.Errorf(
+				"groups: rule %d: role: must be owner, admin, member or viewer, not %q", i, rule.Role,
+			)
 		}
 	}
 	return c.readFiles(dir)

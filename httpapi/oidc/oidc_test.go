@@ -105,8 +105,10 @@ func write(t *testing.T, file claims) string {
 	dir := t.TempDir()
 	text, err := json.Marshal(file)
 	if err == nil {
-		err = errors.Join(os.WriteFile(filepath.Join(dir, "oidc.json"), text, 0o600),
-			os.WriteFile(filepath.Join(dir, "secret"), []byte("s3cret\n"), 0o600))
+		err = errors.Join(
+			os.WriteFile(filepath.Join(dir, "oidc.json"), text, 0o600),
+			os.WriteFile(filepath.Join(dir, "secret"), []byte("s3cret\n"), 0o600),
+		)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +218,9 @@ func TestTokensAreChecked(t *testing.T) {
 		"no address":       {want: forbidden, change: set("email", "ann")},
 		"another domain":   {want: forbidden, more: domains("example.com")},
 		"the right domain": {more: domains("Example.org")},
-		"another claim":    {want: forbidden, more: claims{"email_verified_claim": "xms_edov"}, info: info("1f0c")},
+		"another claim": {
+			want: forbidden, more: claims{"email_verified_claim": "xms_edov"}, info: info("1f0c"),
+		},
 		"too many groups": {want: forbidden, info: info("1f0c"), change: func(c claims) {
 			delete(c, "groups")
 			c["_claim_names"] = claims{"groups": "src1"}
@@ -352,7 +356,8 @@ func TestConfigIsChecked(t *testing.T) {
 			"issuer": "https://login.example.org", "client_id": "hubs", "client_secret_file": "secret",
 		}
 		maps.Copy(file, try.change)
-		if _, err := oidc.ReadConfig(write(t, file)); err == nil || !strings.Contains(err.Error(), try.want) {
+		if _, err := oidc.ReadConfig(write(t, file)); err == nil ||
+			!strings.Contains(err.Error(), try.want) {
 			t.Errorf("%s: got %v, want %q", name, err, try.want)
 		}
 	}

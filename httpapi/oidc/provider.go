@@ -125,8 +125,10 @@ func (p *Provider) noteAnswer(err error) {
 	case err == nil:
 		p.options.Logger.Info("identity provider answers", "issuer", p.cfg.Issuer)
 	default:
-		p.options.Logger.Warn("identity provider does not answer: people sign in by mail or not at all", "issuer",
-			p.cfg.Issuer, "error", err)
+		p.options.Logger.Warn(
+			"identity provider does not answer: people sign in by mail or not at all",
+			"issuer", p.cfg.Issuer, "error", err,
+		)
 	}
 }
 

@@ -25,7 +25,9 @@ func (p *Provider) Begin() (address string, attempt domain.SignInAttempt, err er
 	if found == nil {
 		return "", attempt, p.unavailable(errors.New("no discovery document yet"))
 	}
-	attempt = domain.SignInAttempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
+	attempt = domain.SignInAttempt{
+		State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(),
+	}
 	return found.client.AuthCodeURL(
 		attempt.State, oidc.Nonce(attempt.Nonce), oauth2.S256ChallengeOption(attempt.Verifier),
 	), attempt, nil
@@ -43,15 +45,20 @@ func (p *Provider) Finish(
 	switch {
 	case found == nil:
 		return domain.ProvenPerson{}, p.unavailable(errors.New("no discovery document yet"))
-	case attempt.State == "" || subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(attempt.State)) != 1:
-		return domain.ProvenPerson{}, rejected(errors.New("another state"), "this sign-in was interrupted, or began "+
-			"in another window")
+	case attempt.State == "" ||
+		subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(attempt.State)) != 1:
+		return domain.ProvenPerson{}, rejected(
+			errors.New("another state"), "this sign-in was interrupted, or began in another window",
+		)
 	case issuer != "" && issuer != p.cfg.Issuer: // RFC 9207
-		return domain.ProvenPerson{}, rejected(fmt.Errorf("the answer is of issuer %q", issuer),
-			"the answer is of another provider")
+		return domain.ProvenPerson{}, rejected(
+			fmt.Errorf("the answer is of issuer %q", issuer), "the answer is of another provider",
+		)
 	case denied != "":
-		return domain.ProvenPerson{}, rejected(fmt.Errorf("error %q, %q", denied, query.Get("error_description")),
-			"%s has not signed you in", p.cfg.Name)
+		return domain.ProvenPerson{}, rejected(
+			fmt.Errorf("error %q, %q", denied, query.Get("error_description")),
+			"%s has not signed you in", p.cfg.Name,
+		)
 	}
 	ctx = oidc.ClientContext(ctx, p.client)
 	token, err := p.redeem(ctx, found.client, query.Get("code"), attempt.Verifier)
@@ -67,8 +74,9 @@ func (p *Provider) Finish(
 		err = fmt.Errorf("subject of %d bytes", len(verified.Subject))
 	}
 	if err != nil {
-		return domain.ProvenPerson{}, rejected(fmt.Errorf("ID token: %w", err), "the answer of %s is not valid",
-			p.cfg.Name)
+		return domain.ProvenPerson{}, rejected(
+			fmt.Errorf("ID token: %w", err), "the answer of %s is not valid", p.cfg.Name,
+		)
 	}
 	claims, err := p.claims(ctx, found.provider, verified, token)
 	if err != nil {
@@ -78,7 +86,9 @@ func (p *Provider) Finish(
 }
 
 // redeem requests the tokens of a code.
-func (p *Provider) redeem(ctx context.Context, client oauth2.Config, code, verifier string) (*oauth2.Token, error) {
+func (p *Provider) redeem(
+	ctx context.Context, client oauth2.Config, code, verifier string,
+) (*oauth2.Token, error) {
 	var err error
 	if client.ClientSecret, err = p.cfg.secret(); err != nil {
 		return nil, err
@@ -120,8 +130,10 @@ func (p *Provider) claims(
 	}
 	more := map[string]any{}
 	if err := info.Claims(&more); err != nil || info.Subject != verified.Subject {
-		return nil, rejected(errors.Join(err, fmt.Errorf("user info of subject %q", info.Subject)),
-			"the answer of %s is not valid", p.cfg.Name)
+		return nil, rejected(
+			errors.Join(err, fmt.Errorf("user info of subject %q", info.Subject)),
+			"the answer of %s is not valid", p.cfg.Name,
+		)
 	}
 	for name, value := range more {
 		if claims[name] == nil {
@@ -132,21 +144,28 @@ func (p *Provider) claims(
 }
 
 // person returns the person that claims describe.
-func (p *Provider) person(identity domain.Identity, claims map[string]any) (domain.ProvenPerson, error) {
+func (p *Provider) person(
+	identity domain.Identity, claims map[string]any,
+) (domain.ProvenPerson, error) {
 	text, _ := claims["email"].(string)
 	email, err := domain.CleanEmail("email", text)
 	// Some providers send true as text, or as 1.
 	verified := fmt.Sprint(claims[p.cfg.VerifiedClaim])
 	switch {
 	case err != nil:
-		return domain.ProvenPerson{}, forbidden(errors.New("no email claim"), "%s has told no email address of yours",
-			p.cfg.Name)
+		return domain.ProvenPerson{}, forbidden(
+			errors.New("no email claim"), "%s has told no email address of yours", p.cfg.Name,
+		)
 	case verified != "true" && verified != "1":
-		return domain.ProvenPerson{}, forbidden(fmt.Errorf("claim %s is %s", p.cfg.VerifiedClaim, verified),
-			"%s has not verified your email address", p.cfg.Name)
+		return domain.ProvenPerson{}, forbidden(
+			fmt.Errorf("claim %s is %s", p.cfg.VerifiedClaim, verified),
+			"%s has not verified your email address", p.cfg.Name,
+		)
 	case !p.cfg.vouchesFor(email):
-		return domain.ProvenPerson{}, forbidden(errors.New("domain not in email_domains"),
-			"people with an address like %s do not sign in with %s", email, p.cfg.Name)
+		return domain.ProvenPerson{}, forbidden(
+			errors.New("domain not in email_domains"),
+			"people with an address like %s do not sign in with %s", email, p.cfg.Name,
+		)
 	}
 	groups, err := p.groups(claims)
 	if err != nil {
@@ -160,8 +179,10 @@ func (p *Provider) person(identity domain.Identity, claims map[string]any) (doma
 func (p *Provider) groups(claims map[string]any) (groups []string, err error) {
 	elsewhere, _ := claims["_claim_names"].(map[string]any)
 	if len(p.cfg.Groups) > 0 && elsewhere[p.cfg.GroupsClaim] != nil {
-		return nil, forbidden(fmt.Errorf("claim %s is distributed", p.cfg.GroupsClaim), "%s has not told your groups, "+
-			"since you are in too many", p.cfg.Name)
+		return nil, forbidden(
+			fmt.Errorf("claim %s is distributed", p.cfg.GroupsClaim),
+			"%s has not told your groups, since you are in too many", p.cfg.Name,
+		)
 	}
 	switch value := claims[p.cfg.GroupsClaim].(type) {
 	case string:
@@ -179,8 +200,9 @@ func (p *Provider) groups(claims map[string]any) (groups []string, err error) {
 // unavailable remembers that the provider does not answer, and returns the error for people.
 func (p *Provider) unavailable(err error) error {
 	p.noteAnswer(err)
-	return domain.UnavailableBecause(fmt.Errorf("identity provider: %w", err), "%s does not answer at the moment",
-		p.cfg.Name)
+	return domain.UnavailableBecause(
+		fmt.Errorf("identity provider: %w", err), "%s does not answer at the moment", p.cfg.Name,
+	)
 }
 
 func rejected(cause error, format string, args ...any) error {

@@ -97,7 +97,9 @@ func TestViewer(t *testing.T) {
 		if got := b.ask("POST", "/notifications", mails).StatusCode; got != http.StatusSeeOther {
 			t.Errorf("view only %t: notifications: got %d, want them saved", viewOnly, got)
 		}
-		if page := read(t, b.ask("GET", "/notifications", nil)); !strings.Contains(page, `value="smoke" checked`) {
+		if page := read(t, b.ask("GET", "/notifications", nil)); !strings.Contains(
+			page, `value="smoke" checked`,
+		) {
 			t.Errorf("view only %t: notifications: got %s, want the choice", viewOnly, page)
 		}
 		for _, path := range []string{"/attention/seen", "/sites/" + b.SiteID + "/actions/lock"} {

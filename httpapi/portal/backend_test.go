@@ -112,7 +112,9 @@ func (w *backend) lastChange(t *testing.T, org *projectionstest.Organization) st
 // newSite adds the site Far to the first organization.
 func (w *backend) newSite(t *testing.T) string {
 	t.Helper()
-	far, err := w.Backend.Directory.CreateSite(t.Context(), installationtest.Operator, w.mill.ID, "Far")
+	far, err := w.Backend.Directory.CreateSite(
+		t.Context(), installationtest.Operator, w.mill.ID, "Far",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,14 +210,18 @@ func (w *backend) RevokeKey(ctx context.Context, o domain.Origin, key, org strin
 	return w.Directory.RevokeKey(ctx, o, key, org)
 }
 
-func (w *backend) CreateSite(ctx context.Context, o domain.Origin, org, name string) (domain.SiteState, error) {
+func (w *backend) CreateSite(
+	ctx context.Context, o domain.Origin, org, name string,
+) (domain.SiteState, error) {
 	if w.err != nil {
 		return domain.SiteState{}, w.err
 	}
 	return w.Directory.CreateSite(ctx, o, org, name)
 }
 
-func (w *backend) AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) (domain.HubState, error) {
+func (w *backend) AddHub(
+	ctx context.Context, o domain.Origin, add domain.AddHub,
+) (domain.HubState, error) {
 	if w.err != nil {
 		return domain.HubState{}, w.err
 	}
@@ -228,7 +234,9 @@ func (w *backend) History(
 ) ([]domain.CommandRecord, error) {
 	retention := cmp.Or(w.retention, 24*time.Hour)
 	if age := w.clock().Sub(since); age < retention || age > retention+time.Hour || limit < 1 {
-		return nil, fmt.Errorf("history: got limit %d since %v, want some since %v ago", limit, since, retention)
+		return nil, fmt.Errorf(
+			"history: got limit %d since %v, want some since %v ago", limit, since, retention,
+		)
 	}
 	done := domain.CommandRecord{
 		ID: "1", OrgID: w.mill.ID, HubID: hub, DeviceID: 3, Key: "mode",

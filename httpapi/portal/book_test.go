@@ -37,8 +37,9 @@ func TestBook(t *testing.T) {
 		e.OrgID = b.ID
 		data, err := json.Marshal(e)
 		if err == nil {
-			_, err = b.Env.Conns.Cloud.Request(streams.BookEntrySubject(b.ID, string(e.HubID), string(e.Kind)), data,
-				time.Minute)
+			_, err = b.Env.Conns.Cloud.Request(
+				streams.BookEntrySubject(b.ID, string(e.HubID), string(e.Kind)), data, time.Minute,
+			)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -43,7 +43,9 @@ func (b *browser) newBrowser() *browser {
 	return &browser{t: b.t, backend: b.backend, pages: b.pages, cookies: map[string]string{}}
 }
 
-func (b *browser) do(method, path string, form url.Values, header http.Header) (*http.Response, string) {
+func (b *browser) do(
+	method, path string, form url.Values, header http.Header,
+) (*http.Response, string) {
 	b.t.Helper()
 	sent := url.Values{}
 	for name, values := range form {
@@ -51,7 +53,9 @@ func (b *browser) do(method, path string, form url.Values, header http.Header) (
 			sent.Add(name, b.backend.toReal.Replace(value))
 		}
 	}
-	r := httptest.NewRequest(method, public+b.backend.toReal.Replace(path), strings.NewReader(sent.Encode()))
+	r := httptest.NewRequest(
+		method, public+b.backend.toReal.Replace(path), strings.NewReader(sent.Encode()),
+	)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -122,7 +126,9 @@ func (b *browser) post(path string, status int, fields ...string) (to, page stri
 // session returns the session of the browser's cookie; the zero value if there is none.
 func (b *browser) session() domain.PortalSession {
 	b.t.Helper()
-	session, err := b.backend.Session(b.t.Context(), b.cookies["hubcloud_session"], b.backend.clock())
+	session, err := b.backend.Session(
+		b.t.Context(), b.cookies["hubcloud_session"], b.backend.clock(),
+	)
 	if err != nil && domain.CodeOf(err) != domain.CodeUnauthenticated {
 		b.t.Fatal(err)
 	}
@@ -176,12 +182,14 @@ func checkPage(t *testing.T, page string) {
 			ids[id] = true
 		}
 		for _, name := range []string{"src", "href", "action"} {
-			if address := attributes[name]; strings.Contains(address, "//") || strings.HasPrefix(address, "/") {
+			if address := attributes[name]; strings.Contains(address, "//") ||
+				strings.HasPrefix(address, "/") {
 				t.Errorf("got <%s %s=%q>, want a relative address", node.Data, name, address)
 			}
 		}
 		if node.Data == "form" && strings.EqualFold(attributes["method"], "post") &&
-			strings.Contains(page, "Sign out") && !strings.Contains(formOf(t, node), "form_token") {
+			strings.Contains(page, "Sign out") &&
+			!strings.Contains(formOf(t, node), "form_token") {
 			t.Error("got a form without form_token, want one with it")
 		}
 	}
@@ -190,7 +198,8 @@ func checkPage(t *testing.T, page string) {
 			t.Errorf("got a reference to %q, want an element with this id", id)
 		}
 	}
-	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["style"] != 0 || count["script"] != 0 {
+	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["style"] != 0 ||
+		count["script"] != 0 {
 		t.Errorf("got elements %v, want one h1, main and title, no style and inline script", count)
 	}
 }

@@ -28,12 +28,16 @@ func statusTexts(c deviceChannel, outcome commandOutcome) (tag, explanation stri
 		}
 		return "Setting to " + c.DesiredText + "…", ""
 	case domain.ChannelFailed:
-		return "Failed:", fill("not set to {wanted}. The hub gave up. The device may be out of reach.", pairs...)
+		return "Failed:", fill(
+			"not set to {wanted}. The hub gave up. The device may be out of reach.", pairs...,
+		)
 	case domain.ChannelDiverged:
 		switch outcome {
 		case outcomeDone:
-			return changedTag, fill("now {value}. The last command was {wanted}. Someone may have operated it by hand.",
-				pairs...)
+			return changedTag, fill(
+				"now {value}. The last command was {wanted}. Someone may have operated it by hand.",
+				pairs...,
+			)
 		case outcomeUnknown, outcomeReplaced:
 			return differentTag, fill("{value}. The last command was {wanted}.", pairs...)
 		}
@@ -56,7 +60,9 @@ const (
 // command: the device did not do it, or was operated later. As for all outcomes, the order of the
 // hub's log decides and no time: hubs' clocks may be wrong. A channel of whose command nothing is
 // found in time only differs.
-func (p *Portal) explainDiverged(ctx context.Context, org string, hub domain.HubID, devices []hubDevice) {
+func (p *Portal) explainDiverged(
+	ctx context.Context, org string, hub domain.HubID, devices []hubDevice,
+) {
 	var diverged []*deviceChannel
 	for _, device := range devices {
 		for i := range device.Channels {

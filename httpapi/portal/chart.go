@@ -154,7 +154,8 @@ func (c *chart) draw() {
 		span = 1
 	}
 	y := func(n float64) float64 {
-		return tenths(chartHeight - chartMargin - (n/2-low/2)/span*(chartHeight-2*chartMargin))
+		return tenths(chartHeight - chartMargin -
+			(n/2-low/2)/span*(chartHeight-2*chartMargin))
 	}
 	var path strings.Builder
 	for i, column := range c.columns {
@@ -167,7 +168,9 @@ func (c *chart) draw() {
 		} else {
 			fmt.Fprintf(&path, "H%v", x)
 		}
-		fmt.Fprintf(&path, "V%vV%vV%v", y(column.high.value), y(column.low.value), y(column.last.value))
+		fmt.Fprintf(
+			&path, "V%vV%vV%v", y(column.high.value), y(column.low.value), y(column.last.value),
+		)
 		c.Last = c.format(column.last.value)
 	}
 	fmt.Fprintf(&path, "H%v", chartWidth)

@@ -37,7 +37,9 @@ type channelID struct {
 // drawCharts draws what the numeric and boolean channels of a device reported in the last period,
 // at most the retention. A numeric channel without reports has no chart; a boolean one had its
 // value all the time.
-func (p *Portal) drawCharts(ctx context.Context, device hubDevice, period time.Duration) (deviceCharts, error) {
+func (p *Portal) drawCharts(
+	ctx context.Context, device hubDevice, period time.Duration,
+) (deviceCharts, error) {
 	now := p.Now()
 	period = min(period, p.Retention)
 	from := now.Add(-period)
@@ -55,7 +57,8 @@ func (p *Portal) drawCharts(ctx context.Context, device hubDevice, period time.D
 		if !bytes.Contains(encoded.Envelope, deviceField) {
 			return // decode only the events of this device
 		}
-		if event, ok := decode(encoded); ok && event.Type == "channel.observed" && event.isOf(device.ID) {
+		if event, ok := decode(encoded); ok && event.Type == "channel.observed" &&
+			event.isOf(device.ID) {
 			addReport(charts, event, time.Unix(0, encoded.StoredNanos))
 		}
 	})
@@ -121,7 +124,8 @@ func numberIn(value json.RawMessage) (n float64, ok bool) {
 // false if the log has more than chartEvents events in the period: then it leaves out the end of
 // each part of the period.
 func (p *Portal) sample(
-	ctx context.Context, hub domain.HubID, from time.Time, period time.Duration, use func(domain.EncodedEvent),
+	ctx context.Context, hub domain.HubID, from time.Time, period time.Duration,
+	use func(domain.EncodedEvent),
 ) (complete bool, err error) {
 	after, err := p.Events.At(ctx, hub, from)
 	if err != nil {
@@ -137,7 +141,9 @@ func (p *Portal) sample(
 		if after, err = p.Events.At(ctx, hub, start); err != nil {
 			return false, err
 		}
-		last, more, err = p.readEvents(ctx, hub, after, (chartEvents-contiguous)/chartParts, last, use)
+		last, more, err = p.readEvents(
+			ctx, hub, after, (chartEvents-contiguous)/chartParts, last, use,
+		)
 		if err != nil || !more {
 			return false, err
 		}
@@ -149,7 +155,8 @@ func (p *Portal) sample(
 // is larger than last. It returns the new last, and whether the log has more events. If the cursor
 // has expired it reads from the oldest event.
 func (p *Portal) readEvents(
-	ctx context.Context, hub domain.HubID, after string, limit int, last uint64, use func(domain.EncodedEvent),
+	ctx context.Context, hub domain.HubID, after string, limit int, last uint64,
+	use func(domain.EncodedEvent),
 ) (newLast uint64, more bool, err error) {
 	for read := 0; read < limit; {
 		page, err := p.Events.Page(ctx, hub, after, chartPage)

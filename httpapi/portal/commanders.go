@@ -111,7 +111,9 @@ func (e *logEntry) textBesideBy() string {
 		return e.Text
 	}
 	number := strings.TrimSuffix(e.By[i+len("code "):], ")")
-	return strings.Replace(e.Text, fill(scriptTexts["alarm user"], "alarm", "", "user", number), "", 1)
+	return strings.Replace(
+		e.Text, fill(scriptTexts["alarm user"], "alarm", "", "user", number), "", 1,
+	)
 }
 
 // commandOf returns the command that an event reports, or reports the outcome of: the newest of its

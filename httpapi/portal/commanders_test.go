@@ -52,7 +52,9 @@ func TestByWhom(t *testing.T) {
 		{"channel.observed", `{"key":"alarm","value":{"event":"smoke"}}`, ""},
 		{"channel.observed", `{`, ""}, {"device.added", `{"name":"x"}`, ""},
 	} {
-		entry := logEntry{logEvent: logEvent{Type: test.typ, DeviceID: &device, Data: json.RawMessage(test.data)}}
+		entry := logEntry{logEvent: logEvent{
+			Type: test.typ, DeviceID: &device, Data: json.RawMessage(test.data),
+		}}
 		if err := by.name(&entry); err != nil || entry.By != test.want {
 			t.Errorf("%s %s: got %q, %v, want %q", test.typ, test.data, entry.By, err, test.want)
 		}

@@ -157,7 +157,9 @@ func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 // readCommand returns the command of a submitted control. The form's fields are key, endpoint,
 // value, idempotency_key, warm_white for a color, and other for a mode that is not in the list.
 // Errors are those that the API returns for such a command.
-func readCommand(org string, hub domain.HubID, device int64, form url.Values) (domain.Command, error) {
+func readCommand(
+	org string, hub domain.HubID, device int64, form url.Values,
+) (domain.Command, error) {
 	c := domain.Command{
 		OrgID:          org,
 		HubID:          hub,
@@ -166,8 +168,11 @@ func readCommand(org string, hub domain.HubID, device int64, form url.Values) (d
 		IdempotencyKey: form.Get("idempotency_key"),
 	}
 	var err error
-	if c.Endpoint, err = strconv.ParseInt(form.Get("endpoint"), 10, 64); err != nil || c.Endpoint < 0 {
-		return c, domain.Errorf(domain.CodeInvalidRequest, "endpoint: must be a non-negative integer")
+	if c.Endpoint, err = strconv.ParseInt(form.Get("endpoint"), 10, 64); err != nil ||
+		c.Endpoint < 0 {
+		return c, domain.Errorf(
+			domain.CodeInvalidRequest, "endpoint: must be a non-negative integer",
+		)
 	}
 	if err := domain.CheckIdempotencyKey(c.IdempotencyKey); err != nil {
 		return c, err

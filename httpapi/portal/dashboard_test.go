@@ -41,8 +41,10 @@ func TestDashboardOfManyHubs(t *testing.T) {
 		}
 		if shown > dashboardHubs || !view.Partial || view.Hubs() != hubs || view.Offline != 124 ||
 			len(view.Pages) < 4 {
-			t.Errorf("page %d: got %d hubs, %+v, want at most a page of hubs and the counts of all", page, shown,
-				view.Pages)
+			t.Errorf(
+				"page %d: got %d hubs, %+v, want at most a page of hubs and the counts of all",
+				page, shown, view.Pages,
+			)
 		}
 	}
 	if len(seen) != hubs {
@@ -59,7 +61,10 @@ func TestDashboardOfManyHubs(t *testing.T) {
 	} {
 		narrowed.fill(sites, states, 99)
 		if narrowed.Found != want {
-			t.Errorf("find %q, status %q: got %d hubs, want %d", narrowed.Find, narrowed.Status, narrowed.Found, want)
+			t.Errorf(
+				"find %q, status %q: got %d hubs, want %d", narrowed.Find, narrowed.Status,
+				narrowed.Found, want,
+			)
 		}
 	}
 }
@@ -69,7 +74,8 @@ func TestDashboardOfFewHubs(t *testing.T) {
 	t.Parallel()
 	var view dashboardView
 	view.fill([]domain.Site{{ID: "a"}, {ID: "b"}}, []hubState{{ID: "hub", SiteID: "b"}}, 0)
-	if len(view.Sites) != 2 || view.Partial || view.Pages != nil || view.Search() || view.Unknown != 1 {
+	if len(view.Sites) != 2 || view.Partial || view.Pages != nil || view.Search() ||
+		view.Unknown != 1 {
 		t.Errorf("got %+v, want both sites and no pages", view)
 	}
 }

@@ -21,7 +21,9 @@ func describeEvent(event logEvent, unit string) string {
 		}
 	case "hub.disconnected":
 		reason, _ := data["reason"].(string)
-		return fill(scriptTexts["event hub.disconnected"], "reason", disconnectText(&reason))
+		return fill(
+			scriptTexts["event hub.disconnected"], "reason", disconnectText(&reason),
+		)
 	case "hub.log_reset":
 		reason, _ := data["reason"].(string)
 		if known, ok := scriptTexts["reset "+reason]; ok {
@@ -65,12 +67,17 @@ func describeChannel(c channelEvent, unit string, command bool) string {
 		if c.Endpoint == 0 {
 			return sentence
 		}
-		return fill(scriptTexts["channel endpoint"], "name", name, "endpoint", formatInt(c.Endpoint), "text", sentence)
+		return fill(
+			scriptTexts["channel endpoint"],
+			"name", name, "endpoint", formatInt(c.Endpoint), "text", sentence,
+		)
 	}
 	if c.Endpoint > 0 {
 		name += " " + formatInt(c.Endpoint)
 	}
-	return fill(scriptTexts["channel "+kind], "name", name, "value", formatValue(c.Key, unit, c.Value))
+	return fill(
+		scriptTexts["channel "+kind], "name", name, "value", formatValue(c.Key, unit, c.Value),
+	)
 }
 
 // fillEvent returns the text of an event with the texts and numbers of its data.

@@ -18,8 +18,10 @@ func TestSessionEndsInForm(t *testing.T) {
 	token := b.session().FormToken
 	before := w.changes(t)
 	b.cookies["hubcloud_session"] = "ended"
-	to, _ := b.post(inOne+"/invitations?find=m", 303, "email", "new@else.example", "role", "admin", "unknown",
-		"not kept")
+	to, _ := b.post(
+		inOne+"/invitations?find=m", 303, "email", "new@else.example", "role", "admin",
+		"unknown", "not kept",
+	)
 	if want := "/portal/sign-in?next="; !strings.HasPrefix(to, want) {
 		t.Fatalf("redirected to %q, want %s…", to, want)
 	}
@@ -45,7 +47,8 @@ func TestSessionEndsInForm(t *testing.T) {
 	if strings.Contains(page, token) || strings.Contains(page, "not kept") {
 		t.Error("the page has fields that people do not fill in")
 	}
-	if page = b.get(inOne+"/members", 200); strings.Contains(page, "draft-data") || w.changes(t) != before {
+	if page = b.get(inOne+"/members", 200); strings.Contains(page, "draft-data") ||
+		w.changes(t) != before {
 		t.Errorf("got %s and a change or a second draft, want neither", page)
 	}
 	b.cookies["hubcloud_session"] = "ended"
@@ -64,7 +67,8 @@ func TestFormOfEarlierSession(t *testing.T) {
 	b.signIn(olga)
 	same := http.Header{"Sec-Fetch-Site": {"same-origin"}}
 	response, page := b.do("POST", inOne+"/sites", form, same)
-	if checkPage(t, page); response.StatusCode != 403 || !strings.Contains(page, "Back to the form") {
+	if checkPage(t, page); response.StatusCode != 403 ||
+		!strings.Contains(page, "Back to the form") {
 		t.Errorf("got %d %s, want 403 and a link to the form", response.StatusCode, page)
 	}
 	if page = b.get(inOne+"/sites", 200); !strings.Contains(page, "Quay 7") {
@@ -72,7 +76,8 @@ func TestFormOfEarlierSession(t *testing.T) {
 	}
 	none := http.Header{"Sec-Fetch-Site": nil, "Origin": {public}}
 	_, page = b.do("POST", inOne+"/sites", form, none)
-	if strings.Contains(page, "Back to the form") || strings.Contains(b.get(inOne+"/sites", 200), "Quay 7") {
+	if strings.Contains(page, "Back to the form") ||
+		strings.Contains(b.get(inOne+"/sites", 200), "Quay 7") {
 		t.Error("a form whose origin is not certain was kept")
 	}
 }

@@ -87,7 +87,8 @@ func TestFindDevicesPages(t *testing.T) {
 	}
 	b.endless = true // a page that ended before it found any
 	page = read(t, b.ask("GET", "/devices?show=unreachable", nil))
-	if !strings.Contains(page, "No devices match on this page.") || !strings.Contains(page, "after=") {
+	if !strings.Contains(page, "No devices match on this page.") ||
+		!strings.Contains(page, "after=") {
 		t.Errorf("got %s, want an empty page with a link to the next one", page)
 	}
 	b.endless = false

@@ -33,6 +33,9 @@ func (req *request) firstSteps(sites, hubs int) ([]firstStep, error) {
 			"Invite your colleagues", "They get a link by mail.", "members#email",
 			len(members.Data) > 1 || len(invited.Data) > 0,
 		},
-		{"Create an API key", "Only if programs of yours use the API.", "keys#label", len(keys.Data) > 0},
+		{
+			"Create an API key", "Only if programs of yours use the API.", "keys#label",
+			len(keys.Data) > 0,
+		},
 	}, nil
 }

@@ -139,7 +139,9 @@ func formatScene(v map[string]any) string {
 	if v, ok := v["attribute"].(string); ok && v != "" {
 		pattern, attribute = scriptTexts["scene attribute"], strings.ReplaceAll(v, "_", " ")
 	}
-	return fill(pattern, "scene", strconv.FormatFloat(scene, 'f', -1, 64), "attribute", attribute)
+	return fill(
+		pattern, "scene", strconv.FormatFloat(scene, 'f', -1, 64), "attribute", attribute,
+	)
 }
 
 // formatAlarm returns an alarm for display, such as "Code accepted (code 2)", and "" for a value
@@ -160,7 +162,9 @@ func formatAlarm(v map[string]any) string {
 		alarm = string(unicode.ToUpper(first)) + alarm[size:]
 	}
 	if user, ok := v["user"].(float64); ok {
-		alarm = fill(scriptTexts["alarm user"], "alarm", alarm, "user", strconv.FormatFloat(user, 'f', -1, 64))
+		alarm = fill(
+			scriptTexts["alarm user"], "alarm", alarm, "user", strconv.FormatFloat(user, 'f', -1, 64),
+		)
 	}
 	if active, ok := v["active"].(bool); ok && !active {
 		alarm = fill(scriptTexts["alarm ended"], "alarm", alarm)

@@ -34,14 +34,18 @@ func (req *request) cardPage() string {
 func (req *request) labelDevice() error {
 	err := req.saveLabel()
 	req.offerUndo(err, req.cardPage(), nil, req.hub)
-	return req.finishOn(req.showDevice, err, req.cardPage(), "device-labeled",
-		rejectedForm{Form: "label", Name: req.formValue("name"), Place: req.formValue("room")})
+	return req.finishOn(
+		req.showDevice, err, req.cardPage(), "device-labeled",
+		rejectedForm{Form: "label", Name: req.formValue("name"), Place: req.formValue("room")},
+	)
 }
 
 // saveLabel sets the label that the form has. It asks the hub for the device first: a label for a
 // device that does not exist would apply to the next device with its number.
 func (req *request) saveLabel() (err error) {
-	change := domain.LabelDevice{OrgID: req.org, HubID: req.hub, DeviceID: req.device, SetName: true, SetRoom: true}
+	change := domain.LabelDevice{
+		OrgID: req.org, HubID: req.hub, DeviceID: req.device, SetName: true, SetRoom: true,
+	}
 	if change.Name, err = req.optionalName("name"); err != nil {
 		return err
 	}
@@ -78,13 +82,17 @@ func (req *request) updateHub() error {
 		_, err = req.Directory.UpdateHub(req.ctx, req.origin(), change)
 	}
 	req.offerUndo(err, hubAddress(req.hub), nil, req.hub)
-	return req.finishOnHub(err, "hub-placed", rejectedForm{Form: "place", Name: req.formValue("name"), Place: site})
+	return req.finishOnHub(
+		err, "hub-placed", rejectedForm{Form: "place", Name: req.formValue("name"), Place: site},
+	)
 }
 
 // forgetDevice removes a device that the hub can no longer reach.
 func (req *request) forgetDevice() error {
 	err := req.Devices.Forget(req.ctx, req.hub, req.device)
-	return req.finishOn(req.showDevice, err, hubAddress(req.hub), "device-forgotten", rejectedForm{Form: "forget"})
+	return req.finishOn(
+		req.showDevice, err, hubAddress(req.hub), "device-forgotten", rejectedForm{Form: "forget"},
+	)
 }
 
 // openPairing lets one device join, and redirects to the page that counts down.
@@ -99,14 +107,18 @@ func (req *request) openPairing() error {
 	if err == nil {
 		window, err = req.Devices.OpenPairing(req.ctx, req.hub, code)
 	}
-	return req.finishOn(req.showHub, err, req.windowAddress("pairing", window), "",
-		rejectedForm{Form: "pairing", Name: req.formValue("setup_code")})
+	return req.finishOn(
+		req.showHub, err, req.windowAddress("pairing", window), "",
+		rejectedForm{Form: "pairing", Name: req.formValue("setup_code")},
+	)
 }
 
 // openRemoval lets one device leave, and redirects to the page that counts down.
 func (req *request) openRemoval() error {
 	window, err := req.Devices.OpenRemoval(req.ctx, req.hub)
-	return req.finishOn(req.showHub, err, req.windowAddress("removal", window), "", rejectedForm{Form: "removal"})
+	return req.finishOn(
+		req.showHub, err, req.windowAddress("removal", window), "", rejectedForm{Form: "removal"},
+	)
 }
 
 // windowAddress returns the address of the hub's page that counts down to the end of a window.
@@ -166,7 +178,8 @@ type rejectedForm struct {
 // of the hub or the device, or on a page of its own if that page cannot be shown either: the device's
 // cannot be shown without the hub.
 func (req *request) finishOn(
-	show func(status int, rejected rejectedForm) error, err error, page, notice string, rejected rejectedForm,
+	show func(status int, rejected rejectedForm) error, err error, page, notice string,
+	rejected rejectedForm,
 ) error {
 	if rejected.Problem = req.problemText(err); rejected.Problem == "" ||
 		show(statusOf(domain.CodeOf(err)), rejected) != nil {

@@ -26,13 +26,16 @@ func TestHubDoesNotAnswer(t *testing.T) {
 	} {
 		b.fails = domain.Errorf(code, "took too long")
 		response := b.ask("GET", b.path, nil)
-		if page := read(t, response); response.StatusCode != http.StatusOK || !strings.Contains(page, says) ||
+		if page := read(t, response); response.StatusCode != http.StatusOK ||
+			!strings.Contains(page, says) ||
 			!strings.Contains(page, "2.4.1") {
 			t.Errorf("%s: got %d %s, want 200 and %q", code, response.StatusCode, page, says)
 		}
 	}
 	b.fails = errors.New("postgres is away")
-	if response := b.ask("GET", b.path, nil); response.StatusCode != http.StatusInternalServerError {
+	if response := b.ask(
+		"GET", b.path, nil,
+	); response.StatusCode != http.StatusInternalServerError {
 		t.Errorf("fault: got %d, want 500", response.StatusCode)
 	}
 }
@@ -74,14 +77,18 @@ func TestPageStream(t *testing.T) {
 	defer forged.Body.Close()
 	defer nobody.Body.Close()
 	if forged.StatusCode != http.StatusForbidden || nobody.StatusCode != http.StatusSeeOther {
-		t.Errorf("forged form: got %d, want 403; no session: got %d, want 303", forged.StatusCode, nobody.StatusCode)
+		t.Errorf(
+			"forged form: got %d, want 403; no session: got %d, want 303", forged.StatusCode,
+			nobody.StatusCode,
+		)
 	}
 	stream := post(portal.MaskToken(formToken), b.token)
 	defer stream.Body.Close()
 	lines := bufio.NewScanner(stream.Body)
 	var text []string
 	want := []string{
-		"id: position", "", "event: hub.portal_begin", `data: {"anew":true}`, "", "event: hub.portal_states",
+		"id: position", "", "event: hub.portal_begin", `data: {"anew":true}`, "",
+		"event: hub.portal_states",
 	}
 	for len(text) < len(want) && lines.Scan() {
 		text = append(text, lines.Text())

@@ -142,7 +142,10 @@ func hubDevices() []domain.Device {
 		{ID: 2, Name: "Thermostat", WakesAt: &wakes, Channels: []domain.Channel{
 			channel("heating_setpoint", "21.5", "null", domain.ChannelSynchronized),
 			channel("mode", `"heat"`, `"eco"`, domain.ChannelPending),
-			channel("color", `{"red":255,"green":0,"blue":128,"warm_white":9}`, "null", domain.ChannelFailed),
+			channel(
+				"color", `{"red":255,"green":0,"blue":128,"warm_white":9}`, "null",
+				domain.ChannelFailed,
+			),
 			channel("level", "42", "null", domain.ChannelSynchronized),
 			channel("switch", "true", "null", domain.ChannelSynchronized),
 		}},
@@ -162,7 +165,9 @@ func (b *hubBackend) Get(_ context.Context, _ domain.HubID, id int64) (domain.De
 	return domain.Device{}, domain.Errorf(domain.CodeNotFound, "no such device")
 }
 
-func (b *hubBackend) Send(_ context.Context, o domain.Origin, c domain.Command) (domain.SentCommand, error) {
+func (b *hubBackend) Send(
+	_ context.Context, o domain.Origin, c domain.Command,
+) (domain.SentCommand, error) {
 	b.calls.sent, b.calls.origin = append(b.calls.sent, c), o
 	return domain.SentCommand{}, b.fails
 }
@@ -191,13 +196,17 @@ func (b *hubBackend) PlaceDevices(
 	return b.did(fmt.Sprint(devices, " to ", room))
 }
 
-func (b *hubBackend) UpdateHub(_ context.Context, o domain.Origin, change domain.UpdateHub) (domain.HubState, error) {
+func (b *hubBackend) UpdateHub(
+	_ context.Context, o domain.Origin, change domain.UpdateHub,
+) (domain.HubState, error) {
 	b.calls.placed, b.calls.origin = append(b.calls.placed, change), o
 	return domain.HubState{}, nil
 }
 
 // History returns the command that the lock has not carried out.
-func (b *hubBackend) History(context.Context, domain.HubID, time.Time, int) ([]domain.CommandRecord, error) {
+func (b *hubBackend) History(
+	context.Context, domain.HubID, time.Time, int,
+) ([]domain.CommandRecord, error) {
 	return []domain.CommandRecord{{
 		OrgID: b.ID, HubID: b.hub, DeviceID: 1, Key: "lock", Value: json.RawMessage("true"),
 		At: time.Now(),
@@ -229,7 +238,9 @@ func (b *hubBackend) RemoveHub(_ context.Context, o domain.Origin, _ string, _ d
 	return b.did("remove")
 }
 
-func (b *hubBackend) OpenPairing(_ context.Context, _ domain.HubID, code *string) (domain.Window, error) {
+func (b *hubBackend) OpenPairing(
+	_ context.Context, _ domain.HubID, code *string,
+) (domain.Window, error) {
 	b.calls.code = code
 	return domain.Window{Status: domain.WindowOpen, ExpiresIn: 120}, b.did("pairing")
 }
@@ -246,7 +257,9 @@ func (b *hubBackend) Page(context.Context, domain.HubID, string, int) (domain.Ev
 	return domain.EventPage{Next: "next"}, nil
 }
 
-func (b *hubBackend) Before(context.Context, domain.HubID, string, int) (domain.EventPage, error) {
+func (b *hubBackend) Before(
+	context.Context, domain.HubID, string, int,
+) (domain.EventPage, error) {
 	return domain.EventPage{}, nil
 }
 
@@ -254,14 +267,18 @@ func (b *hubBackend) Before(context.Context, domain.HubID, string, int) (domain.
 type idleFeed struct{ b *hubBackend }
 
 // Follow rejects all positions but its own.
-func (idleFeed) Follow(_ context.Context, _ string, _ domain.EventFilter, after string) (portal.EventReader, error) {
+func (idleFeed) Follow(
+	_ context.Context, _ string, _ domain.EventFilter, after string,
+) (portal.EventReader, error) {
 	if after != "" && after != "position" {
 		return nil, domain.Errorf(domain.CodeInvalidRequest, "after: must be a position")
 	}
 	return idleReader{}, nil
 }
 
-func (idleFeed) FollowSince(context.Context, string, domain.EventFilter, time.Time) (portal.EventReader, error) {
+func (idleFeed) FollowSince(
+	context.Context, string, domain.EventFilter, time.Time,
+) (portal.EventReader, error) {
 	return idleReader{}, nil
 }
 
@@ -274,7 +291,8 @@ func (f idleFeed) Part(
 	f.b.chosen = filter
 	events := slices.DeleteFunc(slices.Clone(f.b.events), func(e domain.EncodedEvent) bool {
 		var typed struct{ Type string }
-		return json.Unmarshal(e.Envelope, &typed) != nil || e.StoredNanos < since || !filter.HasType(typed.Type)
+		return json.Unmarshal(e.Envelope, &typed) != nil || e.StoredNanos < since ||
+			!filter.HasType(typed.Type)
 	})
 	return domain.EventPage{Events: events, Next: "position", Scanned: len(events)}, nil
 }
@@ -294,7 +312,9 @@ func (b *hubBackend) StatesNeedingAttention(
 }
 
 // FindDevices returns the devices of b.reported whose names contain text.
-func (b *hubBackend) FindDevices(_ context.Context, _, text string, _ int) (found []domain.FoundDevice, err error) {
+func (b *hubBackend) FindDevices(
+	_ context.Context, _, text string, _ int,
+) (found []domain.FoundDevice, err error) {
 	for _, state := range b.reported {
 		if strings.Contains(*state.Name, text) {
 			found = append(found, domain.FoundDevice{

@@ -33,10 +33,14 @@ func TestHubPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, says := range map[string][]string{
-		"": {"Mill &amp; Sons", string(b.hub), `data-count="online">1<`, "older events, for 24 hours"},
+		"": {
+			"Mill &amp; Sons", string(b.hub), `data-count="online">1<`,
+			"older events, for 24 hours",
+		},
 		b.path: {
-			"2.4.1", "Guests", "-61 dBm", "unlocked", "Not done", "Setting to", "Failed", "87 %", `type="color"`,
-			`max="30"`, "Lobby", "Open pairing", "The device sleeps and is expected to wake <time",
+			"2.4.1", "Guests", "-61 dBm", "unlocked", "Not done", "Setting to", "Failed", "87 %",
+			`type="color"`, `max="30"`, "Lobby", "Open pairing",
+			"The device sleeps and is expected to wake <time",
 		},
 		b.path + "/devices/1":  {"Name and room", "Forget", "Charts"},
 		b.path + "/events":     {"No events.", "− 1 hour", "All devices", "Times are in UTC"},
@@ -120,7 +124,9 @@ func TestForeignHub(t *testing.T) {
 		for _, page := range []string{
 			"", "/events", "/reset-link", "/remove", "/devices", "/devices/1", "/devices/1/card",
 		} {
-			if response := b.ask("GET", "/hubs/"+string(hub)+page, nil); response.StatusCode != http.StatusNotFound {
+			if response := b.ask(
+				"GET", "/hubs/"+string(hub)+page, nil,
+			); response.StatusCode != http.StatusNotFound {
 				t.Errorf("GET %s%s: got %d, want 404", hub, page, response.StatusCode)
 			}
 		}
@@ -177,7 +183,8 @@ func TestHubActions(t *testing.T) {
 		if err != nil || to.Path != "/portal/"+b.ID+hub {
 			t.Errorf("%s: redirected to %v, %v, want the hub's page", path, to, err)
 		}
-		if strings.HasSuffix(path, "/pairing") && (to.Query().Get("pairing") == "" || *b.calls.code != "12345") {
+		if strings.HasSuffix(path, "/pairing") &&
+			(to.Query().Get("pairing") == "" || *b.calls.code != "12345") {
 			t.Errorf("pairing: redirected to %v with code %v, want code 12345", to, b.calls.code)
 		}
 		changed := len(b.calls.sent)+len(b.calls.labeled)+len(b.calls.placed) > 0 ||
@@ -203,12 +210,15 @@ func TestHubActions(t *testing.T) {
 		t.Errorf("got commands %+v by %+v, want one by the member", b.calls.sent, b.calls.origin)
 	}
 	b.ask("POST", hub+"/place", url.Values{"name": {" Lobby "}, "site": {"other"}})
-	if change := b.calls.placed[0]; *change.Name != "Lobby" || !change.SetName || *change.SiteID != "other" ||
-		change.HubID != b.hub || change.OrgID != b.ID {
+	if change := b.calls.placed[0]; *change.Name != "Lobby" || !change.SetName ||
+		*change.SiteID != "other" ||
+		change.HubID != b.hub ||
+		change.OrgID != b.ID {
 		t.Errorf("place: got %+v, want Lobby at the other site", change)
 	}
 	b.ask("POST", device+"/label", url.Values{"name": {"Front door"}, "room": {""}})
-	if change := b.calls.labeled[0]; *change.Name != "Front door" || change.Room != nil || !change.SetRoom {
+	if change := b.calls.labeled[0]; *change.Name != "Front door" || change.Room != nil ||
+		!change.SetRoom {
 		t.Errorf("label: got %+v, want the name Front door and no room", change)
 	}
 	b.ask("POST", device+"/label", url.Values{"name": {b.devices[0].Name}, "room": {"Hall"}})
@@ -226,7 +236,10 @@ func TestRemoveHub(t *testing.T) {
 	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther ||
 		!strings.HasSuffix(to, "../"+b.ID) || !slices.Equal(b.calls.done, []string{"remove"}) ||
 		b.calls.origin.Actor.ID != b.Owner.ID {
-		t.Errorf("got %d to %q and calls %+v, want the dashboard and one removal", response.StatusCode, to, b.calls)
+		t.Errorf(
+			"got %d to %q and calls %+v, want the dashboard and one removal", response.StatusCode, to,
+			b.calls,
+		)
 	}
 }
 
@@ -307,14 +320,20 @@ func TestRejectedHubForms(t *testing.T) {
 	}{
 		hub + "/pairing": {
 			url.Values{"setup_code": {"MT:0<000000"}},
-			[]string{`id="pairing-problem">Setup code must be shorter.<`, `value="MT:0&lt;000000" autofocus`},
+			[]string{
+				`id="pairing-problem">Setup code must be shorter.<`, `value="MT:0&lt;000000" autofocus`,
+			},
 		},
-		hub + "/pairing/close": {url.Values{}, []string{`role="alert">Setup code must be shorter.<`}},
+		hub + "/pairing/close": {
+			url.Values{}, []string{`role="alert">Setup code must be shorter.<`},
+		},
 		hub + "/removal": {
 			url.Values{},
 			[]string{`id="removal-problem">`, `autofocus aria-describedby="removal-problem"`},
 		},
-		hub + "/reset-link": {url.Values{}, []string{`role="alert">Setup code must be shorter.<`}},
+		hub + "/reset-link": {
+			url.Values{}, []string{`role="alert">Setup code must be shorter.<`},
+		},
 		hub + "/place": {
 			url.Values{"name": {long}, "site": {b.SiteID}},
 			[]string{`id="place-problem">`, long, `value="` + b.SiteID + `" selected`},
@@ -348,7 +367,8 @@ func TestRejectedHubForms(t *testing.T) {
 		checkOrgPage(t, path, page)
 		// Its address stands in the browser's bar, and under it the page's own links.
 		to := b.ask("GET", path+"?hours=6", nil).Header.Get("Location")
-		if path != hub+"/reset-link" && (!strings.HasSuffix(to, "?hours=6") || !strings.Contains(to, hub)) {
+		if path != hub+"/reset-link" &&
+			(!strings.HasSuffix(to, "?hours=6") || !strings.Contains(to, hub)) {
 			t.Errorf("%s: redirected to %q, want the hub's page with the query", path, to)
 		}
 	}
@@ -358,12 +378,18 @@ func TestRejectedHubForms(t *testing.T) {
 		t.Errorf("card for the page of a rejected form: got %s, want links from there", page)
 	}
 	b.rejects, b.fails = nil, domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
-	if response := b.ask("POST", device+"/forget", url.Values{}); response.StatusCode != http.StatusServiceUnavailable {
+	if response := b.ask(
+		"POST", device+"/forget", url.Values{},
+	); response.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("offline hub: got %d, want 503", response.StatusCode)
-	} else if page := read(t, response); !strings.Contains(page, `href="../../../../../`+b.ID+hub+`"`) {
+	} else if page := read(t, response); !strings.Contains(
+		page, `href="../../../../../`+b.ID+hub+`"`,
+	) {
 		t.Errorf("offline hub: got %s, want a link to the hub", page)
 	}
-	if page := read(t, b.ask("GET", "/hubs/hub-none-none-none", nil)); strings.Contains(page, "Back to the hub") {
+	if page := read(t, b.ask("GET", "/hubs/hub-none-none-none", nil)); strings.Contains(
+		page, "Back to the hub",
+	) {
 		t.Errorf("unknown hub: got %s, want no link to it", page)
 	}
 }

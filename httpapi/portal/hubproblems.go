@@ -32,8 +32,10 @@ func (req *request) hubProblems(hub domain.Hub) (problems []hubProblem) {
 	defer cancel()
 	faults, err := req.Faults.HubFaults(ctx, req.hub)
 	if err != nil {
-		req.Logger.DebugContext(ctx, "faults of hub unknown", "hub_id", req.hub, "request_id", req.info.RequestID,
-			"error", err)
+		req.Logger.DebugContext(
+			ctx, "faults of hub unknown", "hub_id", req.hub, "request_id", req.info.RequestID,
+			"error", err,
+		)
 		return problems
 	}
 	for _, fault := range faults {

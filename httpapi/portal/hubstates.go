@@ -52,7 +52,9 @@ func (p *Portal) hubStates(ctx context.Context, org string, only domain.HubID) (
 }
 
 // readStates returns the states of the hubs within a reach, only those at the site unless it is nil.
-func (p *Portal) readStates(ctx context.Context, reach domain.Reach, site *string) ([]hubState, error) {
+func (p *Portal) readStates(
+	ctx context.Context, reach domain.Reach, site *string,
+) ([]hubState, error) {
 	var states []hubState
 	for after := ""; ; after = string(states[len(states)-1].ID) {
 		page, err := p.ReadModels.Hubs(ctx, reach, site, statesPage, after)
@@ -70,7 +72,9 @@ func (p *Portal) readStates(ctx context.Context, reach domain.Reach, site *strin
 
 // stateOf returns the state of a hub of the read models.
 func (p *Portal) stateOf(hub domain.Hub) hubState {
-	state := hubState{ID: hub.ID, SiteID: hub.SiteID, Status: hub.Status, Since: hub.Since, AddedAt: hub.AddedAt}
+	state := hubState{
+		ID: hub.ID, SiteID: hub.SiteID, Status: hub.Status, Since: hub.Since, AddedAt: hub.AddedAt,
+	}
 	if hub.Name != nil {
 		state.Name = *hub.Name
 	}

@@ -12,8 +12,10 @@ func TestReconnectingEnds(t *testing.T) {
 	t.Parallel()
 	since := time.Now()
 	state := hubState{
-		Status:       domain.HubOffline,
-		Reconnecting: domain.ReconnectingUntil(domain.HubOffline, since, new(string(domain.ReasonServerShutdown))),
+		Status: domain.HubOffline,
+		Reconnecting: domain.ReconnectingUntil(
+			domain.HubOffline, since, new(string(domain.ReasonServerShutdown)),
+		),
 	}
 	for after, want := range map[time.Duration]domain.HubStatus{
 		domain.ReconnectTime - time.Second: statusReconnecting,

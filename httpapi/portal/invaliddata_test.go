@@ -35,8 +35,15 @@ func TestInvalidHubData(t *testing.T) {
 			Available: true, Status: "surprised", Capabilities: json.RawMessage(`{"min":"x"}`),
 		})
 	}
-	device.Channels = append(device.Channels, domain.Channel{Key: `"><script> x`, Value: json.RawMessage(`null`)},
-		domain.Channel{Key: "heating_setpoint", Writable: true, Capabilities: json.RawMessage(`[]`)})
+	device.Channels = append(
+		device.Channels,
+		domain.Channel{Key: `"><script> x`, Value: json.RawMessage(`null`)},
+		domain.Channel{
+			Key:          "heating_setpoint",
+			Writable:     true,
+			Capabilities: json.RawMessage(`[]`),
+		},
+	)
 	// The link to a device whose name shows nothing could not be seen.
 	r.devices = []domain.Device{device}
 	shown, err := r.live.getDevice(t.Context(), "org", hubA, -7)
@@ -48,9 +55,12 @@ func TestInvalidHubData(t *testing.T) {
 			t.Errorf("%s: got a text of %d characters, want 1 to 250", c.Key, n)
 		}
 	}
-	r.append(hubA, "channel.observed", -7, `{"key":"temperature","endpoint":1099511627776,"value":1e308}`,
+	r.append(
+		hubA, "channel.observed", -7,
+		`{"key":"temperature","endpoint":1099511627776,"value":1e308}`,
 		`{"key":"temperature","endpoint":1099511627776,"value":-1e308}`,
-		`{"key":"temperature","endpoint":1099511627776,"value":[]}`, `{"key":{}}`, `{}`)
+		`{"key":"temperature","endpoint":1099511627776,"value":[]}`, `{"key":{}}`, `{}`,
+	)
 	r.append(hubA, "device.added", 3, `{"name":7}`, `{"name":null}`, `{"name":`+string(quoted)+`}`)
 	charts, err := r.live.drawCharts(t.Context(), shown, time.Hour)
 	if err != nil || len(charts.Charts) != 1 || strings.Contains(charts.Charts[0].Path, "NaN") ||
@@ -79,8 +89,10 @@ func TestLogBeforeRetention(t *testing.T) {
 	for ago, expired := range map[time.Duration]bool{2 * time.Hour: true, 50 * time.Minute: false} {
 		page, err := r.live.readLog(t.Context(), hubA, logRequest{At: time.Now().Add(-ago)})
 		if err != nil || len(page.Entries) != 0 || page.Expired != expired {
-			t.Errorf("%s ago: got %d entries, expired %v, %v, want 0, %v", ago, len(page.Entries), page.Expired, err,
-				expired)
+			t.Errorf(
+				"%s ago: got %d entries, expired %v, %v, want 0, %v", ago, len(page.Entries),
+				page.Expired, err, expired,
+			)
 		}
 	}
 }

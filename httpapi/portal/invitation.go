@@ -55,15 +55,18 @@ func (req *request) acceptInvitation() error {
 	view.Link = signsIn(accepted, req.info.At)
 	// The invitation has been accepted: a failed lookup of the session must not fail the page.
 	err = req.loadOptionalSession()
-	if req.session.Email != "" && domain.NormalizeEmail(req.session.Email) == domain.NormalizeEmail(accepted.Email) {
+	if req.session.Email != "" &&
+		domain.NormalizeEmail(req.session.Email) == domain.NormalizeEmail(accepted.Email) {
 		view.OrgID = accepted.OrgID
 		if view.Link { // nobody needs the link any more
 			_, err = req.SignIn.UseInvitation(req.ctx, token, accepted.ExpiresAt, req.info.At)
 		}
 	}
 	if err != nil {
-		req.Logger.WarnContext(req.ctx, "session not loaded for invitation page", "request_id", req.info.RequestID,
-			"error", err)
+		req.Logger.WarnContext(
+			req.ctx, "session not loaded for invitation page",
+			"request_id", req.info.RequestID, "error", err,
+		)
 	}
 	view.Layout = req.layout(view.Title, "")
 	req.render(status, "invitation.html", view)
@@ -108,9 +111,15 @@ func signsIn(accepted domain.Acceptance, at time.Time) bool {
 func newInvitationView(accepted domain.Acceptance, err error) (status int, view invitationView) {
 	switch {
 	case errors.Is(err, domain.ErrInvitationExpired):
-		return http.StatusGone, invitationView{Outcome: "expired", Title: "This invitation has expired"}
+		return http.StatusGone, invitationView{
+			Outcome: "expired",
+			Title:   "This invitation has expired",
+		}
 	case errors.Is(err, &domain.Error{Code: domain.CodeNotFound}):
-		return http.StatusNotFound, invitationView{Outcome: "unknown", Title: "This invitation does not work"}
+		return http.StatusNotFound, invitationView{
+			Outcome: "unknown",
+			Title:   "This invitation does not work",
+		}
 	case errors.Is(err, &domain.Error{Code: domain.CodeServiceUnavailable}):
 		return http.StatusServiceUnavailable, invitationView{
 			Outcome: "failed",

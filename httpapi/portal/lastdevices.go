@@ -26,9 +26,13 @@ func (p *Portal) lastDeviceList(
 
 // lastDevices returns the last known devices of a hub. It returns none while the read models are
 // being built.
-func (p *Portal) lastDevices(ctx context.Context, org string, hub domain.HubID) ([]hubDevice, error) {
-	page, err := p.Reported.States(ctx, domain.Reach{OrgID: org}, domain.StateFilter{HubID: &hub}, lastStates,
-		domain.StatePosition{})
+func (p *Portal) lastDevices(
+	ctx context.Context, org string, hub domain.HubID,
+) ([]hubDevice, error) {
+	page, err := p.Reported.States(
+		ctx, domain.Reach{OrgID: org}, domain.StateFilter{HubID: &hub}, lastStates,
+		domain.StatePosition{},
+	)
 	if codeOf(err) == domain.CodeServiceUnavailable {
 		return nil, nil // the page is shown without them
 	}
@@ -50,7 +54,9 @@ func (p *Portal) lastDevices(ctx context.Context, org string, hub domain.HubID) 
 // lastDevice returns a device from the states of its channels.
 func lastDevice(hub domain.HubID, states []domain.ReportedState) hubDevice {
 	first := states[0]
-	reported := domain.Device{ID: first.DeviceID, Manufacturer: first.Manufacturer, Model: first.Model}
+	reported := domain.Device{
+		ID: first.DeviceID, Manufacturer: first.Manufacturer, Model: first.Model,
+	}
 	for _, state := range states {
 		channel := state.Channel
 		channel.Writable = false // commands need the hub

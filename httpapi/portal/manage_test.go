@@ -32,7 +32,9 @@ func TestPagesOfAnOrganization(t *testing.T) {
 			}
 			if forms := strings.Count(page, `method="post"`); (forms > 1) != manages &&
 				!strings.HasPrefix(path, "/activity") {
-				t.Errorf("%s for %s: got %d forms, want more than one: %t", path, who, forms, manages)
+				t.Errorf(
+					"%s for %s: got %d forms, want more than one: %t", path, who, forms, manages,
+				)
 			}
 		}
 	}
@@ -52,7 +54,9 @@ func TestNonMembersSeeNothing(t *testing.T) {
 	b.get(inOne+"/members", 200)
 	w.open(t, nil).signIn(olga).post(inOne+"/members/max/remove", 303)
 	b.get(inOne+"/members", 404)
-	if page := b.get("/portal/organizations", 200); !strings.Contains(page, "not in an organization yet") {
+	if page := b.get("/portal/organizations", 200); !strings.Contains(
+		page, "not in an organization yet",
+	) {
 		t.Errorf("after the removal: got %s, want no organization", page)
 	}
 }
@@ -97,7 +101,10 @@ func TestActions(t *testing.T) {
 		// instead.
 		in int
 	}{
-		{"/members/max/role", []string{"role", "admin"}, "org.member_role_changed " + max + " admin", "/members", 0},
+		{
+			"/members/max/role", []string{"role", "admin"},
+			"org.member_role_changed " + max + " admin", "/members", 0,
+		},
 		{
 			"/invitations", []string{"email", "ann@example.org", "role", "admin"},
 			"org.invited ann@example.org admin", "/members", 400,
@@ -151,7 +158,9 @@ func TestHubAddedAgain(t *testing.T) {
 		{far, "Gate", "Gate was moved to Far"},
 		{site, "Mill gate", "Renamed to Mill gate and moved to"},
 	} {
-		to, _ := b.post(inOne+"/sites/hubs", 303, "serial", string(ownHub), "site", c.site, "name", c.name)
+		to, _ := b.post(
+			inOne+"/sites/hubs", 303, "serial", string(ownHub), "site", c.site, "name", c.name,
+		)
 		page := b.get(to, 200)
 		if checkPage(t, page); !strings.Contains(page, c.want) ||
 			to != inOne+"/hubs/"+string(ownHub) || !strings.Contains(page, `href="#joining">Pair devices`) {
@@ -177,7 +186,9 @@ func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
 	w := newBackend(t)
 	b := w.open(t, nil).signIn(olga)
-	_, page := b.post(inOne+"/keys", 201, "label", "Meter", "scope", "hubs:read", "scope", "events:read")
+	_, page := b.post(
+		inOne+"/keys", 201, "label", "Meter", "scope", "hubs:read", "scope", "events:read",
+	)
 	checkPage(t, page)
 	key, err := domain.ParseKey(apiKey.FindString(page))
 	if err != nil {
@@ -299,9 +310,12 @@ func TestFormAddressesRedirect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if where, err := at.Parse(response.Header.Get("Location")); response.StatusCode != 303 || err != nil ||
+		if where, err := at.Parse(response.Header.Get("Location")); response.StatusCode != 303 ||
+			err != nil ||
 			where.RequestURI() != inOne+to {
-			t.Errorf("%s: got %d to %v, %v, want 303 to %s", path, response.StatusCode, where, err, to)
+			t.Errorf(
+				"%s: got %d to %v, %v, want 303 to %s", path, response.StatusCode, where, err, to,
+			)
 		}
 	}
 	if w.changes(t) != before {
@@ -315,7 +329,8 @@ func TestMemberLeaves(t *testing.T) {
 	w := newBackend(t)
 	b := w.open(t, nil).signIn(max)
 	page := b.get(inOne+"/members", 200)
-	if !strings.Contains(page, "members/max/remove") || strings.Contains(page, "members/olga/remove") {
+	if !strings.Contains(page, "members/max/remove") ||
+		strings.Contains(page, "members/olga/remove") {
 		t.Errorf("got %s, want only max's removal", page)
 	}
 	if page := b.get(inOne+"/members/max/remove", 200); !strings.Contains(page, "Leave <bdi>") {
@@ -329,7 +344,8 @@ func TestMemberLeaves(t *testing.T) {
 		t.Errorf("got change %q, want %q", got, want)
 	}
 	_, page = w.open(t, nil).signIn(olga).post(inOne+"/members/olga/remove", 403)
-	if checkPage(t, page); !strings.Contains(page, "last owner") || !strings.Contains(page, "Leave <bdi>") {
+	if checkPage(t, page); !strings.Contains(page, "last owner") ||
+		!strings.Contains(page, "Leave <bdi>") {
 		t.Errorf("got %s, want the reason on the page of the question", page)
 	}
 }
@@ -348,8 +364,10 @@ func TestHome(t *testing.T) {
 		for path, way := range map[string]string{"/portal": "portal/", "/portal/": "./"} {
 			if response, _ := b.do("GET", path, nil, nil); response.StatusCode != 303 ||
 				response.Header.Get("Location") != way+to {
-				t.Errorf("%q at %s: got %d to %s, want 303 to %s", who, path, response.StatusCode,
-					response.Header.Get("Location"), way+to)
+				t.Errorf(
+					"%q at %s: got %d to %s, want 303 to %s", who, path, response.StatusCode,
+					response.Header.Get("Location"), way+to,
+				)
 			}
 		}
 	}
@@ -372,7 +390,8 @@ func TestNaturalOrder(t *testing.T) {
 		annex, second, tenth := strings.Index(list, "annex"), strings.Index(list, "Floor 2"),
 			strings.Index(list, "Floor 10")
 		if annex < 0 || annex > second || second > tenth {
-			t.Errorf("%q: got annex at %d, Floor 2 at %d, Floor 10 at %d, want this order", path, annex, second, tenth)
+			t.Errorf("%q: got annex at %d, Floor 2 at %d, Floor 10 at %d, want this order", path,
+				annex, second, tenth)
 		}
 	}
 }
@@ -414,7 +433,8 @@ func TestActivityTexts(t *testing.T) {
 	page := w.open(t, nil).signIn(max).get(inOne+"/activity", 200)
 	for _, want := range []string{
 		"named or placed <b><bdi>Hall (Lobby)</bdi></b>, now <bdi>Hall, Attic</bdi>",
-		"removed <b><bdi>Device 3 (Lobby)</bdi></b> from the list", "renamed a site to <bdi>Mill!</bdi>",
+		"removed <b><bdi>Device 3 (Lobby)</bdi></b> from the list",
+		"renamed a site to <bdi>Mill!</bdi>",
 		"renamed the site that is now <b><bdi>Mill!</bdi></b> to <bdi>Mall</bdi>",
 		"renamed the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b> to <bdi>Lobby</bdi>",
 		"removed the name of the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b>",

@@ -84,7 +84,9 @@ func (req *request) showMembers(status int, view membersView) error {
 	view.MoreInvited = links
 	for _, i := range invitations {
 		known, _ := org.Invitation(i.ID)
-		view.Invitations = append(view.Invitations, invitationRow{i, domain.AccessOf(i.Role, known.ViewOnly)})
+		view.Invitations = append(
+			view.Invitations, invitationRow{i, domain.AccessOf(i.Role, known.ViewOnly)},
+		)
 	}
 	view.Layout = req.layout("People", "people")
 	if invited, ok := org.Invitation(view.noticeAbout); ok && view.Notice != "" {
@@ -112,7 +114,9 @@ func (m memberRow) Removable() bool { return m.Self || len(m.Roles) > 0 }
 // rolesFor returns what the person who is signed in may let a member do. It only decides what the
 // page offers; the directory decides what is allowed.
 func (req *request) rolesFor(m domain.Member) []domain.Access {
-	all := []domain.Access{domain.AccessOwner, domain.AccessAdmin, domain.AccessMember, domain.AccessViewer}
+	all := []domain.Access{
+		domain.AccessOwner, domain.AccessAdmin, domain.AccessMember, domain.AccessViewer,
+	}
 	switch {
 	case req.member.Role == domain.RoleOwner:
 		return all
@@ -126,8 +130,9 @@ func (req *request) rolesFor(m domain.Member) []domain.Access {
 func (req *request) changeRole() error {
 	var view membersView
 	view.Role.Member = req.http.PathValue("member")
-	_, err := req.Directory.ChangeAccess(req.ctx, req.origin(), req.org, view.Role.Member,
-		domain.Access(req.formValue("role")))
+	_, err := req.Directory.ChangeAccess(
+		req.ctx, req.origin(), req.org, view.Role.Member, domain.Access(req.formValue("role")),
+	)
 	again := func(_ int, problem string) error {
 		view.Role.Problem = problem
 		return req.showMembers(statusOf(domain.CodeOf(err)), view)
@@ -183,8 +188,9 @@ func (req *request) invite() error {
 	var view membersView
 	view.Invited.Email = domain.PastedEmail(req.formValue("email"))
 	view.Invited.Role = req.formValue("role")
-	invited, err := req.Directory.Invite(req.ctx, req.origin(), req.org, view.Invited.Email,
-		domain.Access(view.Invited.Role))
+	invited, err := req.Directory.Invite(
+		req.ctx, req.origin(), req.org, view.Invited.Email, domain.Access(view.Invited.Role),
+	)
 	return req.finishForm(err, "members", "invited "+invited.ID, func(_ int, problem string) error {
 		view.Invited.Problem = problem
 		return req.showMembers(http.StatusBadRequest, view)

@@ -22,7 +22,9 @@ func compareNatural(a, b string) int {
 		}
 		a, b = a[len(number):], b[len(other):]
 		number, other = strings.TrimLeft(number, "0"), strings.TrimLeft(other, "0")
-		if order := cmp.Or(cmp.Compare(len(number), len(other)), cmp.Compare(number, other)); order != 0 {
+		if order := cmp.Or(
+			cmp.Compare(len(number), len(other)), cmp.Compare(number, other),
+		); order != 0 {
 			return order
 		}
 	}
@@ -47,7 +49,9 @@ func compareHubs(a, b hubState) int {
 		return healthy
 	}
 	name := func(state hubState) string { return cmp.Or(state.Name, string(state.ID)) }
-	return cmp.Or(cmp.Compare(order(a), order(b)), compareNatural(name(a), name(b)), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(
+		cmp.Compare(order(a), order(b)), compareNatural(name(a), name(b)), cmp.Compare(a.ID, b.ID),
+	)
 }
 
 // compareNamedHubs compares hubs by name.

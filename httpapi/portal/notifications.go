@@ -87,7 +87,9 @@ type siteChoice struct {
 
 // siteChoices returns the first sites of the organization, at most that many, and others that are
 // chosen. more reports that there are others.
-func (req *request) siteChoices(most int, chosen []string) (choices []siteChoice, more bool, err error) {
+func (req *request) siteChoices(
+	most int, chosen []string,
+) (choices []siteChoice, more bool, err error) {
 	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, most, "")
 	if err != nil {
 		return nil, false, err
@@ -127,7 +129,9 @@ func (req *request) mailPreferences() (org domain.OrgState, p domain.MailPrefere
 	return org, member.MailPreferences(), nil
 }
 
-func (req *request) showNotifications(status int, chosen domain.MailPreferences, field, problem string) error {
+func (req *request) showNotifications(
+	status int, chosen domain.MailPreferences, field, problem string,
+) error {
 	sites, more, err := req.siteChoices(domain.MaxMailSites, chosen.Sites)
 	if err != nil {
 		return err
@@ -154,11 +158,15 @@ func (req *request) chooseNotifications() error {
 	for _, topic := range req.http.PostForm["topic"] {
 		chosen.Topics = append(chosen.Topics, domain.MailTopic(topic))
 	}
-	quiet := domain.QuietHours{From: req.formValue("from"), To: req.formValue("to"), Zone: req.formValue("zone")}
+	quiet := domain.QuietHours{
+		From: req.formValue("from"), To: req.formValue("to"), Zone: req.formValue("zone"),
+	}
 	if quiet.From+quiet.To != "" {
 		chosen.Quiet = &quiet
 	}
-	err := req.Directory.SetMailPreferences(req.ctx, req.origin(), req.org, req.member.MemberID, chosen)
+	err := req.Directory.SetMailPreferences(
+		req.ctx, req.origin(), req.org, req.member.MemberID, chosen,
+	)
 	return req.finishForm(
 		err, "notifications", "mails-chosen", func(status int, problem string) error {
 			return req.showNotifications(status, chosen, rejectedField(err), problem)
@@ -173,13 +181,16 @@ func (req *request) sendTestMail() error {
 		return err
 	}
 	if chosen.None() {
-		return req.showNotifications(http.StatusBadRequest, chosen, "topics", "Choose what is mailed to you, and save "+
-			"it first.")
+		return req.showNotifications(
+			http.StatusBadRequest, chosen, "topics", "Choose what is mailed to you, and save it first.",
+		)
 	}
 	of := req.org + "/" + req.member.MemberID
 	if allowed := req.testMails.Take(of, req.info.At); !allowed.Granted {
-		err = domain.RateLimited(allowed.Next, "you have asked for %d test mails within an hour; no more are sent",
-			testMailsPerHour)
+		err = domain.RateLimited(
+			allowed.Next, "you have asked for %d test mails within an hour; no more are sent",
+			testMailsPerHour,
+		)
 	} else {
 		err = req.Mails.SendTest(req.ctx, org, req.member.MemberID)
 	}
@@ -231,7 +242,9 @@ func (req *request) unsubscribe(stop bool) error {
 		err = domain.ErrMemberNotFound()
 	}
 	if err == nil && stop {
-		err = req.Directory.StopMails(req.ctx, req.originOf(domain.Actor{}), token.OrgID, token.MemberID)
+		err = req.Directory.StopMails(
+			req.ctx, req.originOf(domain.Actor{}), token.OrgID, token.MemberID,
+		)
 	}
 	view, status := unsubscribeView{OrgName: org.Name, Outcome: "ask"}, http.StatusOK
 	heading := "Stop alarm mails?"

@@ -95,7 +95,8 @@ func TestChooseNotifications(t *testing.T) {
 		b.post(path+"/test", 303)
 	}
 	b.post(path+"/test", 429)
-	if want := "test to " + max.MemberID; len(w.mails) == 0 || !strings.HasPrefix(w.mails[len(w.mails)-1], want) {
+	if want := "test to " + max.MemberID; len(w.mails) == 0 ||
+		!strings.HasPrefix(w.mails[len(w.mails)-1], want) {
 		t.Errorf("got the mails %q, want the last to be a test", w.mails)
 	}
 	b.post(path, 303)
@@ -177,7 +178,8 @@ func TestUnsubscribeWithAnotherLink(t *testing.T) {
 	} {
 		for _, method := range []string{"GET", "POST"} {
 			response, page := b.do(method, path, nil, nil)
-			if checkPage(t, page); response.StatusCode != 404 || !strings.Contains(page, "This link does not work") ||
+			if checkPage(t, page); response.StatusCode != 404 ||
+				!strings.Contains(page, "This link does not work") ||
 				strings.Contains(page, "Mill") {
 				t.Errorf("%s: got %d %s, want 404", name, response.StatusCode, page)
 			}

@@ -23,14 +23,18 @@ type membershipRow struct {
 
 // organizations lists the organizations that the person is a member of.
 func (req *request) organizations() error {
-	view := organizationsView{Layout: req.layout("Your organizations", ""), OpenSignUp: req.OpenSignUp}
+	view := organizationsView{
+		Layout: req.layout("Your organizations", ""), OpenSignUp: req.OpenSignUp,
+	}
 	for _, m := range req.People.Memberships(req.session.Email) {
 		org, err := req.Directory.Org(req.ctx, m.OrgID)
 		if err != nil {
 			return err
 		}
 		known, _ := org.Member(m.MemberID)
-		view.Memberships = append(view.Memberships, membershipRow{m, domain.AccessOf(m.Role, known.ViewOnly)})
+		view.Memberships = append(
+			view.Memberships, membershipRow{m, domain.AccessOf(m.Role, known.ViewOnly)},
+		)
 	}
 	req.render(http.StatusOK, "organizations.html", view)
 	return nil
@@ -46,7 +50,10 @@ func (req *request) newOrganization() error {
 	if !req.OpenSignUp {
 		return errSignUpClosed
 	}
-	req.render(http.StatusOK, "organization-new.html", newOrganizationView{Layout: req.layout("New organization", "")})
+	req.render(
+		http.StatusOK, "organization-new.html",
+		newOrganizationView{Layout: req.layout("New organization", "")},
+	)
 	return nil
 }
 
@@ -67,8 +74,10 @@ func (req *request) createOrganization() error {
 		return nil
 	}
 	if problem, ok := rejectionText(err); ok {
-		req.render(rejectionStatus(err), "organization-new.html",
-			newOrganizationView{req.layout("New organization", ""), name, problem})
+		req.render(
+			rejectionStatus(err), "organization-new.html",
+			newOrganizationView{req.layout("New organization", ""), name, problem},
+		)
 		return nil
 	}
 	if err != nil {

@@ -27,7 +27,9 @@ func (b *hubBackend) addEvent(ago time.Duration, typ string, device int64, data 
 func TestEventsOfTheOrganization(t *testing.T) {
 	t.Parallel()
 	b := newHubBackend(t)
-	b.reported = []domain.ReportedState{b.state(1, "Front <door>", "lock", "true"), b.state(2, "Back", "lock", "true")}
+	b.reported = []domain.ReportedState{
+		b.state(1, "Front <door>", "lock", "true"), b.state(2, "Back", "lock", "true"),
+	}
 	b.addEvent(6*time.Hour, "channel.observed", 1, `{"key":"lock","value":false}`)
 	b.addEvent(2*time.Hour, "channel.observed", 2, `{"key":"alarm","value":{"type":"lock","event":"keypad_unlock","active":true,"user":3}}`)
 	b.addEvent(time.Hour, "channel.observed", 1, `{"key":"temperature","value":21}`)

@@ -84,10 +84,14 @@ func TestOutcomes(t *testing.T) {
 			}
 			rejected := command
 			rejected.Outcome = "hub_offline"
-			got, reported := r.live.outcomesOf(t.Context(), []domain.CommandRecord{command, rejected})
+			got, reported := r.live.outcomesOf(
+				t.Context(), []domain.CommandRecord{command, rejected},
+			)
 			if got[0] != tt.want || got[1] != outcomeUnknown || string(reported[0]) != tt.value {
-				t.Errorf("got outcomes %q with the value %q, want %q with %q, and none", got, reported[0], tt.want,
-					tt.value)
+				t.Errorf(
+					"got outcomes %q with the value %q, want %q with %q, and none", got, reported[0],
+					tt.want, tt.value,
+				)
 			}
 		})
 	}
@@ -99,7 +103,9 @@ type countedReads struct {
 	pages atomic.Int64
 }
 
-func (c *countedReads) Page(ctx context.Context, hub domain.HubID, after string, limit int) (domain.EventPage, error) {
+func (c *countedReads) Page(
+	ctx context.Context, hub domain.HubID, after string, limit int,
+) (domain.EventPage, error) {
 	c.pages.Add(1)
 	return c.Events.Page(ctx, hub, after, limit)
 }
@@ -143,7 +149,9 @@ func TestOutcomesReadALogOnce(t *testing.T) {
 // sentCommands are the recorded commands of a hub.
 type sentCommands []domain.CommandRecord
 
-func (s sentCommands) History(context.Context, domain.HubID, time.Time, int) ([]domain.CommandRecord, error) {
+func (s sentCommands) History(
+	context.Context, domain.HubID, time.Time, int,
+) ([]domain.CommandRecord, error) {
 	return s, nil
 }
 
@@ -213,13 +221,21 @@ func TestOutcomeOfNearestNumber(t *testing.T) {
 		reported string
 		want     commandOutcome
 	}{
-		"nearest":                {channel(fahrenheit, `21.11`, ""), false, `21.11`, outcomeDone},
-		"nearest, earlier":       {channel(fahrenheit, `18`, ""), true, `21.11`, outcomeDone},
-		"not nearest":            {channel(fahrenheit, `21.67`, ""), true, `21.67`, outcomeNotDone},
-		"the hub says done":      {channel(`{}`, `21.11`, domain.ChannelSynchronized), true, `21.11`, outcomeDone},
-		"the hub says not done":  {channel(`{}`, `18`, domain.ChannelDiverged), true, `18`, outcomeNotDone},
-		"the hub was not asked":  {channel(`{}`, `21.11`, domain.ChannelDiverged), false, `21.11`, outcomeOther},
-		"no resolution, earlier": {channel(`{}`, `19`, domain.ChannelSynchronized), true, `21.11`, outcomeOther},
+		"nearest":          {channel(fahrenheit, `21.11`, ""), false, `21.11`, outcomeDone},
+		"nearest, earlier": {channel(fahrenheit, `18`, ""), true, `21.11`, outcomeDone},
+		"not nearest":      {channel(fahrenheit, `21.67`, ""), true, `21.67`, outcomeNotDone},
+		"the hub says done": {
+			channel(`{}`, `21.11`, domain.ChannelSynchronized), true, `21.11`, outcomeDone,
+		},
+		"the hub says not done": {
+			channel(`{}`, `18`, domain.ChannelDiverged), true, `18`, outcomeNotDone,
+		},
+		"the hub was not asked": {
+			channel(`{}`, `21.11`, domain.ChannelDiverged), false, `21.11`, outcomeOther,
+		},
+		"no resolution, earlier": {
+			channel(`{}`, `19`, domain.ChannelSynchronized), true, `21.11`, outcomeOther,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := channel(`{"resolution":9}`, `21.11`, domain.ChannelSynchronized)
@@ -233,7 +249,10 @@ func TestOutcomeOfNearestNumber(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.append(hub, "channel.desired", 1, `{"key":"heating_setpoint","endpoint":0,"value":21}`)
-			r.append(hub, "channel.observed", 1, `{"key":"heating_setpoint","endpoint":0,"value":`+tt.reported+`}`)
+			r.append(
+				hub, "channel.observed", 1,
+				`{"key":"heating_setpoint","endpoint":0,"value":`+tt.reported+`}`,
+			)
 			got, _ := r.live.outcomesOf(t.Context(), []domain.CommandRecord{{
 				ID: name, HubID: hub, DeviceID: 1, Key: "heating_setpoint",
 				Value: json.RawMessage(`21`), Outcome: "accepted", Position: position, At: time.Now(),
@@ -251,15 +270,18 @@ func TestAlarmTexts(t *testing.T) {
 	r := newTestLive(t, Config{})
 	for _, event := range []struct{ kind, data, want string }{
 		{
-			"channel.observed", `{"key":"alarm","endpoint":0,"value":{"type":"lock","event":"jammed","active":true}}`,
+			"channel.observed",
+			`{"key":"alarm","endpoint":0,"value":{"type":"lock","event":"jammed","active":true}}`,
 			"Jammed",
 		},
 		{
-			"channel.observed", `{"key":"alarm","value":{"event":"keypad_code_accepted","active":true,"user":2}}`,
+			"channel.observed",
+			`{"key":"alarm","value":{"event":"keypad_code_accepted","active":true,"user":2}}`,
 			"Code accepted (code 2)",
 		},
 		{
-			"channel.observed", `{"key":"alarm","value":{"type":"intrusion","event":"beam_cut","active":false}}`,
+			"channel.observed",
+			`{"key":"alarm","value":{"type":"intrusion","event":"beam_cut","active":false}}`,
 			"Intrusion: beam cut: ended",
 		},
 		{"credential.created", `{"slot":3,"label":"Ann"}`, "Access code added: Ann (slot 3)"},
@@ -275,7 +297,10 @@ func TestAlarmTexts(t *testing.T) {
 			"Hub disconnected: disconnected by the service, for example after a link reset (kicked)"},
 		{"hub.disconnected", `{"reason":null}`, "Hub disconnected: reason unknown"},
 		{"hub.events_skipped", `{"from":3,"to":7}`, "The hub lost events 3 to 7"},
-		{"hub.log_reset", `{"reason":"factory_reset"}`, "The event log begins anew: the hub was reset"},
+		{
+			"hub.log_reset", `{"reason":"factory_reset"}`,
+			"The event log begins anew: the hub was reset",
+		},
 		{"hub.log_reset", `{"reason":"moved"}`, "The event log begins anew: moved"},
 		{"hub.log_reset", `{}`, "The event log begins anew: reason unknown"},
 		{"device.forgotten", `{"name":"Lamp"}`, "Device removed: Lamp"},

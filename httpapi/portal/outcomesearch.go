@@ -27,7 +27,9 @@ type outcomeSearch struct {
 	final    bool
 }
 
-func newOutcomeSearch(device int64, key string, endpoint int64, wanted json.RawMessage) outcomeSearch {
+func newOutcomeSearch(
+	device int64, key string, endpoint int64, wanted json.RawMessage,
+) outcomeSearch {
 	return outcomeSearch{
 		deviceID: device, deviceField: fmt.Appendf(nil, `"device_id":%d,`, device),
 		key: key, endpoint: endpoint, wanted: wanted, outcome: outcomePending,

@@ -29,7 +29,9 @@ func pageLinks(current, pages int, query url.Values) []pageLink {
 				q.Set(name, values[0])
 			}
 		}
-		links = append(links, pageLink{Number: i + 1, Address: "?" + q.Encode(), Current: i == current})
+		links = append(
+			links, pageLink{Number: i + 1, Address: "?" + q.Encode(), Current: i == current},
+		)
 	}
 	return links
 }

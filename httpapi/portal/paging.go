@@ -43,7 +43,8 @@ func (req *request) listQuery(change ...string) string {
 // id of the item before the page; if that item no longer exists, readPage reads the first page.
 // path is the address of the page with the list, whose section has the list's name as id.
 func readPage[T any](
-	req *request, path, name string, read func(limit int, after string) (domain.Page[T], error), id func(T) string,
+	req *request, path, name string, read func(limit int, after string) (domain.Page[T], error),
+	id func(T) string,
 ) (items []T, links pager, err error) {
 	after := req.http.URL.Query().Get(name)
 	page, err := read(pageSize, after)
@@ -73,8 +74,9 @@ func pageInOrder[T any](
 	if after != "" {
 		i := slices.IndexFunc(all, func(item T) bool { return id(item) == after })
 		if i < 0 {
-			return domain.Page[T]{}, domain.Errorf(domain.CodeInvalidRequest, "the item before this page no longer "+
-				"exists")
+			return domain.Page[T]{}, domain.Errorf(
+				domain.CodeInvalidRequest, "the item before this page no longer exists",
+			)
 		}
 		all = all[i+1:]
 	}

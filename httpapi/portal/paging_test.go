@@ -21,7 +21,9 @@ func nextPage(t *testing.T, from, page, list string) string {
 	t.Helper()
 	links := regexp.MustCompile(`href="([^"]*)">Next page<`)
 	for _, link := range links.FindAllStringSubmatch(page, -1) {
-		if address := strings.ReplaceAll(link[1], "&amp;", "&"); strings.HasSuffix(address, "#"+list) {
+		if address := strings.ReplaceAll(link[1], "&amp;", "&"); strings.HasSuffix(
+			address, "#"+list,
+		) {
 			base, err := url.Parse(public + from)
 			if err != nil {
 				t.Fatal(err)
@@ -120,15 +122,24 @@ func TestListsHavePages(t *testing.T) {
 		path, list string
 		item       func(int) string
 	}{
-		{"/members", "people", func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) }},
-		{"/members?find=m", "people", func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) }},
+		{
+			"/members", "people",
+			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) },
+		},
+		{
+			"/members?find=m", "people",
+			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) },
+		},
 		{
 			"/members?people=" + w.itemID(memberKind, 3), "invitations",
 			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">i%d@example.org", i) },
 		},
 		{"/keys", "keys", func(i int) string { return fmt.Sprintf("<bdi>the key %d<", i) }},
 		{"/sites", "sites", func(i int) string { return fmt.Sprintf("\"><bdi>the site %d<", i) }},
-		{"/sites?site=" + far + "&find=0000", "hubs", func(i int) string { return fmt.Sprintf("<b>%s<", w.hubID(i)) }},
+		{
+			"/sites?site=" + far + "&find=0000", "hubs",
+			func(i int) string { return fmt.Sprintf("<b>%s<", w.hubID(i)) },
+		},
 	} {
 		seen, pages, path := make([]int, manyItems), 0, inOne+c.path
 		_, kept, _ := strings.Cut(c.path, "?")
@@ -143,7 +154,8 @@ func TestListsHavePages(t *testing.T) {
 				t.Errorf("%s: got a link to the first page: %t, want %t", path, back, pages > 0)
 			}
 			path = nextPage(t, path, page, c.list)
-			if asked, err := url.ParseQuery(kept); err != nil || path != "" && !hasAll(path, asked) {
+			if asked, err := url.ParseQuery(kept); err != nil ||
+				path != "" && !hasAll(path, asked) {
 				t.Errorf("%s: got next page %s, want the same query", c.path, path)
 			}
 			pages++
@@ -187,7 +199,8 @@ func TestActionsKeepListPosition(t *testing.T) {
 		t.Errorf("got %s, want forms that keep %s", page, at)
 	}
 	for _, path := range []string{
-		next + "/role", next + "/remove", "/invitations/" + w.itemID(invitationKind, 3) + "/revoke",
+		next + "/role", next + "/remove",
+		"/invitations/" + w.itemID(invitationKind, 3) + "/revoke",
 	} {
 		if to, _ := b.post(inOne+path+at, 303, "role", "admin"); to != inOne+"/members"+at {
 			t.Errorf("%s: redirected to %s, want /members%s", path, to, at)
@@ -241,7 +254,8 @@ func TestFormIsSubmittedOnce(t *testing.T) {
 			created = w.changes(t)
 		}
 	}
-	if page := b.get(inOne+"/keys", 200); !strings.Contains(page, "already been created") || w.changes(t) != created {
+	if page := b.get(inOne+"/keys", 200); !strings.Contains(page, "already been created") ||
+		w.changes(t) != created {
 		t.Errorf("got change %q and %s, want one key", w.lastChange(t, w.mill), page)
 	}
 	// A rejected form may be submitted again, also from the page before.

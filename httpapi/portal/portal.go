@@ -139,8 +139,10 @@ func New(cfg Config) *Portal {
 	cfg = cfg.WithDefaults()
 	p := &Portal{
 		Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(),
-		networks:  newNetworkLimiter(cfg.Shares, linksPerNetwork, cfg.Now()),
-		testMails: shares.NewRate[string](cfg.Shares, shares.Hourly("test_mails", testMailsPerHour), cfg.Now()),
+		networks: newNetworkLimiter(cfg.Shares, linksPerNetwork, cfg.Now()),
+		testMails: shares.NewRate[string](
+			cfg.Shares, shares.Hourly("test_mails", testMailsPerHour), cfg.Now(),
+		),
 		open: shares.NewPool(cfg.Shares, shares.PoolConfig{
 			Name: "portal_streams", What: "pages are open", Of: "member", Limits: shares.Limits{
 				Total: maxStreams, PerID: int64(cfg.StreamsPerMember),

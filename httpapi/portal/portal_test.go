@@ -32,14 +32,20 @@ type invitations struct {
 	origins    []domain.Origin
 }
 
-func (i *invitations) AcceptInvitation(_ context.Context, o domain.Origin, token string) (domain.Acceptance, error) {
+func (i *invitations) AcceptInvitation(
+	_ context.Context, o domain.Origin, token string,
+) (domain.Acceptance, error) {
 	i.asked, i.origins = append(i.asked, token), append(i.origins, o)
 	return i.acceptance, i.err
 }
 
 func accepted(orgName string) *invitations {
 	return &invitations{
-		acceptance: domain.Acceptance{OrgName: orgName, Email: "ann@example.org", Access: domain.AccessAdmin},
+		acceptance: domain.Acceptance{
+			OrgName: orgName,
+			Email:   "ann@example.org",
+			Access:  domain.AccessAdmin,
+		},
 	}
 }
 
@@ -85,7 +91,9 @@ func serve(pages http.Handler, method, path string, header http.Header) *http.Re
 }
 
 func open(i *invitations, method string, header http.Header) *http.Response {
-	return serve(handler(portal.Config{Invitations: i}), method, "/portal/invitations/"+secret, header)
+	return serve(
+		handler(portal.Config{Invitations: i}), method, "/portal/invitations/"+secret, header,
+	)
 }
 
 func read(t *testing.T, response *http.Response) string {
@@ -106,8 +114,13 @@ func TestInvitationPage(t *testing.T) {
 		status      int
 		says        []string
 	}{
-		"joined":  {accepted("Acme"), 200, []string{"You have joined", "<bdi>Acme</bdi>", "ann@example.org", "admin"}},
-		"already": {already, 200, []string{"You already belong to", "<bdi>Acme</bdi>", "already accepted"}},
+		"joined": {
+			accepted("Acme"), 200,
+			[]string{"You have joined", "<bdi>Acme</bdi>", "ann@example.org", "admin"},
+		},
+		"already": {
+			already, 200, []string{"You already belong to", "<bdi>Acme</bdi>", "already accepted"},
+		},
 		"expired": {
 			&invitations{err: domain.ErrInvitationExpired}, 410,
 			[]string{"has expired", "for a new invitation"},
@@ -138,7 +151,9 @@ func TestInvitationPage(t *testing.T) {
 			}
 			if c.invitations.asked[0] != secret || c.invitations.origins[0].RequestID == "" ||
 				c.invitations.origins[0].At.IsZero() {
-				t.Errorf("got tokens %q by %+v, want one", c.invitations.asked, c.invitations.origins)
+				t.Errorf(
+					"got tokens %q by %+v, want one", c.invitations.asked, c.invitations.origins,
+				)
 			}
 			checkHeaders(t, response.Header)
 			checkInvitationPage(t, page)
@@ -201,7 +216,8 @@ func checkInvitationPage(t *testing.T, page string) {
 			t.Error("got <html> without lang, want en")
 		}
 	}
-	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["script"] != 0 || count["style"] != 0 ||
+	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["script"] != 0 ||
+		count["style"] != 0 ||
 		count["link"] != 3 {
 		t.Errorf("got elements %v, want one of each landmark and no inline style", count)
 	}
@@ -239,14 +255,20 @@ func TestPrefetchDoesNotAccept(t *testing.T) {
 	response := open(i, "HEAD", nil)
 	checkHeaders(t, response.Header)
 	if body := read(t, response); response.StatusCode != 200 || body != "" || len(i.asked) != 0 {
-		t.Errorf("HEAD: got %d, %q, %d accepted, want 200, no body, 0", response.StatusCode, body, len(i.asked))
+		t.Errorf(
+			"HEAD: got %d, %q, %d accepted, want 200, no body, 0", response.StatusCode, body,
+			len(i.asked),
+		)
 	}
 	for name, value := range map[string]string{
 		"Sec-Purpose": "prefetch;prerender", "Purpose": "prefetch", "X-Moz": "prefetch",
 		"X-Purpose": "preview",
 	} {
-		if response := open(i, "GET", http.Header{name: {value}}); response.StatusCode != 503 || len(i.asked) != 0 {
-			t.Errorf("%s: got %d, %d accepted, want 503, 0", name, response.StatusCode, len(i.asked))
+		if response := open(i, "GET", http.Header{name: {value}}); response.StatusCode != 503 ||
+			len(i.asked) != 0 {
+			t.Errorf(
+				"%s: got %d, %d accepted, want 503, 0", name, response.StatusCode, len(i.asked),
+			)
 		}
 	}
 }
@@ -268,10 +290,14 @@ func TestAssets(t *testing.T) {
 	for _, name := range names {
 		for _, method := range []string{"GET", "HEAD"} {
 			response := serve(pages, method, "/portal/assets/"+name[1], nil)
-			if response.StatusCode != 200 || response.Header.Get("Content-Type") != types[name[2]] ||
+			if response.StatusCode != 200 ||
+				response.Header.Get("Content-Type") != types[name[2]] ||
 				response.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" ||
 				(read(t, response) == "") != (method == "HEAD") {
-				t.Errorf("%s %s: got %d %v, want 200, immutable", method, name[1], response.StatusCode, response.Header)
+				t.Errorf(
+					"%s %s: got %d %v, want 200, immutable", method, name[1], response.StatusCode,
+					response.Header,
+				)
 			}
 		}
 	}
@@ -280,7 +306,9 @@ func TestAssets(t *testing.T) {
 		"gzip, deflate, br": true, "br, GZIP;q=0.5": true, "gzip;q=0": false,
 		"gzip; q=0.0, br": false, "": false, "x-gzip": false,
 	} {
-		response := serve(pages, "GET", "/portal/assets/"+names[0][1], http.Header{"Accept-Encoding": {accepted}})
+		response := serve(
+			pages, "GET", "/portal/assets/"+names[0][1], http.Header{"Accept-Encoding": {accepted}},
+		)
 		if got := response.Header.Get("Content-Encoding") == "gzip"; got != packed ||
 			response.Header.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("Accept-Encoding %q: got %v, want gzip: %t", accepted, response.Header, packed)
@@ -317,7 +345,8 @@ func TestFailuresAreLogged(t *testing.T) {
 			Now: func() time.Time { return time.Unix(0, 0) },
 		})
 		serve(pages, "GET", "/portal/invitations/"+secret, nil)
-		if got := strings.Count(log.String(), "\n"); got != lines || strings.Contains(log.String(), secret) ||
+		if got := strings.Count(log.String(), "\n"); got != lines ||
+			strings.Contains(log.String(), secret) ||
 			lines > 0 && !strings.Contains(log.String(), "01M7YFSWB1B2J5HN6GSRPC9BZB") {
 			t.Errorf("%v: got log %s, want %d lines", err, log.String(), lines)
 		}
@@ -337,7 +366,9 @@ func TestClientGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
-	pages.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil))
+	pages.ServeHTTP(
+		w, httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil),
+	)
 	if w.Body.Len() != 0 || log.Len() != 0 {
 		t.Errorf("got %q, log %q, want neither", w.Body, log.String())
 	}

@@ -51,7 +51,9 @@ type SignIn interface {
 	// Allow counts one more action with that name, of which perHour are allowed within an hour and
 	// burst at once, on all replicas together. It returns 0 if the action is allowed, and otherwise
 	// how long to wait.
-	Allow(ctx context.Context, name string, burst, perHour int, now time.Time) (wait time.Duration, err error)
+	Allow(
+		ctx context.Context, name string, burst, perHour int, now time.Time,
+	) (wait time.Duration, err error)
 	// Ended returns a channel that is closed when the session ends, on whichever replica. The
 	// channel of a session that ended before the call stays open: call Session afterwards. The
 	// caller must call forget in the end.
@@ -63,7 +65,9 @@ type SignIn interface {
 // more). Lists return up to limit items after the item startingAfter, or the first if that is "".
 type ReadModels interface {
 	// Sites returns sites in the order of their creation.
-	Sites(ctx context.Context, reach domain.Reach, limit int, startingAfter string) (domain.Page[domain.Site], error)
+	Sites(
+		ctx context.Context, reach domain.Reach, limit int, startingAfter string,
+	) (domain.Page[domain.Site], error)
 	// Hubs returns hubs in the order of their ids, only those at the site unless site is nil.
 	Hubs(
 		ctx context.Context, reach domain.Reach, site *string, limit int, startingAfter string,
@@ -76,7 +80,9 @@ type ReadModels interface {
 	// Hub returns a hub with all details.
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
 	// DeviceLabels returns the names and rooms that members set for a hub's devices, by device id.
-	DeviceLabels(ctx context.Context, org string, hub domain.HubID) (map[int64]domain.DeviceLabel, error)
+	DeviceLabels(
+		ctx context.Context, org string, hub domain.HubID,
+	) (map[int64]domain.DeviceLabel, error)
 	Site(ctx context.Context, org, site string) (domain.Site, error)
 	// FindMembers returns the members whose address contains text, owners first. An empty text
 	// means every member.
@@ -89,12 +95,16 @@ type ReadModels interface {
 		ctx context.Context, org string, limit int, startingAfter string, now time.Time,
 	) (domain.Page[domain.Invitation], error)
 	// Keys returns API keys: keys in force before revoked ones, newest first.
-	Keys(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.KeyView], error)
+	Keys(
+		ctx context.Context, org string, limit int, startingAfter string,
+	) (domain.Page[domain.KeyView], error)
 	// Key returns an API key, revoked or not.
 	Key(ctx context.Context, org, key string) (domain.KeyView, error)
 	// Activity returns the organization's activity before a sequence, newest first; 0 means the
 	// newest.
-	Activity(ctx context.Context, org string, limit int, before uint64) (domain.Page[domain.Activity], error)
+	Activity(
+		ctx context.Context, org string, limit int, before uint64,
+	) (domain.Page[domain.Activity], error)
 }
 
 // Directory decides about and records changes. A method returns once ReadModels and People show the
@@ -103,14 +113,20 @@ type Directory interface {
 	WebhookDirectory
 	// CreateOrg creates an organization and its first owner. An origin with the actor kind member
 	// and no actor id gets the owner's id.
-	CreateOrg(ctx context.Context, o domain.Origin, name, ownerEmail string) (orgID, ownerID string, err error)
+	CreateOrg(
+		ctx context.Context, o domain.Origin, name, ownerEmail string,
+	) (orgID, ownerID string, err error)
 	// Org returns an organization with every event that was acknowledged before the call.
 	Org(ctx context.Context, org string) (domain.OrgState, error)
 	// SeeConditions records that a member has seen occurrences of conditions of hubs or, if undo is
 	// set, takes back that they were seen.
-	SeeConditions(ctx context.Context, o domain.Origin, org string, occurrences []domain.Occurrence, undo bool) error
+	SeeConditions(
+		ctx context.Context, o domain.Origin, org string, occurrences []domain.Occurrence, undo bool,
+	) error
 	// SetMailPreferences sets which conditions a member gets mails about.
-	SetMailPreferences(ctx context.Context, o domain.Origin, org, member string, p domain.MailPreferences) error
+	SetMailPreferences(
+		ctx context.Context, o domain.Origin, org, member string, p domain.MailPreferences,
+	) error
 	// StopMails ends all mails about conditions to a member, who becomes the actor.
 	StopMails(ctx context.Context, o domain.Origin, org, member string) error
 	// SetBook chooses what an organization keeps of its events.
@@ -135,35 +151,52 @@ type Directory interface {
 		ctx context.Context, o domain.Origin, email string, identity domain.Identity, replace bool,
 	) (domain.AccountState, error)
 	// SetGroupAccess makes the membership of an address what groups allow: access, "" for nothing.
-	SetGroupAccess(ctx context.Context, o domain.Origin, org, email string, access domain.Access) error
+	SetGroupAccess(
+		ctx context.Context, o domain.Origin, org, email string, access domain.Access,
+	) error
 
-	Invite(ctx context.Context, o domain.Origin, org, email string, access domain.Access) (domain.Invitation, error)
+	Invite(
+		ctx context.Context, o domain.Origin, org, email string, access domain.Access,
+	) (domain.Invitation, error)
 	RevokeInvitation(ctx context.Context, o domain.Origin, org, invitation string) error
 	// ChangeAccess changes what a member may do.
-	ChangeAccess(ctx context.Context, o domain.Origin, org, member string, access domain.Access) (domain.Member, error)
+	ChangeAccess(
+		ctx context.Context, o domain.Origin, org, member string, access domain.Access,
+	) (domain.Member, error)
 	// NameMember sets the name that pages show for the actor; "" removes it.
 	NameMember(ctx context.Context, o domain.Origin, org, name string) error
 	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error
 
 	// CreateKey creates an API key and returns its id and the key, which is not stored.
 	CreateKey(
-		ctx context.Context, o domain.Origin, org, label string, scopes []domain.Scope, limits domain.KeyLimits,
+		ctx context.Context, o domain.Origin, org, label string, scopes []domain.Scope,
+		limits domain.KeyLimits,
 	) (keyID, key string, err error)
 	// ChangeKey sets the limits of an API key.
-	ChangeKey(ctx context.Context, o domain.Origin, key, org string, limits domain.KeyLimits) error
+	ChangeKey(
+		ctx context.Context, o domain.Origin, key, org string, limits domain.KeyLimits,
+	) error
 	// RotateKey replaces the secret of an API key and returns the key with the new one, which is not stored.
 	// The former secret works for the time overlap.
-	RotateKey(ctx context.Context, o domain.Origin, key, org string, overlap time.Duration) (secret string, err error)
+	RotateKey(
+		ctx context.Context, o domain.Origin, key, org string, overlap time.Duration,
+	) (secret string, err error)
 	RevokeKey(ctx context.Context, o domain.Origin, key, org string) error
 
 	CreateSite(ctx context.Context, o domain.Origin, org, name string) (domain.SiteState, error)
-	RenameSite(ctx context.Context, o domain.Origin, org, site, name string) (domain.SiteState, error)
+	RenameSite(
+		ctx context.Context, o domain.Origin, org, site, name string,
+	) (domain.SiteState, error)
 	// AddVirtualHub adds the organization's virtual hub at a site; one that it has stays where it is.
-	AddVirtualHub(ctx context.Context, o domain.Origin, org, site string) (domain.HubState, error)
+	AddVirtualHub(
+		ctx context.Context, o domain.Origin, org, site string,
+	) (domain.HubState, error)
 	// AddHub adds a hub to the organization, or moves a hub of the organization to another site. A
 	// hub that has never connected is hub_not_addable.
 	AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) (domain.HubState, error)
-	UpdateHub(ctx context.Context, o domain.Origin, change domain.UpdateHub) (domain.HubState, error)
+	UpdateHub(
+		ctx context.Context, o domain.Origin, change domain.UpdateHub,
+	) (domain.HubState, error)
 	// RemoveHub takes a hub away from the organization, and then cuts its connection.
 	RemoveHub(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
 	// ResetLink revokes the hub's certificate and then cuts its connection.

@@ -92,7 +92,8 @@ func TestSignInAtProvider(t *testing.T) {
 
 	w.advance(time.Hour)
 	response, _ = b.do("GET", "/portal/"+orgOne+"/sites", nil, nil)
-	if to := response.Header.Get("Location"); response.StatusCode != 303 || !strings.HasPrefix(to, "../oidc?next=") {
+	if to := response.Header.Get("Location"); response.StatusCode != 303 ||
+		!strings.HasPrefix(to, "../oidc?next=") {
 		t.Errorf("after an hour: got %d to %q, want 303 to the provider", response.StatusCode, to)
 	}
 	p.answers = false

@@ -12,7 +12,8 @@ import (
 type Readers interface {
 	// Page lists readers after an id, nil for the first page, in the order of their ids.
 	Page(
-		ctx context.Context, org string, has func(domain.FeedReaderID) bool, limit int, after *domain.FeedReaderID,
+		ctx context.Context, org string, has func(domain.FeedReaderID) bool, limit int,
+		after *domain.FeedReaderID,
 	) (domain.Page[domain.FeedReader], error)
 }
 
@@ -42,7 +43,9 @@ func (req *request) readers() error {
 			if id, ok := domain.ParseFeedReaderID(text); ok {
 				after = &id
 			}
-			return req.Readers.Page(req.ctx, req.org, func(domain.FeedReaderID) bool { return true }, limit, after)
+			return req.Readers.Page(
+				req.ctx, req.org, func(domain.FeedReaderID) bool { return true }, limit, after,
+			)
 		},
 		func(r domain.FeedReader) string { return r.FeedReaderID.String() },
 	)

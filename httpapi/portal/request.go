@@ -152,7 +152,9 @@ func (p *Portal) manager(handle handler) routeHandler {
 }
 
 var (
-	errManagersOnly = domain.Errorf(domain.CodeForbidden, "only owners and admins of the organization can do this")
+	errManagersOnly = domain.Errorf(
+		domain.CodeForbidden, "only owners and admins of the organization can do this",
+	)
 	errPageNotFound = domain.Errorf(domain.CodeNotFound, "there is no page at this address")
 	errForgedForm   = domain.Errorf(
 		domain.CodeForbidden, "this form was not sent from a page of your session; open the page "+
@@ -188,7 +190,9 @@ func (req *request) readOwnForm() error {
 	if !ok {
 		return domain.ErrOrgNotFound()
 	}
-	release, err := req.forms.Take(shares.Spender{Org: member.OrgID, ID: member.MemberID}, maxStreamForm)
+	release, err := req.forms.Take(
+		shares.Spender{Org: member.OrgID, ID: member.MemberID}, maxStreamForm,
+	)
 	if err != nil {
 		return err
 	}
@@ -237,7 +241,9 @@ func (req *request) origin() domain.Origin {
 
 // originOf returns the origin of changes that this request makes for an actor.
 func (req *request) originOf(actor domain.Actor) domain.Origin {
-	return domain.Origin{At: req.info.At, Actor: actor, RequestID: req.info.RequestID, Address: req.info.Address}
+	return domain.Origin{
+		At: req.info.At, Actor: actor, RequestID: req.info.RequestID, Address: req.info.Address,
+	}
 }
 
 // queryValue returns a parameter of the page's address, without surrounding spaces.

@@ -17,7 +17,9 @@ func TestRoomsAndChosenDevices(t *testing.T) {
 	t.Parallel()
 	b := newHubBackend(t)
 	checkOrgPage(t, "/rooms", read(t, b.ask("GET", "/rooms", nil)))
-	b.reported = []domain.ReportedState{b.state(1, "Front", "lock", "true"), b.state(2, "Back", "lock", "true")}
+	b.reported = []domain.ReportedState{
+		b.state(1, "Front", "lock", "true"), b.state(2, "Back", "lock", "true"),
+	}
 	page := read(t, b.ask("GET", "/rooms", nil))
 	checkOrgPage(t, "/rooms", page)
 	link := "?site=" + b.SiteID + "&amp;room=Hall%20door"
@@ -66,8 +68,10 @@ func TestRoomsAndChosenDevices(t *testing.T) {
 			checkOrgPage(t, test.path, got)
 		}
 		if response.StatusCode != test.status || !strings.Contains(got, test.want) {
-			t.Errorf("%s %q: got %d %s, want %d %q", test.path, test.fields, response.StatusCode, got, test.status,
-				test.want)
+			t.Errorf(
+				"%s %q: got %d %s, want %d %q", test.path, test.fields, response.StatusCode, got,
+				test.status, test.want,
+			)
 		}
 		if sent := slices.Contains(test.fields, "once"); sent != (len(b.calls.sent) == 1) {
 			t.Errorf("%s %q: got commands %v", test.path, test.fields, b.calls.sent)

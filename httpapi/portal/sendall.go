@@ -35,7 +35,9 @@ type sendResult struct {
 // sendAll sends commands and returns their results in the same order. It then waits some seconds for
 // what the devices report. What they had reported before counts for nothing: a door that was locked
 // before the command may be open after it.
-func (p *Portal) sendAll(ctx context.Context, sender Commands, o domain.Origin, sends []groupSend) []sendResult {
+func (p *Portal) sendAll(
+	ctx context.Context, sender Commands, o domain.Origin, sends []groupSend,
+) []sendResult {
 	commands := make([]domain.Command, len(sends))
 	hubs := map[domain.HubID]*settling{}
 	for i, send := range sends {
@@ -92,8 +94,10 @@ type accepted struct {
 func (s *settling) accept(command domain.Command, answer domain.Channel, result *sendResult) {
 	result.Outcome, result.Value = outcomePending, formatReported(answer)
 	s.accepted = append(s.accepted, &accepted{
-		outcomeSearch: newOutcomeSearch(command.DeviceID, command.Key, command.Endpoint, command.Value),
-		answer:        answer, result: result,
+		outcomeSearch: newOutcomeSearch(
+			command.DeviceID, command.Key, command.Endpoint, command.Value,
+		),
+		answer: answer, result: result,
 	})
 }
 
@@ -186,7 +190,8 @@ func (a *accepted) decide(device *domain.Device) {
 // has reported since the command: by an event, or with another time of its last report than in the
 // hub's answer to the command. A hub need not send an event for a value that has not changed.
 func (a *accepted) outcomeOf(c domain.Channel) commandOutcome {
-	reported := a.outcome != outcomePending || !timeOf(c.ObservedAt).Equal(timeOf(a.answer.ObservedAt))
+	reported := a.outcome != outcomePending ||
+		!timeOf(c.ObservedAt).Equal(timeOf(a.answer.ObservedAt))
 	switch {
 	case c.Status == domain.ChannelFailed:
 		return outcomeFailed

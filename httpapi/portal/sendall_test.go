@@ -42,7 +42,9 @@ func lock(status domain.ChannelStatus, value, observedAt string) *domain.Channel
 }
 
 // Send accepts the command.
-func (d *door) Send(context.Context, domain.Origin, domain.Command) (domain.SentCommand, error) {
+func (d *door) Send(
+	context.Context, domain.Origin, domain.Command,
+) (domain.SentCommand, error) {
 	answer := *lock(domain.ChannelPending, "true", reportedAt)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,7 +56,9 @@ func (d *door) Send(context.Context, domain.Origin, domain.Command) (domain.Sent
 	return domain.SentCommand{Channel: answer}, nil
 }
 
-func (d *door) SendAll(ctx context.Context, o domain.Origin, all []domain.Command) (results []domain.CommandResult) {
+func (d *door) SendAll(
+	ctx context.Context, o domain.Origin, all []domain.Command,
+) (results []domain.CommandResult) {
 	for _, c := range all {
 		sent, err := d.Send(ctx, o, c)
 		results = append(results, domain.CommandResult{SentCommand: sent, Err: err})
@@ -94,25 +98,40 @@ func TestLockAll(t *testing.T) {
 		want  commandOutcome
 		value string
 	}{
-		"locks": {&door{then: lock(synchronized, "true", laterAt), events: []string{locked}}, outcomeDone, "locked"},
-		"jams": {
-			&door{then: lock(diverged, "false", laterAt), events: []string{unlocked, jam}}, outcomeJammed, "unlocked",
+		"locks": {
+			&door{then: lock(synchronized, "true", laterAt), events: []string{locked}},
+			outcomeDone, "locked",
 		},
-		"jams, and the log is late": {&door{then: lock(diverged, "false", laterAt)}, outcomeNotDone, "unlocked"},
+		"jams": {
+			&door{then: lock(diverged, "false", laterAt), events: []string{unlocked, jam}},
+			outcomeJammed, "unlocked",
+		},
+		"jams, and the log is late": {
+			&door{then: lock(diverged, "false", laterAt)}, outcomeNotDone, "unlocked",
+		},
 		"was locked, and the hub sends no event for it": {
 			&door{then: lock(synchronized, "true", laterAt)}, outcomeDone, "locked",
 		},
 		"reports before the hub answers": {
-			&door{then: lock(synchronized, "true", reportedAt), events: []string{locked}, early: true},
+			&door{
+				then: lock(synchronized, "true", reportedAt), events: []string{locked}, early: true,
+			},
 			outcomeDone, "locked",
 		},
 		"has reported nothing, and the hub takes the old value for the outcome": {
-			&door{then: lock(synchronized, "true", reportedAt), early: true}, outcomePending, "locked",
+			&door{then: lock(synchronized, "true", reportedAt), early: true},
+			outcomePending, "locked",
 		},
 		"reports nothing": {&door{}, outcomePending, "locked"},
-		"is given up":     {&door{then: lock(domain.ChannelFailed, "true", reportedAt)}, outcomeFailed, "locked"},
-		"reports the outcome of an earlier command": {&door{events: []string{locked}}, outcomePending, "locked"},
-		"is open, and the hub still waits":          {&door{events: []string{unlocked}}, outcomeNotDone, "unlocked"},
+		"is given up": {
+			&door{then: lock(domain.ChannelFailed, "true", reportedAt)}, outcomeFailed, "locked",
+		},
+		"reports the outcome of an earlier command": {
+			&door{events: []string{locked}}, outcomePending, "locked",
+		},
+		"is open, and the hub still waits": {
+			&door{events: []string{unlocked}}, outcomeNotDone, "unlocked",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,8 +140,10 @@ func TestLockAll(t *testing.T) {
 			r.answer(d.hub, d.get)
 			r.append(d.hub, "channel.observed", 1, locked) // before the command
 			results := r.live.sendAll(t.Context(), d, domain.Origin{}, []groupSend{{
-				Target:  target{Hub: d.hub, DeviceID: 1},
-				Command: domain.Command{HubID: d.hub, DeviceID: 1, Key: "lock", Value: json.RawMessage("true")},
+				Target: target{Hub: d.hub, DeviceID: 1},
+				Command: domain.Command{
+					HubID: d.hub, DeviceID: 1, Key: "lock", Value: json.RawMessage("true"),
+				},
 			}})
 			if got := results[0]; got.Err != nil || got.Outcome != tt.want || got.Value != tt.value {
 				t.Errorf("got %+v, want the outcome %q and the value %q", got, tt.want, tt.value)

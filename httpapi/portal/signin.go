@@ -27,7 +27,9 @@ const (
 )
 
 // newNetworkLimiter returns the limiter of requests for links per network on this replica.
-func newNetworkLimiter(registry *shares.Registry, perHour int, now time.Time) *shares.Rate[netip.Prefix] {
+func newNetworkLimiter(
+	registry *shares.Registry, perHour int, now time.Time,
+) *shares.Rate[netip.Prefix] {
 	return shares.NewRate[netip.Prefix](registry, shares.Hourly("sign_in_links", perHour), now)
 }
 
@@ -103,17 +105,23 @@ func (req *request) requestLink() error {
 		return nil
 	}
 	if allowed := req.networks.Take(req.info.Network, req.info.At); !allowed.Granted {
-		req.rejectForRate(view, allowed.Next, "Too many links were requested from your network. Try again in {time}.")
+		req.rejectForRate(
+			view, allowed.Next, "Too many links were requested from your network. Try again in {time}.",
+		)
 		return nil
 	}
-	wait, err := req.SignIn.Allow(req.ctx, "link "+domain.MailboxOf(email), (linksPerAddress+1)/2, linksPerAddress,
-		req.info.At)
+	wait, err := req.SignIn.Allow(
+		req.ctx, "link "+domain.MailboxOf(email), (linksPerAddress+1)/2,
+		linksPerAddress, req.info.At,
+	)
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
-		req.rejectForRate(view, wait, "Too many links were requested for this address. Use the newest email, or try "+
-			"again in {time}.")
+		req.rejectForRate(
+			view, wait,
+			"Too many links were requested for this address. Use the newest email, or try again in {time}.",
+		)
 		return nil
 	}
 	link := domain.SignInLink{
@@ -126,7 +134,9 @@ func (req *request) requestLink() error {
 	if err != nil {
 		return err
 	}
-	if err := req.Mails.SendSignIn(req.ctx, email, req.linkAddress(token), link.ExpiresAt); err != nil {
+	if err := req.Mails.SendSignIn(
+		req.ctx, email, req.linkAddress(token), link.ExpiresAt,
+	); err != nil {
 		return err
 	}
 	req.metrics.requested.Inc()
@@ -146,8 +156,12 @@ func (req *request) rejectLink(status int, view signInView, problem string) {
 func (req *request) rejectForRate(view signInView, wait time.Duration, pattern string) {
 	req.metrics.limited.Inc()
 	req.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
-	req.rejectLink(http.StatusTooManyRequests, view,
-		fill(pattern, "time", counted(int((wait+time.Minute-1)/time.Minute), "minute")))
+	req.rejectLink(
+		http.StatusTooManyRequests, view,
+		fill(
+			pattern, "time", counted(int((wait+time.Minute-1)/time.Minute), "minute"),
+		),
+	)
 }
 
 // linkAddress returns the URL of a link.
@@ -193,7 +207,11 @@ func (req *request) useLink() error {
 	if err != nil {
 		return req.writeLinkError(err)
 	}
-	account, err := req.accountOf(req.ctx, req.originOf(domain.Actor{Kind: domain.ActorService}), link)
+	account, err := req.accountOf(
+		req.ctx,
+		req.originOf(domain.Actor{Kind: domain.ActorService}),
+		link,
+	)
 	if err != nil {
 		return req.writeLinkError(err)
 	}
@@ -203,7 +221,9 @@ func (req *request) useLink() error {
 // beginSession begins the session of an account, and redirects to the page next, "" for the one
 // that the person most likely wants. confirmBy is when the identity provider must confirm the
 // session; zero for a sign-in by mail.
-func (req *request) beginSession(account domain.AccountState, next string, confirmBy time.Time) error {
+func (req *request) beginSession(
+	account domain.AccountState, next string, confirmBy time.Time,
+) error {
 	// End the browser's previous session: an attacker may have planted its token.
 	if cookie, err := req.http.Cookie(req.cookies.session()); err == nil {
 		if err := req.SignIn.End(req.ctx, cookie.Value); err != nil {
@@ -234,7 +254,10 @@ func (req *request) writeLinkError(err error) error {
 		return err
 	}
 	req.metrics.expired.Inc()
-	req.render(http.StatusGone, "link-over.html", struct{ Layout }{req.layout("This link no longer works", "")})
+	req.render(
+		http.StatusGone, "link-over.html",
+		struct{ Layout }{req.layout("This link no longer works", "")},
+	)
 	return nil
 }
 
@@ -266,13 +289,16 @@ func (c Config) SignInAddress(ctx context.Context, email string) (string, error)
 // link that was mailed to another spelling of the account's address, because the account was
 // created after the link, is domain.ErrSignInLink, and so is a link of a person who has signed in at
 // the identity provider since.
-func (p *Portal) accountOf(ctx context.Context, o domain.Origin, link domain.SignInLink) (domain.AccountState, error) {
+func (p *Portal) accountOf(
+	ctx context.Context, o domain.Origin, link domain.SignInLink,
+) (domain.AccountState, error) {
 	account, err := p.Directory.Account(ctx, link.Email)
 	if err != nil {
 		return domain.AccountState{}, err
 	}
 	if account.Exists() {
-		if p.signsInAtProvider(account) || account.Email != link.Email && account.CreatedAt.After(link.CreatedAt) {
+		if p.signsInAtProvider(account) ||
+			account.Email != link.Email && account.CreatedAt.After(link.CreatedAt) {
 			return domain.AccountState{}, domain.ErrSignInLink()
 		}
 		return account, nil
@@ -342,9 +368,11 @@ func portalPath(next string) string {
 		return ""
 	}
 	for _, segment := range strings.Split(below, "/") {
-		if segment == "" || segment == "." || segment == ".." || strings.ContainsFunc(segment, func(r rune) bool {
-			return !(r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
-		}) {
+		if segment == "" || segment == "." || segment == ".." ||
+			strings.ContainsFunc(segment, func(r rune) bool {
+				return !(r == '-' || '0' <= r && r <= '9' ||
+					'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
+			}) {
 			return ""
 		}
 	}

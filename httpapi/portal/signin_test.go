@@ -23,7 +23,9 @@ func TestSignInByMail(t *testing.T) {
 		t.Fatalf("got %d to %q, want 303 to the sign-in", response.StatusCode, to)
 	}
 	checkPage(t, b.get("/portal/sign-in?next=/portal/"+orgOne+"/keys", 200))
-	_, page := b.post("/portal/sign-in", 200, "email", " Olga@Example.org ", "next", "/portal/"+orgOne+"/keys")
+	_, page := b.post(
+		"/portal/sign-in", 200, "email", " Olga@Example.org ", "next", "/portal/"+orgOne+"/keys",
+	)
 	checkPage(t, page)
 	address, link, _ := strings.Cut(w.mails[0], " ")
 	path, ours := strings.CutPrefix(link, public)
@@ -40,7 +42,8 @@ func TestSignInByMail(t *testing.T) {
 			t.Errorf("prefetch: got %d, want 503", response.StatusCode)
 		}
 		page := b.get(path, 200)
-		if checkPage(t, page); !strings.Contains(page, "Olga@Example.org") || len(b.cookies) != 0 {
+		if checkPage(t, page); !strings.Contains(page, "Olga@Example.org") ||
+			len(b.cookies) != 0 {
 			t.Errorf("got cookies %v, %s, want none and the address", b.cookies, page)
 		}
 	}
@@ -82,7 +85,9 @@ func TestAccountsAreNotRevealed(t *testing.T) {
 		}
 		want := cmp.Or(stored, email)
 		if got, err := open.SignInAddress(t.Context(), email); got != want || err != nil {
-			t.Errorf("with open sign-up: SignInAddress(%s): got %q, %v, want %q", email, got, err, want)
+			t.Errorf(
+				"with open sign-up: SignInAddress(%s): got %q, %v, want %q", email, got, err, want,
+			)
 		}
 	}
 	// Somebody who lost the membership in the meantime is not let in by the link.
@@ -97,7 +102,9 @@ func TestLinkGoesToStoredAddress(t *testing.T) {
 	w.toReal = strings.NewReplacer() // the domains of these addresses matter
 	w.newAccount(t, "ann@stra\u00dfe.example")
 	w.newAccount(t, "Bob@example.org")
-	open := portal.New(portal.Config{People: w.Access, Directory: w, PublicURL: public, OpenSignUp: true})
+	open := portal.New(portal.Config{
+		People: w.Access, Directory: w, PublicURL: public, OpenSignUp: true,
+	})
 	for typed, stored := range map[string]string{
 		"ann@stra\u1e9ee.example":     "ann@strasse.example", // nobody's yet: a new account
 		"ann@stra\u00dfe.example":     "ann@stra\u00dfe.example",
@@ -137,7 +144,8 @@ func TestSignInIsLimited(t *testing.T) {
 	}
 	_, page := b.post("/portal/sign-in", 429, "email", "NEMO@example.org")
 	// The form is shown again with the address: a page without a form was a dead end.
-	if !strings.Contains(page, `value="NEMO@example.org"`) || !strings.Contains(page, "try again in 6 minutes") {
+	if !strings.Contains(page, `value="NEMO@example.org"`) ||
+		!strings.Contains(page, "try again in 6 minutes") {
 		t.Errorf("got %s, want the address and the time to wait", page)
 	}
 	checkPage(t, page)
@@ -148,7 +156,8 @@ func TestSignInIsLimited(t *testing.T) {
 	w.advance(time.Hour)
 	b.post("/portal/sign-in", 200, "email", "olga@example.org")
 	_, page = b.post("/portal/sign-in", 400, "email", "no address")
-	if checkPage(t, page); !strings.Contains(page, `value="no address"`) || !strings.Contains(page, "aria-invalid") {
+	if checkPage(t, page); !strings.Contains(page, `value="no address"`) ||
+		!strings.Contains(page, "aria-invalid") {
 		t.Errorf("got %s, want the address and the error", page)
 	}
 }
@@ -166,7 +175,8 @@ func TestSession(t *testing.T) {
 	}
 	b.cookies["hubcloud_session"] = planted
 	b.signIn(olga)
-	if _, err := w.Session(t.Context(), planted, w.clock()); err == nil || b.cookies["hubcloud_session"] == planted {
+	if _, err := w.Session(t.Context(), planted, w.clock()); err == nil ||
+		b.cookies["hubcloud_session"] == planted {
 		t.Error("the planted session still exists, want it ended by the sign-in")
 	}
 	first := b.cookies["hubcloud_session"]
@@ -202,16 +212,21 @@ func TestForgedForms(t *testing.T) {
 		form   url.Values
 		header http.Header
 	}{
-		"no token":             {url.Values{}, nil},
-		"another's token":      {url.Values{"form_token": {"x"}}, nil},
-		"from another site":    {form, http.Header{"Sec-Fetch-Site": {"cross-site"}}},
-		"from a host beside":   {form, http.Header{"Sec-Fetch-Site": {"same-site"}}},
-		"from another origin":  {form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"https://evil.example"}}},
+		"no token":           {url.Values{}, nil},
+		"another's token":    {url.Values{"form_token": {"x"}}, nil},
+		"from another site":  {form, http.Header{"Sec-Fetch-Site": {"cross-site"}}},
+		"from a host beside": {form, http.Header{"Sec-Fetch-Site": {"same-site"}}},
+		"from another origin": {
+			form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"https://evil.example"}},
+		},
 		"from an unknown page": {form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"null"}}},
 	} {
 		response, page := b.do("POST", path, try.form, try.header)
 		if response.StatusCode != 403 || w.changes(t) != before {
-			t.Errorf("%s: got %d and change %q, want 403 and none", name, response.StatusCode, w.lastChange(t, w.mill))
+			t.Errorf(
+				"%s: got %d and change %q, want 403 and none", name, response.StatusCode,
+				w.lastChange(t, w.mill),
+			)
 		}
 		checkPage(t, page)
 	}
@@ -227,9 +242,10 @@ func TestNoOpenRedirect(t *testing.T) {
 	t.Parallel()
 	w := newBackend(t)
 	for _, next := range []string{
-		"https://evil.example/portal/", "//evil.example/portal/x", "/portal//evil.example", `/portal/\evil.example`,
-		"/portal/../../evil", "/portal/./x", "/portal/%2e%2e/x", "/portal/x?y=%zz", "/portal/x?y;z", "/portal/x#y",
-		"javascript:alert(1)", "/v1/hubs", "/portal/", "/portal", "portal/x", "/portal/x\r\nSet-Cookie: a=b",
+		"https://evil.example/portal/", "//evil.example/portal/x", "/portal//evil.example",
+		`/portal/\evil.example`, "/portal/../../evil", "/portal/./x",
+		"/portal/%2e%2e/x", "/portal/x?y=%zz", "/portal/x?y;z", "/portal/x#y", "javascript:alert(1)", "/v1/hubs",
+		"/portal/", "/portal", "portal/x", "/portal/x\r\nSet-Cookie: a=b",
 	} {
 		b := w.open(t, nil)
 		b.post("/portal/sign-in", 200, "email", "olga@example.org", "next", next)
@@ -244,7 +260,9 @@ func TestNoOpenRedirect(t *testing.T) {
 func TestPageNotFound(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t).open(t, nil)
-	for _, path := range []string{"/portal/none/of/this", "/portal/invitations/", "/portal/" + orgOne + "/none"} {
+	for _, path := range []string{
+		"/portal/none/of/this", "/portal/invitations/", "/portal/" + orgOne + "/none",
+	} {
 		page := b.get(path, 404)
 		if checkPage(t, page); !strings.Contains(page, "Page not found") {
 			t.Errorf("got %s, want the page of the error", page)
@@ -266,7 +284,9 @@ func TestCookiesAreSecure(t *testing.T) {
 		b := w.open(t, func(c *portal.Config) { c.PublicURL = address })
 		response, _ := b.do("GET", "/portal/sign-in/"+w.newLink(t, max, true), nil, nil)
 		if to := response.Header.Get("Location"); response.StatusCode != 303 || to != "../"+orgOne {
-			t.Errorf("%s: got %d to %q, want 303 to ../%s", address, response.StatusCode, to, orgOne)
+			t.Errorf(
+				"%s: got %d to %q, want 303 to ../%s", address, response.StatusCode, to, orgOne,
+			)
 		}
 		if cookie := response.Cookies()[0]; cookie.Name != name ||
 			cookie.Secure != strings.HasPrefix(name, "__Host-") {

@@ -18,7 +18,8 @@ func TestSitePage(t *testing.T) {
 		b := w.open(t, nil).signIn(who)
 		page := b.get(path, http.StatusOK)
 		checkPage(t, page)
-		if !strings.Contains(page, string(ownHub)) || strings.Contains(page, "/rename") != manages {
+		if !strings.Contains(page, string(ownHub)) ||
+			strings.Contains(page, "/rename") != manages {
 			t.Errorf("%s: got %s, want the hub, and a form: %t", who, page, manages)
 		}
 		b.get("/portal/"+orgTwo+"/sites/"+site, http.StatusNotFound)
@@ -48,7 +49,9 @@ func TestRenameOrganization(t *testing.T) {
 	w := newBackend(t)
 	b := w.open(t, nil).signIn(olga)
 	checkPage(t, b.get(inOne+"/settings", http.StatusOK))
-	if to, _ := b.post(inOne+"/settings/name", http.StatusSeeOther, "name", " Old Mill "); to != inOne+"/settings" {
+	if to, _ := b.post(
+		inOne+"/settings/name", http.StatusSeeOther, "name", " Old Mill ",
+	); to != inOne+"/settings" {
 		t.Errorf("redirected to %q, want the settings", to)
 	}
 	if page := b.get(inOne+"/members", http.StatusOK); !strings.Contains(page, "<bdi>Old Mill</bdi>") {

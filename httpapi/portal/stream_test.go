@@ -33,7 +33,9 @@ func TestStreamResumes(t *testing.T) {
 	again := r.open(streamRequest{Position: p.position})
 	got = again.values(map[domain.HubID]int{hubA: 210, hubB: 60})
 	if !slices.Equal(got[hubA], sequence(201, 210)) || !slices.Equal(got[hubB], sequence(51, 60)) {
-		t.Errorf("after reconnecting: got %v, want 201 to 210 of %s and 51 to 60 of %s", got, hubA, hubB)
+		t.Errorf(
+			"after reconnecting: got %v, want 201 to 210 of %s and 51 to 60 of %s", got, hubA, hubB,
+		)
 	}
 }
 
@@ -202,7 +204,8 @@ func TestStreamRefreshesStates(t *testing.T) {
 		h.Status, h.DisconnectReason, h.Since = domain.HubOffline, &reason, day.Add(time.Minute)
 	})
 	p.await("hub.portal_states", &sent)
-	if sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubB || sent.Hubs[0].Status != domain.HubOffline ||
+	if sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubB ||
+		sent.Hubs[0].Status != domain.HubOffline ||
 		sent.Hubs[0].Reason != "connection failed: check its power and network (read error)" {
 		t.Errorf("got states %+v, want %s offline with its reason", sent, hubB)
 	}
@@ -270,7 +273,8 @@ func TestStreamRefreshesAfterDisconnection(t *testing.T) {
 	r.change(hubA, func(h *domain.Hub) { h.Status = domain.HubOffline })
 	r.append(hubA, "hub.disconnected", 0, `{"reason":null}`)
 	p.await("hub.portal_states", &sent)
-	if len(sent.Hubs) != 1 || sent.Hubs[0].Status != domain.HubOffline || sent.Hubs[0].Reason != "reason unknown" {
+	if len(sent.Hubs) != 1 || sent.Hubs[0].Status != domain.HubOffline ||
+		sent.Hubs[0].Reason != "reason unknown" {
 		t.Errorf("got states %+v, want %s offline", sent, hubA)
 	}
 }

@@ -14,7 +14,9 @@ var errAlreadySubmitted = domain.Errorf(
 
 // finishForm answers a form of the organization: with a redirect to a page that shows the notice, or,
 // if the form was rejected, with again, which shows it with the problem.
-func (req *request) finishForm(err error, page, notice string, again func(status int, problem string) error) error {
+func (req *request) finishForm(
+	err error, page, notice string, again func(status int, problem string) error,
+) error {
 	if problem, rejected := rejectionText(err); rejected {
 		return again(rejectionStatus(err), problem)
 	}

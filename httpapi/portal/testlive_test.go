@@ -228,8 +228,9 @@ func (r *testLive) append(hub domain.HubID, eventType string, device int64, data
 		records = append(records, journal.Record{
 			Kind: journal.KindHubEvent, EpochID: epoch.ID, OrgID: "org", OwnLog: "a", Through: n,
 			Payload: fmt.Appendf(
-				nil, `{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`, eventType,
-				hub, device, domain.FormatTime(time.Now()), d,
+				nil,
+				`{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`,
+				eventType, hub, device, domain.FormatTime(time.Now()), d,
 			),
 		})
 	}
@@ -269,7 +270,9 @@ func (r *testLive) Hub(_ context.Context, _ string, id domain.HubID) (domain.Hub
 	return hub, nil
 }
 
-func (r *testLive) DeviceLabels(context.Context, string, domain.HubID) (map[int64]domain.DeviceLabel, error) {
+func (r *testLive) DeviceLabels(
+	context.Context, string, domain.HubID,
+) (map[int64]domain.DeviceLabel, error) {
 	return r.labels, nil
 }
 
@@ -313,7 +316,9 @@ func (r *testLive) Get(ctx context.Context, hub domain.HubID, id int64) (domain.
 	}
 	i := slices.IndexFunc(r.devices, func(d domain.Device) bool { return d.ID == id })
 	if i < 0 || r.errs[id] != nil {
-		return domain.Device{}, cmp.Or(r.errs[id], error(domain.Errorf(domain.CodeNotFound, "no such device")))
+		return domain.Device{}, cmp.Or(
+			r.errs[id], error(domain.Errorf(domain.CodeNotFound, "no such device")),
+		)
 	}
 	return r.devices[i], nil
 }

@@ -44,7 +44,9 @@ func TestUndo(t *testing.T) {
 
 	b.post(inOne+"/settings/name", 303, "name", "Typo")
 	change = changeOn("/settings")
-	err := w.Backend.Directory.RenameOrg(t.Context(), installationtest.Operator, w.mill.ID, "Newer")
+	err := w.Backend.Directory.RenameOrg(
+		t.Context(), installationtest.Operator, w.mill.ID, "Newer",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

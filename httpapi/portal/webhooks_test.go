@@ -24,7 +24,9 @@ func (hooks) Seal(id string) []byte                 { return []byte("sealed for 
 func (hooks) Reveal(domain.Webhook) (string, error) { return "whsec_shown", nil }
 func (hooks) Forget(context.Context, string)        {}
 
-func (hooks) Progress(_ context.Context, w domain.Webhook) (domain.WebhookProgress, error) {
+func (hooks) Progress(
+	_ context.Context, w domain.Webhook,
+) (domain.WebhookProgress, error) {
 	return domain.WebhookProgress{FailingSince: w.CreatedAt, Deliveries: []domain.WebhookDelivery{
 		{At: w.CreatedAt, Events: 3, Attempt: 2, Status: 500, Error: "<b>no</b>"},
 	}}, nil
@@ -41,14 +43,17 @@ func TestWebhooks(t *testing.T) {
 	withHooks := func(cfg *portal.Config) { cfg.Webhooks = hooks{} }
 	b := w.open(t, withHooks).signIn(olga)
 	_, page := b.post(inOne+"/webhooks", 400, "url", "http://localhost/", "name", "Mine")
-	if checkPage(t, page); !strings.Contains(page, "of this machine") || !strings.Contains(page, `value="Mine"`) {
+	if checkPage(t, page); !strings.Contains(page, "of this machine") ||
+		!strings.Contains(page, `value="Mine"`) {
 		t.Errorf("a rejected form: got %s, want the problem and what was typed", page)
 	}
 	_, page = b.post(inOne+"/webhooks", 400, "url", "https://example.org/", "types", "*.x")
 	if !strings.Contains(page, "types:") && !strings.Contains(page, "Types") {
 		t.Errorf("wrong types: got %s, want the problem", page)
 	}
-	_, page = b.post(inOne+"/webhooks", 201, "url", "https://example.org/", "name", "Mine", "types", "hub.* x.y")
+	_, page = b.post(
+		inOne+"/webhooks", 201, "url", "https://example.org/", "name", "Mine", "types", "hub.* x.y",
+	)
 	if checkPage(t, page); strings.Count(page, "whsec_shown") != 1 {
 		t.Errorf("created: got %s, want the secret once", page)
 	}

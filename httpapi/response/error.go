@@ -62,14 +62,19 @@ type Answer struct {
 	Cause error
 }
 
-var errInternal = domain.Errorf(domain.CodeInternal, "something failed on our side; quote the request id to support")
+var errInternal = domain.Errorf(
+	domain.CodeInternal, "something failed on our side; quote the request id to support",
+)
 
 // FromError returns the answer to a request that failed with err.
 func FromError(err error) Answer {
 	var known *domain.Error
 	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
-		err = domain.UnavailableBecause(err, "the request was not finished in time because part of the service is not "+
-			"responding; a change may have been made")
+		err = domain.UnavailableBecause(
+			err,
+			"the request was not finished in time because part of the service is not responding; "+
+				"a change may have been made",
+		)
 	}
 	if !errors.As(err, &known) {
 		return Answer{http.StatusInternalServerError, errInternal, err}

@@ -46,14 +46,18 @@ func TestFrom(t *testing.T) {
 			header: http.Header{"WWW-Authenticate": {"Bearer"}},
 		},
 		"rate limited, with a delay": {
-			err:    &domain.Error{Code: domain.CodeRateLimited, Message: "slower", RetryAfter: 1500 * time.Millisecond},
+			err: &domain.Error{Code: domain.CodeRateLimited, Message: "slower",
+				RetryAfter: 1500 * time.Millisecond},
 			status: 429, code: domain.CodeRateLimited,
 			header: http.Header{"Retry-After": {"2"}},
 		},
 	} {
 		answer := response.FromError(tt.err)
 		if answer.Status != tt.status || answer.Error.Code != tt.code {
-			t.Errorf("%s: got %d %s, want %d %s", name, answer.Status, answer.Error.Code, tt.status, tt.code)
+			t.Errorf(
+				"%s: got %d %s, want %d %s", name, answer.Status, answer.Error.Code, tt.status,
+				tt.code,
+			)
 		}
 		if logged := answer.Cause != nil; logged != tt.logged {
 			t.Errorf("%s: got cause %v, want one: %t", name, answer.Cause, tt.logged)

@@ -96,11 +96,15 @@ func TestSendDeadlines(t *testing.T) {
 			}
 			for i := range tt.want {
 				if !c.deadlines[i].Equal(tt.want[i]) {
-					t.Errorf("%s: deadline %d is %v, want %v", tt.name, i, c.deadlines[i], tt.want[i])
+					t.Errorf(
+						"%s: deadline %d is %v, want %v", tt.name, i, c.deadlines[i], tt.want[i],
+					)
 				}
 			}
 			if got := c.Body.String(); got != strings.Repeat("id: 1\n\n", 2) || !c.Flushed {
-				t.Errorf("%s: got %q, flushed %v, want two frames, flushed", tt.name, got, c.Flushed)
+				t.Errorf(
+					"%s: got %q, flushed %v, want two frames, flushed", tt.name, got, c.Flushed,
+				)
 			}
 		}
 	})
@@ -135,7 +139,10 @@ func TestTimes(t *testing.T) {
 	}
 	late := due.Add(10 * config.Keepalive)
 	if !s.TakeKeepalive(late) || !s.NextWake().Equal(late.Add(config.Keepalive)) {
-		t.Errorf("after a stall the next keepalive is at %v, want %v", s.NextWake(), late.Add(config.Keepalive))
+		t.Errorf(
+			"after a stall the next keepalive is at %v, want %v", s.NextWake(),
+			late.Add(config.Keepalive),
+		)
 	}
 	if s.Expired(now.Add(config.Lifetime * 12 / 15)) {
 		t.Error("got expired before 13/15 of the lifetime, want later")

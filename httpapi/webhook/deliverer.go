@@ -36,7 +36,9 @@ func NewDeliverer(cfg DelivererConfig) (*Deliverer, error) {
 			Name: "webhook_requests", What: "requests to webhooks are under way", Of: "webhook",
 			Limits: shares.Limits{Total: requests, PerID: 1, Waiting: domain.MaxWebhooks},
 		}),
-		tests:   shares.NewRate[string](cfg.Shares, shares.Hourly("webhook_tests", testsPerHour), cfg.Now()),
+		tests: shares.NewRate[string](
+			cfg.Shares, shares.Hourly("webhook_tests", testsPerHour), cfg.Now(),
+		),
 		enabled: streams.NewTasks[domain.Webhook](),
 	}, nil
 }
@@ -84,8 +86,9 @@ func current(p domain.WebhookProgress, w domain.Webhook) domain.WebhookProgress 
 func (d *Deliverer) Test(ctx context.Context, w domain.Webhook) (domain.WebhookDelivery, error) {
 	now := d.cfg.Now()
 	if a := d.tests.Take(w.OrgID, now); !a.Granted {
-		return domain.WebhookDelivery{}, domain.RateLimited(a.Next, "webhooks were tested %d times within an hour; no "+
-			"more are allowed", testsPerHour)
+		return domain.WebhookDelivery{}, domain.RateLimited(
+			a.Next, "webhooks were tested %d times within an hour; no more are allowed", testsPerHour,
+		)
 	}
 	event := marker("webhook.test", now, `{}`)
 	delivery, _ := d.post(ctx, w, newMessage(w, "", [][]byte{event}), 1, 1)
@@ -97,7 +100,9 @@ func (d *Deliverer) post(
 	ctx context.Context, w domain.Webhook, m Message, events, attempt int,
 ) (domain.WebhookDelivery, error) {
 	begun := time.Now()
-	delivery := domain.WebhookDelivery{MessageID: m.ID, At: d.cfg.Now().UTC(), Events: events, Attempt: attempt}
+	delivery := domain.WebhookDelivery{
+		MessageID: m.ID, At: d.cfg.Now().UTC(), Events: events, Attempt: attempt,
+	}
 	secrets, err := d.cfg.Vault.open(w.ID, w.SecretsAt(delivery.At))
 	if err == nil {
 		var receiver *Receiver

@@ -90,7 +90,8 @@ func TestDisabledAndEnabled(t *testing.T) {
 			pass(time.Hour)
 			w.mu.Lock()
 			w.expired = len(w.events)
-			for w.expired > 0 && w.events[w.expired-1].StoredNanos > time.Now().Add(-24*time.Hour).UnixNano() {
+			for w.expired > 0 &&
+				w.events[w.expired-1].StoredNanos > time.Now().Add(-24*time.Hour).UnixNano() {
 				w.expired--
 			}
 			w.mu.Unlock()
@@ -153,7 +154,8 @@ func TestChanges(t *testing.T) {
 			return domain.DecideReplayWebhook(s, o, "w1", "2", time.Time{})
 		})
 		synctest.Wait()
-		if last := w.taken[len(w.taken)-1]; len(w.taken) != 4 || last.cursors[0] != "c3" || last.id == w.taken[2].id {
+		if last := w.taken[len(w.taken)-1]; len(w.taken) != 4 || last.cursors[0] != "c3" ||
+			last.id == w.taken[2].id {
 			t.Errorf("replay: got %+v, want c3 again under another id", w.taken)
 		}
 		lost.Store(true)
@@ -203,7 +205,9 @@ func TestGuardAtTheDial(t *testing.T) {
 	for _, private := range []bool{false, true} {
 		transport := newTransport(private)
 		defer transport.CloseIdleConnections()
-		receiver, err := NewReceiver(Config{URL: server.URL, Timeout: time.Minute, Transport: transport})
+		receiver, err := NewReceiver(Config{
+			URL: server.URL, Timeout: time.Minute, Transport: transport,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,13 +41,17 @@ type DelivererConfig struct {
 	Progress Progress `check:"set"`
 	// Disable disables a webhook, unless it has changed since it was read, and Mail queues the mails
 	// that tell the owners and admins. since is when the webhook began to fail.
-	Disable func(ctx context.Context, was domain.Webhook, cause domain.WebhookDisableCause) error `check:"set"`
-	Mail    func(
+	Disable func(
+		ctx context.Context, was domain.Webhook, cause domain.WebhookDisableCause,
+	) error `check:"set"`
+	Mail func(
 		ctx context.Context, w domain.Webhook, cause domain.WebhookDisableCause, since time.Time,
 	) error `check:"set"`
 	// Follow calls fn with the webhooks of organizations, as they are and as they change, until ctx
 	// ends.
-	Follow func(ctx context.Context, fn func(orgID string, all domain.WebhooksState)) error `check:"set"`
+	Follow func(
+		ctx context.Context, fn func(orgID string, all domain.WebhooksState),
+	) error `check:"set"`
 	// Vault opens the secrets.
 	Vault Vault
 	// Private allows addresses of this machine and of private networks.
@@ -81,7 +85,9 @@ type Progress interface {
 	// Get returns the progress of a webhook, with the revision that Put expects.
 	Get(ctx context.Context, id string) (p domain.WebhookProgress, revision uint64, err error)
 	// Put stores it, and returns its new revision. It fails if another process has stored one.
-	Put(ctx context.Context, id string, p domain.WebhookProgress, revision uint64) (uint64, error)
+	Put(
+		ctx context.Context, id string, p domain.WebhookProgress, revision uint64,
+	) (uint64, error)
 	// Delete removes it.
 	Delete(ctx context.Context, id string) error
 }

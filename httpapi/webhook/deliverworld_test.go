@@ -69,14 +69,17 @@ func newWorld(t *testing.T) (*world, *Deliverer) {
 	}
 	d.transport = w
 	w.record(d, func(s domain.WebhooksState, o domain.Origin) ([]domain.Event, error) {
-		return domain.DecideCreateWebhook(s, o, "org", "w1", domain.WebhookTarget{URL: "https://hooks.test/"},
-			d.Seal("w1"))
+		return domain.DecideCreateWebhook(
+			s, o, "org", "w1", domain.WebhookTarget{URL: "https://hooks.test/"}, d.Seal("w1"),
+		)
 	})
 	return w, d
 }
 
 // record changes the webhook as the directory does.
-func (w *world) record(_ *Deliverer, decide func(domain.WebhooksState, domain.Origin) ([]domain.Event, error)) {
+func (w *world) record(
+	_ *Deliverer, decide func(domain.WebhooksState, domain.Origin) ([]domain.Event, error),
+) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	events, err := decide(w.webhooks, domain.Origin{At: time.Now()})
@@ -108,7 +111,9 @@ func (w *world) follow(ctx context.Context, fn func(string, domain.WebhooksState
 	}
 }
 
-func (w *world) disable(_ context.Context, was domain.Webhook, cause domain.WebhookDisableCause) error {
+func (w *world) disable(
+	_ context.Context, was domain.Webhook, cause domain.WebhookDisableCause,
+) error {
 	w.record(nil, func(s domain.WebhooksState, o domain.Origin) ([]domain.Event, error) {
 		return domain.DecideDisableWebhook(s, o, was, cause)
 	})
@@ -123,7 +128,9 @@ func (w *world) emit(n int) {
 		at := len(w.events) + 1
 		w.events = append(w.events, domain.EncodedEvent{
 			Cursor: strconv.Itoa(at), StoredNanos: time.Now().UnixNano(),
-			Envelope: fmt.Appendf(nil, `{"cursor":"c%d","type":"channel.observed","hub_id":"hub-%d"}`, at, at%2),
+			Envelope: fmt.Appendf(
+				nil, `{"cursor":"c%d","type":"channel.observed","hub_id":"hub-%d"}`, at, at%2,
+			),
 		})
 	}
 	close(w.changed)
@@ -175,7 +182,9 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	r := received{id: req.Header.Get("Webhook-Id"), position: content.Position}
 	for _, part := range req.Header["Webhook-Signature"] {
-		r.signatures += 1 + len(slices.DeleteFunc([]rune(part), func(c rune) bool { return c != ' ' }))
+		r.signatures += 1 + len(slices.DeleteFunc(
+			[]rune(part), func(c rune) bool { return c != ' ' },
+		))
 	}
 	for _, e := range content.Data {
 		r.types = append(r.types, e.Type)
@@ -201,7 +210,9 @@ func (w *world) Get(context.Context, string) (domain.WebhookProgress, uint64, er
 	return w.progress, w.revision, nil
 }
 
-func (w *world) Put(_ context.Context, _ string, p domain.WebhookProgress, revision uint64) (uint64, error) {
+func (w *world) Put(
+	_ context.Context, _ string, p domain.WebhookProgress, revision uint64,
+) (uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if revision != w.revision {
@@ -214,7 +225,9 @@ func (w *world) Put(_ context.Context, _ string, p domain.WebhookProgress, revis
 func (w *world) Delete(context.Context, string) error { return nil }
 
 // Follow and FollowSince implement Feeds.
-func (w *world) Follow(_ context.Context, _ string, _ domain.EventFilter, after string) (Reader, error) {
+func (w *world) Follow(
+	_ context.Context, _ string, _ domain.EventFilter, after string,
+) (Reader, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at, err := strconv.Atoi(after)
@@ -224,7 +237,9 @@ func (w *world) Follow(_ context.Context, _ string, _ domain.EventFilter, after 
 	return &reader{w, at}, nil
 }
 
-func (w *world) FollowSince(_ context.Context, _ string, _ domain.EventFilter, since time.Time) (Reader, error) {
+func (w *world) FollowSince(
+	_ context.Context, _ string, _ domain.EventFilter, since time.Time,
+) (Reader, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := w.expired

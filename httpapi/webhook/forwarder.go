@@ -41,7 +41,9 @@ func (e *Event) id() string { return e.HubID + "/" + e.Cursor }
 
 // Feed yields the events after a position. onPosition is called with positions that are not an
 // event's. The first error ends the feed.
-type Feed func(ctx context.Context, after string, onPosition func(position string)) iter.Seq2[Event, error]
+type Feed func(
+	ctx context.Context, after string, onPosition func(position string),
+) iter.Seq2[Event, error]
 
 // ForwarderConfig configures a Forwarder. Receiver, Feed and Logger are required.
 type ForwarderConfig struct {
@@ -139,8 +141,10 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = nil
 	}
-	f.cfg.Logger.Info("forwarding ended", "delivered", f.delivered, "skipped", f.skipped, "undelivered",
-		f.waiting.Len())
+	f.cfg.Logger.Info(
+		"forwarding ended", "delivered", f.delivered, "skipped", f.skipped,
+		"undelivered", f.waiting.Len(),
+	)
 	return errors.Join(err, f.save())
 }
 
@@ -202,7 +206,9 @@ func (f *Forwarder) accept(event *Event) (idle bool) {
 	if slices.Contains(f.cfg.Skip, event.Cursor) || slices.Contains(f.cfg.Skip, event.id()) {
 		f.reach(f.waiting.Back(), event.Position)
 		f.skipped++
-		f.cfg.Logger.Warn("event skipped", "hub_id", event.HubID, "cursor", event.Cursor, "type", event.Type)
+		f.cfg.Logger.Warn(
+			"event skipped", "hub_id", event.HubID, "cursor", event.Cursor, "type", event.Type,
+		)
 		return false
 	}
 	queue, busy := f.hubs[event.HubID]
@@ -224,8 +230,10 @@ func (f *Forwarder) waitForRoom(ctx context.Context) error {
 			return nil
 		}
 		if event := oldest.Value.(*Event); !paused {
-			f.cfg.Logger.Warn("feed paused: the receiver is too far behind", "undelivered", count, "bytes", bytes,
-				"oldest_hub_id", event.HubID, "oldest_cursor", event.Cursor)
+			f.cfg.Logger.Warn(
+				"feed paused: the receiver is too far behind", "undelivered", count,
+				"bytes", bytes, "oldest_hub_id", event.HubID, "oldest_cursor", event.Cursor,
+			)
 		}
 		select {
 		case <-f.room:
@@ -312,8 +320,10 @@ func (f *Forwarder) post(ctx context.Context, events []*list.Element) error {
 		}
 		pause := Pause(time.Since(failing), firstRepeat, maxRepeat, maxRetryAfter, err)
 		if attempt&(attempt-1) == 0 {
-			f.cfg.Logger.Warn("event not delivered", "hub_id", first.HubID, "cursor", first.Cursor, "events",
-				len(events), "attempt", attempt, "error", err, "wait", pause)
+			f.cfg.Logger.Warn(
+				"event not delivered", "hub_id", first.HubID, "cursor", first.Cursor,
+				"events", len(events), "attempt", attempt, "error", err, "wait", pause,
+			)
 		}
 		if !sleep(ctx, pause) {
 			return ctx.Err()

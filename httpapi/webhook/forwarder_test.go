@@ -79,9 +79,12 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 				}
 			}, receive, events...)
 			pass(time.Hour)
-			if err := f.finish(); err != nil || len(delivered) != len(events) || f.file.last() != "300" {
-				t.Errorf("got %d events, position %s, %v, want %d and position 300", len(delivered), f.file.last(), err,
-					len(events))
+			if err := f.finish(); err != nil || len(delivered) != len(events) ||
+				f.file.last() != "300" {
+				t.Errorf(
+					"got %d events, position %s, %v, want %d and position 300",
+					len(delivered), f.file.last(), err, len(events),
+				)
 			}
 		})
 	}
@@ -210,8 +213,12 @@ func TestAnswers(t *testing.T) {
 					return
 				}
 				wantList(t, box.list(), posted+" "+posted)
-				if wait := times[1].Sub(times[0]); wait < tt.atLeast || tt.atMost > 0 && wait > tt.atMost {
-					t.Errorf("the second attempt came after %v, want %v to %v", wait, tt.atLeast, tt.atMost)
+				if wait := times[1].Sub(times[0]); wait < tt.atLeast ||
+					tt.atMost > 0 && wait > tt.atMost {
+					t.Errorf(
+						"the second attempt came after %v, want %v to %v",
+						wait, tt.atLeast, tt.atMost,
+					)
 				}
 			})
 		})
@@ -333,7 +340,9 @@ func TestEnds(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*ForwarderConfig){
 		"feed": func(c *ForwarderConfig) {
-			c.Feed = func(context.Context, string, func(string)) iter.Seq2[Event, error] {
+			c.Feed = func(
+				context.Context, string, func(string),
+			) iter.Seq2[Event, error] {
 				return func(yield func(Event, error) bool) {
 					yield(Event{}, errStop)
 				}
@@ -362,7 +371,9 @@ func TestEnds(t *testing.T) {
 func TestPositionsWithoutEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		feed := func(ctx context.Context, _ string, onPosition func(string)) iter.Seq2[Event, error] {
+		feed := func(
+			ctx context.Context, _ string, onPosition func(string),
+		) iter.Seq2[Event, error] {
 			return func(yield func(Event, error) bool) {
 				onPosition("1")
 				time.Sleep(3 * time.Second)
@@ -390,7 +401,8 @@ func TestPositionsWithoutEvents(t *testing.T) {
 func TestForwarderRejects(t *testing.T) {
 	t.Parallel()
 	for _, to := range []string{
-		"ftp://host/", "host:80", "http://:80/", "http://user:password@host/", "http://host/#fragment",
+		"ftp://host/", "host:80", "http://:80/", "http://user:password@host/",
+		"http://host/#fragment",
 	} {
 		if _, err := NewForwarder(ForwarderConfig{Feed: feedOf(), Receiver: Config{URL: to}}); err == nil ||
 			!strings.Contains(err.Error(), to) {

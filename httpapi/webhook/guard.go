@@ -64,11 +64,15 @@ func guarded(_, address string, _ syscall.RawConn) error {
 // resolved only when something is posted.
 func checkURL(text string, private bool) error {
 	if len(text) > domain.MaxWebhookURL {
-		return domain.Errorf(domain.CodeInvalidRequest, "url: must be at most %d bytes", domain.MaxWebhookURL)
+		return domain.Errorf(
+			domain.CodeInvalidRequest, "url: must be at most %d bytes", domain.MaxWebhookURL,
+		)
 	}
 	if err := CheckURL(text); err != nil {
-		return domain.Errorf(domain.CodeInvalidRequest, "url: must be https://… or http://…, with a port up to 65535 "+
-			"if any, without user and fragment")
+		return domain.Errorf(
+			domain.CodeInvalidRequest,
+			"url: must be https://… or http://…, with a port up to 65535 if any, without user and fragment",
+		)
 	}
 	u, _ := url.Parse(text) // CheckURL has parsed it
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")

@@ -41,7 +41,9 @@ func eventsOf(hubs ...string) []Event {
 
 // feedOf is a feed that has the events after a position and then waits until ctx ends.
 func feedOf(events ...Event) Feed {
-	return func(ctx context.Context, after string, _ func(string)) iter.Seq2[Event, error] {
+	return func(
+		ctx context.Context, after string, _ func(string),
+	) iter.Seq2[Event, error] {
 		return func(yield func(Event, error) bool) {
 			at, _ := strconv.Atoi(after)
 			for _, event := range events[at:] {
@@ -113,7 +115,9 @@ type trial struct {
 }
 
 // begin runs a forwarder of the events to a receiver within a synctest bubble.
-func begin(t *testing.T, change func(*ForwarderConfig), receive http.HandlerFunc, events ...Event) *trial {
+func begin(
+	t *testing.T, change func(*ForwarderConfig), receive http.HandlerFunc, events ...Event,
+) *trial {
 	t.Helper()
 	started := &trial{end: make(chan error, 1)}
 	cfg := ForwarderConfig{

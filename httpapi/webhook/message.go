@@ -13,9 +13,10 @@ import (
 
 // marker returns an event of the service itself, which is of no hub and has no cursor.
 func marker(typ string, at time.Time, data string) []byte {
-	return fmt.Appendf(nil,
-		`{"cursor":null,"type":%q,"hub_id":null,"device_id":null,"time":%q,`+`"clock_trusted":null,"data":%s}`, typ,
-		domain.FormatTime(at), data)
+	return fmt.Appendf(
+		nil, `{"cursor":null,"type":%q,"hub_id":null,"device_id":null,"time":%q,`+
+			`"clock_trusted":null,"data":%s}`, typ, domain.FormatTime(at), data,
+	)
 }
 
 // gapEvent returns the event that stands for all events of the organization that expired.

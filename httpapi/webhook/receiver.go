@@ -104,8 +104,11 @@ func CheckURL(text string) error {
 		valid = err == nil && port > 0
 	}
 	if !valid {
-		return fmt.Errorf("%q: must be http://… or https://…, with a port up to 65535 if any, without user and "+
-			"fragment, such as http://127.0.0.1:9000/events", text)
+		return fmt.Errorf(
+			"%q: must be http://… or https://…, with a port up to 65535 if any, without user and fragment, such as "+
+				"http://127.0.0.1:9000/events",
+			text,
+		)
 	}
 	return nil
 }
@@ -128,8 +131,10 @@ func Batch(hub string, events []Message) Message {
 		bodies = append(bodies, e.Body)
 	}
 	return Message{
-		ID:   hub + "/batch-" + hex.EncodeToString(sum.Sum(nil)[:16]),
-		Body: append(append([]byte(`{"data":[`), bytes.Join(bodies, []byte(","))...), "]}"...),
+		ID: hub + "/batch-" + hex.EncodeToString(sum.Sum(nil)[:16]),
+		Body: append(
+			append([]byte(`{"data":[`), bytes.Join(bodies, []byte(","))...), "]}"...,
+		),
 	}
 }
 
@@ -137,12 +142,16 @@ func Batch(hub string, events []Message) Message {
 // the receiver has taken the message, and a *Rejection, which may be ErrGone, if it has answered
 // otherwise.
 func (r *Receiver) Post(ctx context.Context, m Message) (status int, err error) {
-	posting, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), r.timeout,
-		fmt.Errorf("the receiver did not answer within %s", r.timeout))
+	posting, cancel := context.WithTimeoutCause(
+		context.WithoutCancel(ctx), r.timeout,
+		fmt.Errorf("the receiver did not answer within %s", r.timeout),
+	)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(r.grace, cancel) })
 	defer stop()
-	request, err := http.NewRequestWithContext(posting, http.MethodPost, r.url, bytes.NewReader(m.Body))
+	request, err := http.NewRequestWithContext(
+		posting, http.MethodPost, r.url, bytes.NewReader(m.Body),
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -190,7 +199,8 @@ func Pause(failing, first, most, longest time.Duration, err error) time.Duration
 // retryAfter returns the wait that the answers 429 and 503 ask for in seconds or with a date, and
 // zero for other answers.
 func retryAfter(response *http.Response, now time.Time) time.Duration {
-	if response.StatusCode != http.StatusTooManyRequests && response.StatusCode != http.StatusServiceUnavailable {
+	if response.StatusCode != http.StatusTooManyRequests &&
+		response.StatusCode != http.StatusServiceUnavailable {
 		return 0
 	}
 	value := response.Header.Get("Retry-After")

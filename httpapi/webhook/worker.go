@@ -35,7 +35,10 @@ var errDisabled = errors.New("the webhook is disabled")
 
 // run delivers until ctx ends.
 func (d *Deliverer) run(ctx context.Context, w domain.Webhook, held func() bool) {
-	k := &worker{Deliverer: d, webhook: w, held: held, logger: d.cfg.Logger.With("org_id", w.OrgID, "webhook_id", w.ID)}
+	k := &worker{
+		Deliverer: d, webhook: w, held: held,
+		logger: d.cfg.Logger.With("org_id", w.OrgID, "webhook_id", w.ID),
+	}
 	defer k.setFailing(false)
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, 30*time.Second) {
 		begun := time.Now()
@@ -131,7 +134,9 @@ func (k *worker) idle(ctx context.Context, reader Reader) error {
 }
 
 // deliver posts events until the receiver has taken them. position is the one after them.
-func (k *worker) deliver(ctx context.Context, events []domain.EncodedEvent, position string) error {
+func (k *worker) deliver(
+	ctx context.Context, events []domain.EncodedEvent, position string,
+) error {
 	var bodies [][]byte
 	if k.gap {
 		bodies = append(bodies, gapEvent(k.cfg.Now()))
@@ -170,7 +175,9 @@ func (k *worker) deliver(ctx context.Context, events []domain.EncodedEvent, posi
 
 // attempt posts a message once it is the webhook's turn. The delivery has no time if nothing was
 // posted.
-func (k *worker) attempt(ctx context.Context, m Message, events, attempt int) (domain.WebhookDelivery, error) {
+func (k *worker) attempt(
+	ctx context.Context, m Message, events, attempt int,
+) (domain.WebhookDelivery, error) {
 	release, err := k.pool.Wait(ctx, shares.Spender{Org: k.webhook.OrgID, ID: k.webhook.ID})
 	if err != nil {
 		return domain.WebhookDelivery{}, err
@@ -201,7 +208,9 @@ func (k *worker) failed(delivery domain.WebhookDelivery, err error) (pause time.
 		k.logger.Warn("webhook fails", "status", delivery.Status, "error", delivery.Error)
 	}
 	now := k.cfg.Now()
-	pause = Pause(now.Sub(k.progress.FailingSince), firstPause, maxPause, maxAsked, err)
+	pause = Pause(
+		now.Sub(k.progress.FailingSince), firstPause, maxPause, maxAsked, err,
+	)
 	k.progress.NextAttempt = now.Add(pause).UTC()
 	return pause
 }

@@ -14,8 +14,12 @@ import (
 var ErrUnreadable = errors.New("unreadable events message")
 
 var (
-	errTooBig  = fmt.Errorf("%w: must have at most %d bytes", ErrUnreadable, protocol.MaxMessageBytes)
-	errNoJSON  = fmt.Errorf("%w: must be a JSON object with 1 to %d events", ErrUnreadable, protocol.MaxMessageEvents)
+	errTooBig = fmt.Errorf(
+		"%w: must have at most %d bytes", ErrUnreadable, protocol.MaxMessageBytes,
+	)
+	errNoJSON = fmt.Errorf(
+		"%w: must be a JSON object with 1 to %d events", ErrUnreadable, protocol.MaxMessageEvents,
+	)
 	errLog     = fmt.Errorf("%w: log: must be 1 to 64 letters, digits, _ and -", ErrUnreadable)
 	errNumbers = fmt.Errorf("%w: seq: must be integers from 1 that rise by one", ErrUnreadable)
 )

@@ -160,32 +160,35 @@ func TestUnreadable(t *testing.T) {
 		message []byte
 		want    error
 	}{
-		"empty":                      {nil, errNoJSON},
-		"not JSON":                   {[]byte("hello"), errNoJSON},
-		"cut off":                    {message(event(1))[:40], errNoJSON},
-		"something after it":         {append(message(event(1)), '{'), errNoJSON},
-		"an array":                   {[]byte("[]"), errNoJSON},
-		"no log":                     {[]byte(`{"events":[` + event(1) + `]}`), errLog},
-		"a log with a dot":           {[]byte(`{"log":"a.b","events":[` + event(1) + `]}`), errLog},
-		"no events":                  {[]byte(`{"log":"b2f0c1"}`), errNoJSON},
-		"no event":                   {message(), errNoJSON},
-		"events an object":           {[]byte(`{"log":"b2f0c1","events":{}}`), errNoJSON},
-		"501 events":                 {message(many(501)...), errNoJSON},
-		"no number":                  {message(event(1), event(2, "seq", "")), errNumbers},
-		"number a string":            {message(event(1, "seq", `"1"`)), errNumbers},
-		"number 0":                   {message(event(0)), errNumbers},
-		"number negative":            {message(event(-1)), errNumbers},
-		"number a fraction":          {message(event(1, "seq", "1.0")), errNumbers},
-		"number in powers":           {message(event(1, "seq", "1e0")), errNumbers},
-		"number beyond":              {message(event(1, "seq", "9007199254740992")), errNumbers},
-		"last number beyond":         {message(event(1, "seq", "9007199254740991"), "null"), errNumbers},
+		"empty":              {nil, errNoJSON},
+		"not JSON":           {[]byte("hello"), errNoJSON},
+		"cut off":            {message(event(1))[:40], errNoJSON},
+		"something after it": {append(message(event(1)), '{'), errNoJSON},
+		"an array":           {[]byte("[]"), errNoJSON},
+		"no log":             {[]byte(`{"events":[` + event(1) + `]}`), errLog},
+		"a log with a dot":   {[]byte(`{"log":"a.b","events":[` + event(1) + `]}`), errLog},
+		"no events":          {[]byte(`{"log":"b2f0c1"}`), errNoJSON},
+		"no event":           {message(), errNoJSON},
+		"events an object":   {[]byte(`{"log":"b2f0c1","events":{}}`), errNoJSON},
+		"501 events":         {message(many(501)...), errNoJSON},
+		"no number":          {message(event(1), event(2, "seq", "")), errNumbers},
+		"number a string":    {message(event(1, "seq", `"1"`)), errNumbers},
+		"number 0":           {message(event(0)), errNumbers},
+		"number negative":    {message(event(-1)), errNumbers},
+		"number a fraction":  {message(event(1, "seq", "1.0")), errNumbers},
+		"number in powers":   {message(event(1, "seq", "1e0")), errNumbers},
+		"number beyond":      {message(event(1, "seq", "9007199254740992")), errNumbers},
+		"last number beyond": {
+			message(event(1, "seq", "9007199254740991"), "null"), errNumbers,
+		},
 		"a hole":                     {message(event(1), event(3)), errNumbers},
 		"a repeat":                   {message(event(1), event(1)), errNumbers},
 		"falling":                    {message(event(2), event(1)), errNumbers},
 		"only elements without":      {message("1", "2"), errNumbers},
 		"no number before the first": {message("null", event(1)), errNumbers},
 		"too big": {
-			[]byte(string(message(event(1))) + strings.Repeat(" ", protocol.MaxMessageBytes)), errTooBig,
+			[]byte(string(message(event(1))) + strings.Repeat(" ", protocol.MaxMessageBytes)),
+			errTooBig,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +234,9 @@ func TestByteOrderMark(t *testing.T) {
 	if batch, err := read(t, marked(string(message(event(1))))); err != nil || batch.Events[0].Flaw != "" {
 		t.Errorf("events: got %v", err)
 	}
-	if _, err := ParseHello(marked(`{"protocol":1,"log":"a","oldest":1,"newest":0}`)); err != nil {
+	if _, err := ParseHello(
+		marked(`{"protocol":1,"log":"a","oldest":1,"newest":0}`),
+	); err != nil {
 		t.Errorf("hello: got %v", err)
 	}
 	if _, err := ParseResponse(marked(`{"id":"1","result":{}}`)); err != nil {
@@ -270,7 +275,11 @@ func TestForgotten(t *testing.T) {
 func FuzzEvents(f *testing.F) {
 	f.Add(message(event(1), "null", event(3)))
 	f.Add(message(event(1, "data", "{ \"a\" : [ 1.5e+3 , \"\\ud800\\u0041\" ] }")))
-	f.Add([]byte(`{"log":"a","events":[{"seq":1,"time":"2016-12-31T23:59:60.5+00:00","type":"x","data":{"":[]}}]}`))
+	f.Add(
+		[]byte(
+			`{"log":"a","events":[{"seq":1,"time":"2016-12-31T23:59:60.5+00:00","type":"x","data":{"":[]}}]}`,
+		),
+	)
 	f.Add([]byte("{\"log\":\"a\",\"events\":[{\"seq\":1,\"data\":{\"\xff\":1}},2]} "))
 	f.Add([]byte("\ufeff" + string(message(event(1, "data", `{"\ud83d":[1e400]}`)))))
 	f.Add(message(event(1, "data", `{"\ud83d":"\ud83d\ud83d\ude00"}`), event(2, "data", nested(33))))

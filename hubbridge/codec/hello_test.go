@@ -24,7 +24,9 @@ func TestHello(t *testing.T) {
 	}
 	want := `{"type":"ethernet","interface":"eth0","ip_address":"10.0.4.7","ipv6_address":null,"mac_address":"aa:bb","ssid":null,` +
 		`"signal_dbm":-61,"carrier":null,"radio":null,"metered":false,"reported_at":"2026-01-02T03:04:05.000000Z"}`
-	if got := MarshalNetwork(h.Network, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); string(got) != want {
+	if got := MarshalNetwork(h.Network, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); string(
+		got,
+	) != want {
 		t.Errorf("network: got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -67,19 +69,24 @@ func TestHelloRejected(t *testing.T) {
 		message string
 		want    error
 	}{
-		"not JSON":            {`hello`, ErrHello},
-		"null":                {`null`, ErrHello},
-		"no protocol":         {`{"log":"a","oldest":1,"newest":0}`, ErrHello},
-		"protocol 2":          {`{"protocol":2,"log":"a","oldest":1,"newest":0}`, ErrProtocol},
-		"no log":              {`{"protocol":1,"oldest":1,"newest":0}`, ErrHello},
-		"an empty log":        {`{"protocol":1,"log":"","oldest":1,"newest":0}`, ErrHello},
-		"a long log":          {`{"protocol":1,"log":"` + strings.Repeat("a", 65) + `","oldest":1,"newest":0}`, ErrHello},
+		"not JSON":     {`hello`, ErrHello},
+		"null":         {`null`, ErrHello},
+		"no protocol":  {`{"log":"a","oldest":1,"newest":0}`, ErrHello},
+		"protocol 2":   {`{"protocol":2,"log":"a","oldest":1,"newest":0}`, ErrProtocol},
+		"no log":       {`{"protocol":1,"oldest":1,"newest":0}`, ErrHello},
+		"an empty log": {`{"protocol":1,"log":"","oldest":1,"newest":0}`, ErrHello},
+		"a long log": {
+			`{"protocol":1,"log":"` + strings.Repeat("a", 65) + `","oldest":1,"newest":0}`,
+			ErrHello,
+		},
 		"a log with a space":  {`{"protocol":1,"log":"a b","oldest":1,"newest":0}`, ErrHello},
 		"no oldest":           {`{"protocol":1,"log":"a","newest":0}`, ErrHello},
 		"oldest negative":     {`{"protocol":1,"log":"a","oldest":-1,"newest":0}`, ErrHello},
 		"oldest a fraction":   {`{"protocol":1,"log":"a","oldest":1.0,"newest":1}`, ErrHello},
 		"oldest after newest": {`{"protocol":1,"log":"a","oldest":7,"newest":5}`, ErrHello},
-		"newest beyond":       {`{"protocol":1,"log":"a","oldest":7,"newest":9007199254740992}`, ErrHello},
+		"newest beyond": {
+			`{"protocol":1,"log":"a","oldest":7,"newest":9007199254740992}`, ErrHello,
+		},
 		"too big": {
 			`{"protocol":1,"log":"a","oldest":1,"newest":0,"x":"` + strings.Repeat("x", maxHelloBytes) + `"}`,
 			ErrHello,
@@ -92,7 +99,11 @@ func TestHelloRejected(t *testing.T) {
 }
 
 func FuzzHello(f *testing.F) {
-	f.Add([]byte(`{"protocol":1,"log":"a","oldest":1,"newest":0,"firmware":{"version":"1"},"network":{"type":"wifi"}}`))
+	f.Add(
+		[]byte(
+			`{"protocol":1,"log":"a","oldest":1,"newest":0,"firmware":{"version":"1"},"network":{"type":"wifi"}}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		h, err := ParseHello(raw)
 		if err != nil {

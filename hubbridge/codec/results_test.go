@@ -21,7 +21,9 @@ var channelMembers = []string{
 	"desired_at", `"2026-01-02T03:04:06Z"`, "status", `"pending"`,
 }
 
-var deviceMembers = []string{"id", "3", "name", `"Hall"`, "manufacturer", `"Acme"`, "model", `"T1"`, "channels", ""}
+var deviceMembers = []string{
+	"id", "3", "name", `"Hall"`, "manufacturer", `"Acme"`, "model", `"T1"`, "channels", "",
+}
 
 // with returns an object with some members replaced or added; "" removes the member.
 func with(members []string, replace ...string) string {
@@ -78,7 +80,9 @@ func TestResults(t *testing.T) {
 	}
 
 	list, err := ParseDevices(
-		[]byte(`{"devices":[` + deviceWith(channelWith()) + `,` + deviceWith("", "id", "-4") + `]}`),
+		[]byte(
+			`{"devices":[` + deviceWith(channelWith()) + `,` + deviceWith("", "id", "-4") + `]}`,
+		),
 	)
 	listed := everything
 	listed.Value, listed.Desired, listed.ObservedAt, listed.DesiredAt, listed.Status = nil, nil, nil, nil, ""
@@ -135,7 +139,9 @@ func TestOptionalMembers(t *testing.T) {
 	}
 	got, err := ParseDevice(
 		[]byte(
-			`{"device":` + deviceWith(channelWith("value", "{ \"type\" : \"a  b\" , \"n\":1.0 }")) + `,"device":` +
+			`{"device":` + deviceWith(
+				channelWith("value", "{ \"type\" : \"a  b\" , \"n\":1.0 }"),
+			) + `,"device":` +
 				deviceWith(channelWith("value", "[ ]"), "name", `"Last"`) + `}`,
 		),
 	)
@@ -178,7 +184,9 @@ func TestInvalidResults(t *testing.T) {
 	} {
 		for _, value := range values {
 			rejected("device", `{"device":`+deviceWith(channelWith(), member, value)+`}`, member)
-			rejected("devices", `{"devices":[`+deviceWith(channelWith(), member, value)+`]}`, member)
+			rejected(
+				"devices", `{"devices":[`+deviceWith(channelWith(), member, value)+`]}`, member,
+			)
 		}
 	}
 	for _, value := range []string{"", "null", "{}", `"x"`} {

@@ -21,7 +21,9 @@ func finalAnswer(channel domain.Channel, err error) *answer {
 	if err == nil {
 		return &answer{Channel: &channel}
 	}
-	final, ok := once.NewFinalError(err, domain.CodeNotFound, domain.CodeInvalidRequest, domain.CodeCommandRefused)
+	final, ok := once.NewFinalError(
+		err, domain.CodeNotFound, domain.CodeInvalidRequest, domain.CodeCommandRefused,
+	)
 	if !ok {
 		return nil
 	}

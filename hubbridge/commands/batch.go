@@ -14,14 +14,18 @@ const concurrentHubs = 16
 // SendAll sends commands, to several hubs at once and to each hub in order, and returns their
 // results in the same order. A hub that does not answer a command gets no further ones: these have
 // the hub's error, or domain.ErrCommandSkipped.
-func (c *Commands) SendAll(ctx context.Context, o domain.Origin, all []domain.Command) []domain.CommandResult {
+func (c *Commands) SendAll(
+	ctx context.Context, o domain.Origin, all []domain.Command,
+) []domain.CommandResult {
 	return sendAll(all, func(command domain.Command) (domain.SentCommand, error) {
 		return c.Send(ctx, o, command)
 	})
 }
 
 // sendAll is SendAll with a function that sends a command.
-func sendAll(all []domain.Command, send func(domain.Command) (domain.SentCommand, error)) []domain.CommandResult {
+func sendAll(
+	all []domain.Command, send func(domain.Command) (domain.SentCommand, error),
+) []domain.CommandResult {
 	results := make([]domain.CommandResult, len(all))
 	byHub := map[domain.HubID][]int{}
 	for i := range all {

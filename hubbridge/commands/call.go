@@ -83,7 +83,9 @@ func (c *Commands) join(
 
 // runCall runs a call to its end: it executes the command, reports it, publishes the result, and
 // then cleans up. ctx does not end with the caller's request, but belongs to its trace.
-func (c *Commands) runCall(ctx context.Context, call *call, key callKey, o domain.Origin, command domain.Command) {
+func (c *Commands) runCall(
+	ctx context.Context, call *call, key callKey, o domain.Origin, command domain.Command,
+) {
 	began := time.Now()
 	ctx, span := c.startSpan(telemetry.WithRequest(ctx, o.RequestID), o, command)
 	call.result = c.execute(ctx, key, o, command)
@@ -108,23 +110,30 @@ func (c *Commands) startSpan(
 ) (context.Context, telemetry.Span) {
 	ctx, span := c.cfg.Tracer.Start(ctx, "command", trace.SpanKindInternal)
 	if span.On() {
-		span.Set(telemetry.KeyHubID.String(string(command.HubID)), telemetry.KeyRequestID.String(o.RequestID),
-			telemetry.KeyOrgID.String(command.OrgID), attribute.Int64("hubcloud.device_id", command.DeviceID),
-			attribute.String("hubcloud.channel_key", command.Key))
+		span.Set(
+			telemetry.KeyHubID.String(string(command.HubID)),
+			telemetry.KeyRequestID.String(o.RequestID), telemetry.KeyOrgID.String(command.OrgID),
+			attribute.Int64("hubcloud.device_id", command.DeviceID),
+			attribute.String("hubcloud.channel_key", command.Key),
+		)
 	}
 	return ctx, span
 }
 
 func endSpan(span telemetry.Span, r result) {
 	if span.On() {
-		span.Set(telemetry.KeyCommandID.String(r.commandID),
+		span.Set(
+			telemetry.KeyCommandID.String(r.commandID),
 			telemetry.KeyOutcome.String(domain.OutcomeOf(r.err, outcomeAccepted)),
-			attribute.String("hubcloud.answer", string(r.source)))
+			attribute.String("hubcloud.answer", string(r.source)),
+		)
 	}
 	span.End(r.err)
 }
 
 // fingerprint is the same for commands to the same channel with the same value.
 func fingerprint(c domain.Command) string {
-	return once.Fingerprint(fmt.Appendf(nil, "%s\n%d\n%s\n%d\n%s", c.HubID, c.DeviceID, c.Key, c.Endpoint, c.Value))
+	return once.Fingerprint(
+		fmt.Appendf(nil, "%s\n%d\n%s\n%d\n%s", c.HubID, c.DeviceID, c.Key, c.Endpoint, c.Value),
+	)
 }

@@ -123,8 +123,10 @@ func (c *Caller) Call(
 		id = ulid.Make().String()
 	}
 	if span.On() {
-		span.Set(semconv.RPCSystemNameKey.String("hub_link"), semconv.RPCMethod(method),
-			telemetry.KeyHubID.String(string(hub)), telemetry.KeyRequestID.String(id))
+		span.Set(
+			semconv.RPCSystemNameKey.String("hub_link"), semconv.RPCMethod(method),
+			telemetry.KeyHubID.String(string(hub)), telemetry.KeyRequestID.String(id),
+		)
 	}
 	err := c.call(ctx, hub, id, method, params, read)
 	span.End(err)
@@ -157,8 +159,10 @@ func (c *Caller) call(
 	}
 	err = decode(method, id, answer, read)
 	if errors.Is(err, &domain.Error{Code: domain.CodeHubError}) {
-		c.cfg.Logger.WarnContext(ctx, "hub failed a request", "hub_id", hub, "method", method, "request_id", id,
-			"error", err)
+		c.cfg.Logger.WarnContext(
+			ctx, "hub failed a request", "hub_id", hub, "method", method, "request_id", id,
+			"error", err,
+		)
 	}
 	return err
 }
@@ -181,8 +185,10 @@ func (c *Caller) CheckOnline(ctx context.Context, hub domain.HubID) error {
 	// The view may lag behind the bucket.
 	p, _, err := c.presence.Fetch(ctx, hub)
 	if err != nil && ctx.Err() == nil {
-		err = jsapi.Unavailable(err, "it is not known at the moment whether the hub is connected; nothing was sent to "+
-			"it")
+		err = jsapi.Unavailable(
+			err,
+			"it is not known at the moment whether the hub is connected; nothing was sent to it",
+		)
 	}
 	if err != nil {
 		return fmt.Errorf("call hub %s: read presence: %w", hub, err)

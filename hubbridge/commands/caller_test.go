@@ -90,8 +90,10 @@ func (c *testCaller) answers(answer func(protocol.Request) string) *nats.Subscri
 		}
 		go func() {
 			if text := answer(request); text != "" {
-				_ = nc.Publish(streams.ResponseSubject(hubID, strings.ReplaceAll(request.Token, "/", ".")),
-					[]byte(text))
+				_ = nc.Publish(
+					streams.ResponseSubject(hubID, strings.ReplaceAll(request.Token, "/", ".")),
+					[]byte(text),
+				)
 			}
 		}()
 	})
@@ -109,8 +111,10 @@ func (c *testCaller) answers(answer func(protocol.Request) string) *nats.Subscri
 func (c *testCaller) awaitRequest() { <-c.sent }
 
 func echo(request protocol.Request) string {
-	return fmt.Sprintf(`{"id":%q,"result":{"params":%s,"timeout_ms":%d}}`, request.ID, request.Params,
-		request.TimeoutMS)
+	return fmt.Sprintf(
+		`{"id":%q,"result":{"params":%s,"timeout_ms":%d}}`, request.ID, request.Params,
+		request.TimeoutMS,
+	)
 }
 
 func (c *testCaller) call(method string, result any) error {
@@ -244,7 +248,9 @@ func TestCallCanceled(t *testing.T) {
 	c := newTestCaller(t, 10*time.Second)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.answers(func(protocol.Request) string { cancel(); return "" })
-	if err := c.Call(ctx, hubID, protocol.MethodDevicesList, struct{}{}, nil); !errors.Is(err, context.Canceled) {
+	if err := c.Call(ctx, hubID, protocol.MethodDevicesList, struct{}{}, nil); !errors.Is(
+		err, context.Canceled,
+	) {
 		t.Error(err)
 	}
 }

@@ -79,7 +79,9 @@ func (cloud *testCloud) replica(id string, options ...option) *replica {
 }
 
 // replicaWith starts a replica whose event logs of hubs are wrapped.
-func (cloud *testCloud) replicaWith(id string, wrap func(commands.Logs) commands.Logs, options ...option) *replica {
+func (cloud *testCloud) replicaWith(
+	id string, wrap func(commands.Logs) commands.Logs, options ...option,
+) *replica {
 	cloud.t.Helper()
 	return cloud.replicaOn(id, cloud.broker.Connect(cloud.t), wrap, options...)
 }
@@ -95,7 +97,11 @@ func (cloud *testCloud) replicaOn(
 			cloud.t.Fatal(err)
 		}
 	}
-	p := &replica{t: cloud.t, conns: conns, registry: prometheus.NewRegistry()}
+	p := &replica{
+		t:        cloud.t,
+		conns:    conns,
+		registry: prometheus.NewRegistry(),
+	}
 	logger := slog.New(slog.DiscardHandler)
 	cfg := commands.Config{HubTimeout: 10 * time.Second, Logger: logger, Metrics: p.registry}
 	keys := once.Config{ReplicaID: id, Logger: logger}
@@ -105,8 +111,9 @@ func (cloud *testCloud) replicaOn(
 	var err error
 	p.keys, err = once.New(p.conns, keys)
 	must(err)
-	p.caller, err = commands.NewCaller(p.conns, cloud.hub,
-		commands.CallerConfig{Timeout: cfg.HubTimeout, Logger: logger})
+	p.caller, err = commands.NewCaller(
+		p.conns, cloud.hub, commands.CallerConfig{Timeout: cfg.HubTimeout, Logger: logger},
+	)
 	must(err)
 	journal, stopJournal := viewstest.Follow(cloud.t, p.conns, time.Hour)
 	p.stopJournal = stopJournal

@@ -34,17 +34,23 @@ const (
 // CodeDirectory keeps what is known of codes (directory.Service).
 type CodeDirectory interface {
 	Hub(ctx context.Context, hub domain.HubID) (domain.HubState, uint64, error)
-	SetCredential(ctx context.Context, o domain.Origin, c domain.SetCredential) (domain.Credential, error)
+	SetCredential(
+		ctx context.Context, o domain.Origin, c domain.SetCredential,
+	) (domain.Credential, error)
 	RevokeCredential(
 		ctx context.Context, o domain.Origin, org string, hub domain.HubID, at domain.CredentialSlot,
 		version string,
 	) error
-	ReportCredential(ctx context.Context, hub domain.HubID, version, reason, message string) error
+	ReportCredential(
+		ctx context.Context, hub domain.HubID, version, reason, message string,
+	) error
 }
 
 // Locks are the locks of hubs (Devices).
 type Locks interface {
-	Slots(ctx context.Context, hub domain.HubID, device int64) (protocol.CredentialSlots, error)
+	Slots(
+		ctx context.Context, hub domain.HubID, device int64,
+	) (protocol.CredentialSlots, error)
 	SetCredential(ctx context.Context, hub domain.HubID, params protocol.CredentialParams) error
 	RemoveCredential(ctx context.Context, hub domain.HubID, device, slot int64) error
 }
@@ -218,7 +224,9 @@ func (c *Codes) Revoke(
 }
 
 // Known returns the codes that the service knows of the locks of a hub, or of one device.
-func (c *Codes) Known(ctx context.Context, org string, hub domain.HubID, device int64) ([]domain.Credential, error) {
+func (c *Codes) Known(
+	ctx context.Context, org string, hub domain.HubID, device int64,
+) ([]domain.Credential, error) {
 	state, _, err := c.cfg.Directory.Hub(ctx, hub)
 	if err != nil || state.OrgID != org {
 		return nil, cmp.Or[error](err, domain.ErrHubNotFound())
@@ -227,7 +235,9 @@ func (c *Codes) Known(ctx context.Context, org string, hub domain.HubID, device 
 }
 
 // Slots asks a lock, for a short time, which of its slots have a code.
-func (c *Codes) Slots(ctx context.Context, hub domain.HubID, device int64) (protocol.CredentialSlots, error) {
+func (c *Codes) Slots(
+	ctx context.Context, hub domain.HubID, device int64,
+) (protocol.CredentialSlots, error) {
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return c.cfg.Locks.Slots(asking, hub, device)

@@ -45,7 +45,9 @@ func (l *lock) Slots(context.Context, domain.HubID, int64) (protocol.CredentialS
 	return protocol.CredentialSlots{Slots: l.own, Capacity: 30}, l.fault
 }
 
-func (l *lock) SetCredential(_ context.Context, _ domain.HubID, p protocol.CredentialParams) error {
+func (l *lock) SetCredential(
+	_ context.Context, _ domain.HubID, p protocol.CredentialParams,
+) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sets++
@@ -68,7 +70,9 @@ func (l *lock) RemoveCredential(_ context.Context, _ domain.HubID, _, slot int64
 // silentReports loses what it is told of codes, as a process that ends in between does.
 type silentReports struct{ commands.CodeDirectory }
 
-func (silentReports) ReportCredential(context.Context, domain.HubID, string, string, string) error {
+func (silentReports) ReportCredential(
+	context.Context, domain.HubID, string, string, string,
+) error {
 	return errors.New("the process has ended")
 }
 

@@ -97,7 +97,9 @@ func (c *Codes) due(part int) (map[domain.HubID][]string, <-chan struct{}) {
 	for hub, versions := range byHub {
 		slices.SortFunc(versions, func(a, b string) int {
 			first, second := c.waiting[a], c.waiting[b]
-			return cmp.Or(cmp.Compare(first.failures, second.failures), first.At.Compare(second.At))
+			return cmp.Or(
+				cmp.Compare(first.failures, second.failures), first.At.Compare(second.At),
+			)
 		})
 		if c.hubs[hub] == nil {
 			c.hubs[hub] = &codeHub{}
@@ -151,7 +153,9 @@ func (c *Codes) send(ctx context.Context, hub domain.HubID, version string) bool
 }
 
 // deliver calls the hub and deals with its answer. It returns false if there is none.
-func (c *Codes) deliver(ctx context.Context, hub domain.HubID, known domain.Credential, w *waitingCode) bool {
+func (c *Codes) deliver(
+	ctx context.Context, hub domain.HubID, known domain.Credential, w *waitingCode,
+) bool {
 	p, _ := c.cfg.Presence(hub)
 	if !p.Online || !p.Credentials && c.cfg.Now().Sub(p.Since) < helloGrace {
 		return true // it is due again soon
@@ -179,8 +183,10 @@ func (c *Codes) deliver(ctx context.Context, hub domain.HubID, known domain.Cred
 		}
 	}
 	err := c.cfg.Directory.ReportCredential(ctx, hub, known.Version, reason, message)
-	c.cfg.Logger.Info("door code sent", "hub_id", hub, "device_id", known.DeviceID, "slot", known.Slot, "revoked",
-		revoked, "reason", reason, "error", err)
+	c.cfg.Logger.Info(
+		"door code sent", "hub_id", hub, "device_id", known.DeviceID, "slot", known.Slot,
+		"revoked", revoked, "reason", reason, "error", err,
+	)
 	if err != nil || revoked && reason != "" { // a removal is tried until it succeeds
 		c.retry(w)
 	} else {
@@ -199,7 +205,9 @@ func reasonOf(err error) (reason, message string) {
 }
 
 // call calls the method for a code.
-func (c *Codes) call(ctx context.Context, hub domain.HubID, known domain.Credential, w *waitingCode) error {
+func (c *Codes) call(
+	ctx context.Context, hub domain.HubID, known domain.Credential, w *waitingCode,
+) error {
 	if known.State == domain.CredentialRevoked {
 		return c.cfg.Locks.RemoveCredential(ctx, hub, known.DeviceID, known.Slot)
 	}
@@ -213,7 +221,9 @@ func (c *Codes) call(ctx context.Context, hub domain.HubID, known domain.Credent
 	if len(w.Sealed) > 0 {
 		code, err := c.cfg.Vault.Open(known.Version, w.Sealed)
 		if err != nil { // the service has another authority
-			return domain.Errorf(domain.CodeInvalidRequest, "the code cannot be read any more: set it again")
+			return domain.Errorf(
+				domain.CodeInvalidRequest, "the code cannot be read any more: set it again",
+			)
 		}
 		params.Code = string(code)
 	}
@@ -242,7 +252,9 @@ func (c *Codes) retry(w *waitingCode) int {
 func (c *Codes) remove(ctx context.Context, version string) {
 	entry, err := c.bucket().Get(ctx, version)
 	if err == nil && entry.Exists() {
-		_, err = c.bucket().CompareAndSet(ctx, version, nil, jsapi.PurgeHeader(codeMarker), entry.Revision)
+		_, err = c.bucket().CompareAndSet(
+			ctx, version, nil, jsapi.PurgeHeader(codeMarker), entry.Revision,
+		)
 	}
 	if err != nil {
 		c.cfg.Logger.Warn("door code not removed from the bucket", "version", version, "error", err)

@@ -21,7 +21,9 @@ type Logs interface {
 	AppendCommand(ctx context.Context, hub domain.HubID, payload []byte) (uint64, error)
 	// CommandRecords returns the records appended at since or later, oldest first: the newest limit
 	// of them.
-	CommandRecords(ctx context.Context, hub domain.HubID, since time.Time, limit int) ([]domain.LoggedCommand, error)
+	CommandRecords(
+		ctx context.Context, hub domain.HubID, since time.Time, limit int,
+	) ([]domain.LoggedCommand, error)
 }
 
 // Config configures Commands. Keys is required.
@@ -112,7 +114,9 @@ func New(logs Logs, hubs *Devices, cfg Config) (*Commands, error) {
 	}
 	return &Commands{
 		cfg: cfg, hubs: hubs, logs: logs, metrics: newMetrics(cfg.Metrics),
-		sent:  shares.NewRate[string](cfg.Shares, shares.Hourly("commands", cfg.PerHour), cfg.Now()),
+		sent: shares.NewRate[string](
+			cfg.Shares, shares.Hourly("commands", cfg.PerHour), cfg.Now(),
+		),
 		calls: make(map[*call]bool), byKey: make(map[callKey]*call),
 	}, nil
 }

@@ -110,7 +110,11 @@ func TestNotFinal(t *testing.T) {
 			if ids := cloud.hub.ids(); len(ids) != 1 {
 				t.Errorf("the hub got the command IDs %v", ids)
 			}
-			cloud.wantRecords(strings.ReplaceAll("requested X requested X requested accepted", "X", string(tc.code)))
+			cloud.wantRecords(
+				strings.ReplaceAll(
+					"requested X requested X requested accepted", "X", string(tc.code),
+				),
+			)
 		})
 	}
 }

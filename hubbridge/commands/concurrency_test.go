@@ -87,7 +87,9 @@ func TestKilled(t *testing.T) {
 		dead.kill()
 		current.Store(cloud.replica("r1"))
 	}
-	streamstest.Eventually(t, "the hub got the last request", func() bool { return asked() == kills+1 })
+	streamstest.Eventually(
+		t, "the hub got the last request", func() bool { return asked() == kills+1 },
+	)
 	close(release)
 	group.Wait()
 	for i, answer := range answers {
@@ -98,7 +100,9 @@ func TestKilled(t *testing.T) {
 	cloud.hub.wantRan(kills+1, 1)
 	// A replica that was killed may have left the record of a command that it had not withdrawn
 	// yet.
-	cloud.wantRecordsOf(cloud.hub.ids(), "requested requested requested requested requested requested accepted")
+	cloud.wantRecordsOf(
+		cloud.hub.ids(), "requested requested requested requested requested requested accepted",
+	)
 }
 
 // TestHolderHangs: another replica waits for a holder that hangs until the holder's deadline, and
@@ -147,7 +151,9 @@ func TestCallerGone(t *testing.T) {
 		_, err := p.Send(ctx, origin(), cloud.command("k"))
 		gone <- err
 	}()
-	streamstest.Eventually(t, "the hub got the request", func() bool { return len(cloud.hub.ids()) == 1 })
+	streamstest.Eventually(
+		t, "the hub got the request", func() bool { return len(cloud.hub.ids()) == 1 },
+	)
 	cancel()
 	if err := <-gone; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -173,7 +179,9 @@ func TestClose(t *testing.T) {
 			cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
 			answer := make(chan outcome, 1)
 			go func() { answer <- p.sent(cloud.command("k")) }()
-			streamstest.Eventually(t, "the hub got the request", func() bool { return len(cloud.hub.ids()) == 1 })
+			streamstest.Eventually(
+				t, "the hub got the request", func() bool { return len(cloud.hub.ids()) == 1 },
+			)
 			ctx, cancel := context.WithCancel(t.Context())
 			closed := make(chan struct{})
 			go func() {

@@ -79,7 +79,9 @@ func (d *Devices) List(ctx context.Context, hub domain.HubID) (devices []domain.
 }
 
 // Get returns one device with all members. A device that the hub does not have is not_found.
-func (d *Devices) Get(ctx context.Context, hub domain.HubID, id int64) (device domain.Device, err error) {
+func (d *Devices) Get(
+	ctx context.Context, hub domain.HubID, id int64,
+) (device domain.Device, err error) {
 	err = d.call(ctx, hub, protocol.MethodDevicesGet, deviceParams{id},
 		func(result []byte) (err error) {
 			if device, err = codec.ParseDevice(result); err == nil && device.ID != id {
@@ -99,7 +101,9 @@ func (d *Devices) Forget(ctx context.Context, hub domain.HubID, id int64) error 
 // Command sends a command and returns the channel with the command pending. The hub runs each
 // commandID once. An unknown device or channel is not_found, a value that the channel cannot take
 // is invalid_request, and a command that the hub rejects is command_refused.
-func (d *Devices) Command(ctx context.Context, c domain.Command, commandID string) (channel domain.Channel, err error) {
+func (d *Devices) Command(
+	ctx context.Context, c domain.Command, commandID string,
+) (channel domain.Channel, err error) {
 	params := commandParams{commandID, c.DeviceID, c.Key, c.Endpoint, c.Value}
 	err = d.caller.Call(ctx, c.HubID, protocol.MethodChannelsCommand, params,
 		func(result []byte) (err error) {
@@ -143,7 +147,9 @@ func CallTo(org string, hub domain.HubID) shares.Spender {
 // OpenPairing opens the hub's pairing window, or restarts it when it is open. setupCode is the code
 // of the device that is to join; nil for none. A code that the hub cannot read is an
 // invalid_request.
-func (d *Devices) OpenPairing(ctx context.Context, hub domain.HubID, setupCode *string) (domain.Window, error) {
+func (d *Devices) OpenPairing(
+	ctx context.Context, hub domain.HubID, setupCode *string,
+) (domain.Window, error) {
 	return d.open(ctx, hub, protocol.MethodPairingOpen, pairingParams{setupCode})
 }
 
@@ -187,11 +193,15 @@ func (d *Devices) Slots(
 
 // SetCredential sets a code of a lock, or changes one. The errors of the hub have the codes
 // not_found, invalid_request, command_refused, slot_taken and lock_full.
-func (d *Devices) SetCredential(ctx context.Context, hub domain.HubID, params protocol.CredentialParams) error {
+func (d *Devices) SetCredential(
+	ctx context.Context, hub domain.HubID, params protocol.CredentialParams,
+) error {
 	return d.call(ctx, hub, protocol.MethodCredentialsSet, params, nil)
 }
 
 // RemoveCredential removes a code from a lock. A slot without a code is a success.
-func (d *Devices) RemoveCredential(ctx context.Context, hub domain.HubID, device, slot int64) error {
+func (d *Devices) RemoveCredential(
+	ctx context.Context, hub domain.HubID, device, slot int64,
+) error {
 	return d.call(ctx, hub, protocol.MethodCredentialsRemove, slotParams{device, slot}, nil)
 }

@@ -57,7 +57,9 @@ func TestInvalidResults(t *testing.T) {
 		}
 	}
 	for method := range methods {
-		for _, result := range []string{"", "[]", "7", `"open"`, "{", strings.Repeat("[", 20_000)} {
+		for _, result := range []string{
+			"", "[]", "7", `"open"`, "{", strings.Repeat("[", 20_000),
+		} {
 			invalid(method, result)
 		}
 	}
@@ -74,7 +76,9 @@ func TestInvalidResults(t *testing.T) {
 		{`"endpoint":0`, `"endpoint":1`},
 		{`"pending"`, `"synchronized"`},
 	} {
-		invalid(protocol.MethodChannelsCommand, strings.Replace(channelResult, change[0], change[1], 1))
+		invalid(
+			protocol.MethodChannelsCommand, strings.Replace(channelResult, change[0], change[1], 1),
+		)
 	}
 
 	for method, result := range map[string]string{

@@ -27,8 +27,13 @@ type earlyRecord struct {
 
 // newEarlyRecord returns the record of a command that begin stores. calling is the context of the
 // call. It must not end before wait has returned.
-func (c *Commands) newEarlyRecord(calling context.Context, o domain.Origin, command domain.Command) *earlyRecord {
-	return &earlyRecord{record: newRecord(o, command, ""), commands: c, calling: calling, appended: make(chan struct{})}
+func (c *Commands) newEarlyRecord(
+	calling context.Context, o domain.Origin, command domain.Command,
+) *earlyRecord {
+	return &earlyRecord{
+		record: newRecord(o, command, ""), commands: c, calling: calling,
+		appended: make(chan struct{}),
+	}
 }
 
 // begin starts to store the record under a command ID. withdraw starts to record that the command

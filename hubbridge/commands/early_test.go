@@ -98,8 +98,10 @@ func TestReservationUnsure(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	proxy := streamstest.NewRewriter(cloud.broker)
-	p := cloud.replicaOn("r1", cloud.broker.Connect(t, nats.InProcessServer(proxy)),
-		func(logs commands.Logs) commands.Logs { return logs })
+	p := cloud.replicaOn(
+		"r1", cloud.broker.Connect(t, nats.InProcessServer(proxy)),
+		func(logs commands.Logs) commands.Logs { return logs },
+	)
 	var lost atomic.Bool
 	proxy.Change(func(payload []byte) []byte {
 		if bytes.Contains(payload, []byte(`"stream":"KV_idempotency"`)) && !lost.Swap(true) {
@@ -162,6 +164,8 @@ type appends struct {
 	do func(ctx context.Context, payload []byte) (uint64, error)
 }
 
-func (l appends) AppendCommand(ctx context.Context, _ domain.HubID, payload []byte) (uint64, error) {
+func (l appends) AppendCommand(
+	ctx context.Context, _ domain.HubID, payload []byte,
+) (uint64, error) {
 	return l.do(ctx, payload)
 }

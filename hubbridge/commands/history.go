@@ -33,7 +33,9 @@ func (c *Commands) History(
 		if err != nil {
 			return nil, fmt.Errorf("commands of %s: decode record: %w", hub, err)
 		}
-		i := slices.IndexFunc(all, func(known domain.CommandRecord) bool { return known.ID == r.CommandID })
+		i := slices.IndexFunc(
+			all, func(known domain.CommandRecord) bool { return known.ID == r.CommandID },
+		)
 		if i < 0 {
 			i = len(all)
 			all = append(all, domain.CommandRecord{
@@ -53,7 +55,9 @@ func (c *Commands) History(
 
 // Find returns the command with an ID that was sent to a hub, as long as the hub's events are kept.
 // The error is not_found or service_unavailable.
-func (c *Commands) Find(ctx context.Context, hub domain.HubID, id string) (domain.CommandRecord, error) {
+func (c *Commands) Find(
+	ctx context.Context, hub domain.HubID, id string,
+) (domain.CommandRecord, error) {
 	notFound := domain.Errorf(domain.CodeNotFound, "no such command")
 	made, err := ulid.ParseStrict(id)
 	if err != nil {

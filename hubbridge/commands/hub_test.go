@@ -75,8 +75,10 @@ func (h *hub) receive(msg *nats.Msg) {
 			before(command)
 		}
 		if answer != "" {
-			_ = h.nc.Publish(streams.ResponseSubject(h.id, strings.ReplaceAll(request.Token, "/", ".")),
-				fmt.Appendf(nil, `{"id":%q,%s}`, request.ID, answer))
+			_ = h.nc.Publish(
+				streams.ResponseSubject(h.id, strings.ReplaceAll(request.Token, "/", ".")),
+				fmt.Appendf(nil, `{"id":%q,%s}`, request.ID, answer),
+			)
 		}
 	}()
 }
@@ -136,7 +138,10 @@ func (h *hub) wantRan(asked, ran int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.asked) != asked || len(h.ran) != ran {
-		h.t.Errorf("the hub got %d requests and ran %d commands, want %d and %d", len(h.asked), len(h.ran), asked, ran)
+		h.t.Errorf(
+			"the hub got %d requests and ran %d commands, want %d and %d",
+			len(h.asked), len(h.ran), asked, ran,
+		)
 	}
 }
 

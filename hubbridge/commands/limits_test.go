@@ -87,11 +87,18 @@ func TestSilentHub(t *testing.T) {
 	}
 	began := time.Now()
 	first := send()
-	streamstest.Eventually(t, "all commands beyond the limit of the hub are rejected",
-		func() bool { return rejected.Load() == many-commands.CallLimits.PerID })
-	t.Logf("rejected after %v; another organization's first command took %v", time.Since(began), first)
+	streamstest.Eventually(
+		t, "all commands beyond the limit of the hub are rejected",
+		func() bool { return rejected.Load() == many-commands.CallLimits.PerID },
+	)
+	t.Logf(
+		"rejected after %v; another organization's first command took %v", time.Since(began), first,
+	)
 	busy := median()
-	t.Logf("median of the other organization: %v in quiet, %v beside %d commands to a silent hub", quiet, busy, many)
+	t.Logf(
+		"median of the other organization: %v in quiet, %v beside %d commands to a silent hub", quiet,
+		busy, many,
+	)
 	if busy > 10*quiet+time.Second {
 		t.Errorf("median of the other organization: %v, in quiet %v", busy, quiet)
 	}

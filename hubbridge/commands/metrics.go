@@ -41,7 +41,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			"commands means hubs that do not answer."),
 		repeated: metric.Counter("commands_repeated_total", "Commands answered with the answer stored under their "+
 			"idempotency key."),
-		shared: metric.Counter("commands_shared_total", "Commands that shared the answer of a concurrent duplicate."),
+		shared: metric.Counter("commands_shared_total", "Commands that shared the answer of a concurrent "+
+			"duplicate."),
 	}
 }
 

@@ -37,7 +37,9 @@ func TestOnceInAnyHistory(t *testing.T) {
 		}
 		keys := map[string]*known{}
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
-			key := fmt.Sprintf("%d-%s", histories, rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key"))
+			key := fmt.Sprintf(
+				"%d-%s", histories, rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key"),
+			)
 			value := rapid.SampledFrom([]string{"true", "false"}).Draw(rt, "value")
 			name := rapid.SampledFrom(names).Draw(rt, "replica")
 			behavior := rapid.SampledFrom([]string{
@@ -78,7 +80,10 @@ func TestOnceInAnyHistory(t *testing.T) {
 			switch {
 			case behavior == "kills" && got.err != "":
 			case conflict != strings.HasPrefix(got.err, string(domain.CodeIdempotencyConflict)+":"):
-				rt.Fatalf("%s %s at %s (%s): %+v; the key stands for %+v", key, value, name, behavior, got, k)
+				rt.Fatalf(
+					"%s %s at %s (%s): %+v; the key stands for %+v", key, value, name, behavior,
+					got, k,
+				)
 			}
 			if conflict || behavior == "offline" && k == nil {
 				continue
@@ -89,7 +94,9 @@ func TestOnceInAnyHistory(t *testing.T) {
 				keys[key] = k
 			}
 			if k.final != (outcome{}) && behavior != "kills" && got != k.final {
-				rt.Fatalf("%s %s at %s (%s): %+v; it was %+v", key, value, name, behavior, got, k.final)
+				rt.Fatalf(
+					"%s %s at %s (%s): %+v; it was %+v", key, value, name, behavior, got, k.final,
+				)
 			}
 			// A killed process could answer nothing: an answer that it could not store does not
 			// count.

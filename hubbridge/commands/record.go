@@ -85,12 +85,16 @@ func (c *Commands) recordOutcome(ctx context.Context, outcome record) {
 	traced := ctx
 	ctx, cancel := c.cleanupContext()
 	defer cancel()
-	ctx, span := c.cfg.Tracer.Start(telemetry.Continue(ctx, traced), "record outcome", trace.SpanKindInternal)
+	ctx, span := c.cfg.Tracer.Start(
+		telemetry.Continue(ctx, traced), "record outcome", trace.SpanKindInternal,
+	)
 	err := c.append(ctx, outcome.HubID, outcome)
 	span.End(err)
 	if err != nil {
-		c.cfg.Logger.Warn("outcome of a command not recorded", "hub_id", outcome.HubID, "command_id", outcome.CommandID,
-			"error", err)
+		c.cfg.Logger.Warn(
+			"outcome of a command not recorded", "hub_id", outcome.HubID,
+			"command_id", outcome.CommandID, "error", err,
+		)
 	}
 }
 
@@ -130,7 +134,9 @@ const maxRecordsSearched = 1000
 func (c *Commands) isRecorded(ctx context.Context, hub domain.HubID, payload []byte) bool {
 	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
 	defer cancel()
-	newest, err := c.logs.CommandRecords(ctx, hub, c.cfg.Now().Add(-2*leaderTimeout), maxRecordsSearched)
+	newest, err := c.logs.CommandRecords(
+		ctx, hub, c.cfg.Now().Add(-2*leaderTimeout), maxRecordsSearched,
+	)
 	return err == nil &&
 		slices.ContainsFunc(newest, func(known domain.LoggedCommand) bool {
 			return bytes.Equal(known.Payload, payload)

@@ -9,7 +9,9 @@ import (
 )
 
 // report logs a command with its answer and counts it.
-func (c *Commands) report(ctx context.Context, o domain.Origin, command domain.Command, r result, took time.Duration) {
+func (c *Commands) report(
+	ctx context.Context, o domain.Origin, command domain.Command, r result, took time.Duration,
+) {
 	outcome := domain.OutcomeOf(r.err, outcomeAccepted)
 	c.metrics.observe(outcome, took)
 	attrs := []slog.Attr{

@@ -68,7 +68,9 @@ func TestLogLines(t *testing.T) {
 	for range 2 {
 		both.Go(func() { p.sent(cloud.command("duplicates")) })
 	}
-	streamstest.Eventually(t, "the duplicate shares the call", func() bool { return p.count("shared_total") == 1 })
+	streamstest.Eventually(
+		t, "the duplicate shares the call", func() bool { return p.count("shared_total") == 1 },
+	)
 	if got := p.count("under_way"); got != 1 {
 		t.Errorf("in flight: got %v, want 1", got)
 	}

@@ -23,8 +23,10 @@ const (
 // read is nil. Its error is the hub's own, or hub_error if the answer is invalid or read fails.
 func decode(method, id string, payload []byte, read func(result []byte) error) error {
 	if len(payload) > maxAnswerBytes {
-		return domain.Errorf(domain.CodeHubError, "the hub answered with %d bytes; at most %d are allowed",
-			len(payload), maxAnswerBytes)
+		return domain.Errorf(
+			domain.CodeHubError, "the hub answered with %d bytes; at most %d are allowed",
+			len(payload), maxAnswerBytes,
+		)
 	}
 	response, err := codec.ParseResponse(payload)
 	switch {

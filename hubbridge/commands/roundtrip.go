@@ -65,7 +65,9 @@ func (c *Caller) roundTrip(
 	for {
 		if err := nc.PublishRequest(streams.RequestSubject(hub), subject, payload); err != nil {
 			c.cfg.Logger.Warn("request not sent", "hub_id", hub, "error", err)
-			return nil, domain.Errorf(domain.CodeHubError, "the request could not be sent to the hub")
+			return nil, domain.Errorf(
+				domain.CodeHubError, "the request could not be sent to the hub",
+			)
 		}
 		select {
 		case msg := <-answers:
@@ -73,8 +75,10 @@ func (c *Caller) roundTrip(
 				return msg.Data, nil
 			}
 		case <-timer.C:
-			return nil, domain.Errorf(domain.CodeHubTimeout, "the hub did not answer within %s; it may still have "+
-				"acted", domain.FormatDuration(c.cfg.Timeout))
+			return nil, domain.Errorf(
+				domain.CodeHubTimeout, "the hub did not answer within %s; it may still have acted",
+				domain.FormatDuration(c.cfg.Timeout),
+			)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -82,8 +86,10 @@ func (c *Caller) roundTrip(
 			return nil, err
 		}
 		if time.Since(began) > min(subscribeTime, c.cfg.Timeout/2) {
-			return nil, domain.Errorf(domain.CodeHubError, "the request could not be sent to the hub: it is connected "+
-				"but not subscribed to requests")
+			return nil, domain.Errorf(
+				domain.CodeHubError,
+				"the request could not be sent to the hub: it is connected but not subscribed to requests",
+			)
 		}
 		if !streams.Sleep(ctx, subscribePause) {
 			return nil, ctx.Err()

@@ -22,7 +22,9 @@ import (
 // has sent all its commands of the hour; idempotency_conflict for a key of another command;
 // service_unavailable when storage does not answer or the disk is full; hub_offline; hub_timeout;
 // hub_error; hub_unavailable; and the hub's not_found, invalid_request and command_refused.
-func (c *Commands) Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.SentCommand, error) {
+func (c *Commands) Send(
+	ctx context.Context, o domain.Origin, command domain.Command,
+) (domain.SentCommand, error) {
 	began := time.Now()
 	release, err := c.admit(command)
 	if err != nil {
@@ -50,8 +52,11 @@ func (c *Commands) Send(ctx context.Context, o domain.Origin, command domain.Com
 		}, call.err
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return domain.SentCommand{}, domain.UnavailableBecause(ctx.Err(), "the command is still under way, and "+
-				"may reach the hub: send it again with the same Idempotency-Key for its answer")
+			return domain.SentCommand{}, domain.UnavailableBecause(
+				ctx.Err(),
+				"the command is still under way, and may reach the hub: send it again with the "+
+					"same Idempotency-Key for its answer",
+			)
 		}
 		return domain.SentCommand{}, ctx.Err()
 	}
@@ -66,8 +71,11 @@ func (c *Commands) admit(command domain.Command) (release func(), err error) {
 	}
 	if a := c.sent.Take(command.OrgID, c.cfg.Now()); !a.Granted {
 		release()
-		return nil, domain.RateLimited(a.Next, "the organization has sent %d commands within an hour; no more are "+
-			"allowed", c.sent.Burst())
+		return nil, domain.RateLimited(
+			a.Next,
+			"the organization has sent %d commands within an hour; no more are allowed",
+			c.sent.Burst(),
+		)
 	}
 	return release, nil
 }
@@ -76,7 +84,9 @@ func (c *Commands) admit(command domain.Command) (release func(), err error) {
 // and sends the command. Its time limit covers two calls one after the other: the call of another
 // holder of the key, which execute may have to wait for, and its own. Each takes at most the hub's
 // timeout and the wait for storage. calling is the context of the call, with its cleanup.
-func (c *Commands) execute(calling context.Context, key callKey, o domain.Origin, command domain.Command) result {
+func (c *Commands) execute(
+	calling context.Context, key callKey, o domain.Origin, command domain.Command,
+) result {
 	ctx, cancel := context.WithTimeout(calling, 2*(c.cfg.HubTimeout+leaderTimeout))
 	defer cancel()
 	if key.reservation == "" {
@@ -94,7 +104,9 @@ func (c *Commands) execute(calling context.Context, key callKey, o domain.Origin
 	case len(r.Answer) > 0:
 		c.metrics.repeated.Inc()
 		channel, err := restoreAnswer(r.Answer)
-		return result{channel: channel, err: err, commandID: r.ID, source: fromMemory, cleanup: early.wait}
+		return result{
+			channel: channel, err: err, commandID: r.ID, source: fromMemory, cleanup: early.wait,
+		}
 	case early.CommandID == r.ID:
 		return c.sendToHub(ctx, early.record, early.stored(), command, r)
 	}
@@ -180,8 +192,10 @@ func (c *Commands) remember(ctx context.Context, r *once.Reservation, a *answer)
 	defer cancel()
 	first, err := c.cfg.Keys.Finish(ctx, r, final)
 	if err != nil {
-		c.cfg.Logger.Warn("answer not remembered; a repeated command goes to the hub again", "command_id", r.ID,
-			"error", err)
+		c.cfg.Logger.Warn(
+			"answer not remembered; a repeated command goes to the hub again",
+			"command_id", r.ID, "error", err,
+		)
 	}
 	return first
 }

@@ -24,7 +24,9 @@ type faultyLogs struct {
 	fail func(payload []byte) error
 }
 
-func (l faultyLogs) AppendCommand(ctx context.Context, hub domain.HubID, payload []byte) (uint64, error) {
+func (l faultyLogs) AppendCommand(
+	ctx context.Context, hub domain.HubID, payload []byte,
+) (uint64, error) {
 	if err := l.fail(payload); err != nil {
 		return 0, err
 	}
@@ -131,7 +133,9 @@ func TestLostAppend(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	var lost atomic.Int32
-	p := cloud.replicaWith("r1", func(logs commands.Logs) commands.Logs { return lossyLogs{logs, &lost} })
+	p := cloud.replicaWith(
+		"r1", func(logs commands.Logs) commands.Logs { return lossyLogs{logs, &lost} },
+	)
 	channel, err := p.send(cloud.command("k"))
 	cloud.wantAccepted(channel, err)
 	cloud.wantRecords("requested accepted")
@@ -146,7 +150,9 @@ type lossyLogs struct {
 	lost *atomic.Int32
 }
 
-func (l lossyLogs) AppendCommand(ctx context.Context, hub domain.HubID, payload []byte) (uint64, error) {
+func (l lossyLogs) AppendCommand(
+	ctx context.Context, hub domain.HubID, payload []byte,
+) (uint64, error) {
 	if _, err := l.Logs.AppendCommand(ctx, hub, payload); err != nil {
 		return 0, err
 	}

@@ -31,9 +31,14 @@ func TestImpostorsAreRejected(t *testing.T) {
 	user := i.broker.Credentials().Users[streams.AccountCloud]
 
 	mustBeRejected(t, "another client id", h.options().SetClientID(string(other.id)))
-	mustBeRejected(t, "a client id in upper case", h.options().SetClientID(strings.ToUpper(string(h.id))))
+	mustBeRejected(
+		t, "a client id in upper case", h.options().SetClientID(strings.ToUpper(string(h.id))),
+	)
 	mustBeRejected(t, "an empty client id", h.options().SetClientID(""))
-	mustBeRejected(t, "the service's own user over MQTT", h.options().SetUsername(user.User).SetPassword(user.Password))
+	mustBeRejected(
+		t, "the service's own user over MQTT",
+		h.options().SetUsername(user.User).SetPassword(user.Password),
+	)
 	mustBeRejected(t, "the service's own user over MQTT, as itself",
 		h.options().SetClientID("service").SetUsername(user.User).SetPassword(user.Password))
 
@@ -52,17 +57,31 @@ func TestImpostorsAreRejected(t *testing.T) {
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	mustBeRejected(t, "TLS 1.1", h.options().SetTLSConfig(old))
 
-	foreign, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: t.TempDir(), Logger: streamstest.Logger()})
+	foreign, err := identity.OpenAuthority(
+		identity.AuthorityConfig{Dir: t.TempDir(), Logger: streamstest.Logger()},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustBeRejected(t, "a certificate of another authority", h.options().SetTLSConfig(certifiedBy(t, foreign, h, h.id)))
-	mustBeRejected(t, "a certificate of the authority that the directory does not know",
-		h.options().SetTLSConfig(certifiedBy(t, i.authority, h, h.id)))
-	mustBeRejected(t, "a certificate that the hub signed itself", h.options().SetTLSConfig(selfSigned(t, h)))
+	mustBeRejected(
+		t, "a certificate of another authority",
+		h.options().SetTLSConfig(certifiedBy(t, foreign, h, h.id)),
+	)
+	mustBeRejected(
+		t, "a certificate of the authority that the directory does not know",
+		h.options().SetTLSConfig(certifiedBy(t, i.authority, h, h.id)),
+	)
+	mustBeRejected(
+		t, "a certificate that the hub signed itself", h.options().SetTLSConfig(selfSigned(t, h)),
+	)
 	unknown := hubID(9)
-	mustBeRejected(t, "a hub that is not in the inventory",
-		h.options().SetClientID(string(unknown)).SetTLSConfig(certifiedBy(t, i.authority, h, unknown)))
+	mustBeRejected(
+		t,
+		"a hub that is not in the inventory",
+		h.options().
+			SetClientID(string(unknown)).
+			SetTLSConfig(certifiedBy(t, i.authority, h, unknown)),
+	)
 
 	mustConnect(t, h.options().SetUsername("anything").SetPassword("anything")) // as some MQTT libraries always do
 }
@@ -135,7 +154,9 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	own := "hub/" + string(attacker.id)
 	foreign := "hub/" + string(victim.id)
 
-	client, _ := mustConnect(t, attacker.options().SetBinaryWill(foreign+"/events", []byte("will"), 1, true))
+	client, _ := mustConnect(
+		t, attacker.options().SetBinaryWill(foreign+"/events", []byte("will"), 1, true),
+	)
 	for _, topic := range []string{
 		foreign + "/events", foreign + "/hello", foreign + "/response/x", foreign + "/ack",
 		foreign + "/request",
@@ -179,7 +200,9 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	if err := wait(t, victimClient.Subscribe(foreign+"/ack", 1, receive)); err != nil {
 		t.Fatal(err)
 	}
-	if err := i.conns.Shard(victim.id).Publish(streams.AckSubject(victim.id), []byte("for the victim")); err != nil {
+	if err := i.conns.Shard(victim.id).Publish(
+		streams.AckSubject(victim.id), []byte("for the victim"),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if text := <-got; text != "for the victim" {
@@ -218,7 +241,9 @@ func TestNothingIsRetained(t *testing.T) {
 	client, _ := mustConnect(t, h.options())
 	for qos := range byte(2) {
 		for _, topic := range []string{"hello", "response/1", "response/2"} {
-			if err := wait(t, client.Publish("hub/"+string(h.id)+"/"+topic, qos, true, "keep this")); err != nil {
+			if err := wait(
+				t, client.Publish("hub/"+string(h.id)+"/"+topic, qos, true, "keep this"),
+			); err != nil {
 				t.Fatal(err)
 			}
 			if msg, err := received.NextMsg(testTimeout); err != nil || string(msg.Data) != "keep this" {
@@ -260,7 +285,9 @@ func TestOversizedMessageCutsOnlyItsHub(t *testing.T) {
 	}
 	client.Publish("hub/"+string(large.id)+"/events", 0, false, make([]byte, 2<<20))
 	mustEnd(t, "a message of 2 MiB", lost)
-	if err := wait(t, otherClient.Publish("hub/"+string(other.id)+"/hello", 1, false, "still here")); err != nil {
+	if err := wait(
+		t, otherClient.Publish("hub/"+string(other.id)+"/hello", 1, false, "still here"),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := received.NextMsg(testTimeout); err != nil {

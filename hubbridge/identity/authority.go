@@ -176,7 +176,9 @@ func newAuthorityCertificate(key crypto.Signer, now time.Time) (*x509.Certificat
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		// The name is unique, since some clients look up authorities by name.
-		Subject:               pkix.Name{CommonName: "hubcloud authority " + hex.EncodeToString(serial.Bytes()[:4])},
+		Subject: pkix.Name{
+			CommonName: "hubcloud authority " + hex.EncodeToString(serial.Bytes()[:4]),
+		},
 		NotBefore:             now.Add(-clockSkew),
 		NotAfter:              now.Add(authorityLife),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
@@ -233,8 +235,10 @@ func (a *Authority) loadAlso(file string) error {
 		case !isAuthority(other):
 			return fmt.Errorf("%s: %s is not the certificate of an authority", file, other.Subject)
 		case a.cfg.Now().After(other.NotAfter):
-			return fmt.Errorf("%s: %s expired on %s: remove it", file, other.Subject,
-				other.NotAfter.Format(time.DateOnly))
+			return fmt.Errorf(
+				"%s: %s expired on %s: remove it", file, other.Subject,
+				other.NotAfter.Format(time.DateOnly),
+			)
 		case !slices.ContainsFunc(a.chain, other.Equal):
 			a.also = append(a.also, other)
 		}
@@ -255,15 +259,24 @@ func (a *Authority) check() error {
 	case !ok || !public.Equal(certificate.PublicKey):
 		return errors.New("authority: the key does not belong to the certificate")
 	case !certificate.BasicConstraintsValid || !certificate.IsCA:
-		return errors.New("authority: the certificate is not an authority's (basic constraints)")
+		return errors.New(
+			"authority: the certificate is not an authority's (basic constraints)",
+		)
 	case certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
-		return errors.New("authority: the certificate does not allow signing certificates (key usage)")
+		return errors.New(
+			"authority: the certificate does not allow signing certificates (key usage)",
+		)
 	case now.After(certificate.NotAfter):
-		return fmt.Errorf("authority: the certificate expired on %s", certificate.NotAfter.Format(time.DateOnly))
+		return fmt.Errorf(
+			"authority: the certificate expired on %s", certificate.NotAfter.Format(time.DateOnly),
+		)
 	}
 	if certificate.NotAfter.Sub(now) < authorityWarning {
-		a.cfg.Logger.Warn("certificate authority expires soon; replace it before", "subject",
-			certificate.Subject.String(), "expires_at", domain.FormatTime(certificate.NotAfter))
+		a.cfg.Logger.Warn(
+			"certificate authority expires soon; replace it before",
+			"subject", certificate.Subject.String(),
+			"expires_at", domain.FormatTime(certificate.NotAfter),
+		)
 	}
 	return nil
 }
@@ -302,7 +315,9 @@ func (a *Authority) IssueHub(hub domain.HubID, key crypto.PublicKey) (Issued, er
 }
 
 // sign sets the fields that all certificates have in common and signs the certificate.
-func (a *Authority) sign(template *x509.Certificate, key crypto.PublicKey) (*x509.Certificate, error) {
+func (a *Authority) sign(
+	template *x509.Certificate, key crypto.PublicKey,
+) (*x509.Certificate, error) {
 	now := a.cfg.Now()
 	template.SerialNumber = newSerial()
 	template.NotBefore = now.Add(-clockSkew)

@@ -151,7 +151,9 @@ func TestServerCertificate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, host := range []string{"localhost", "127.0.0.1", "::1", "hubs.example.org", "192.0.2.7"} {
+		for _, host := range []string{
+			"localhost", "127.0.0.1", "::1", "hubs.example.org", "192.0.2.7",
+		} {
 			if _, err := certificate.Leaf.Verify(x509.VerifyOptions{
 				Roots: roots, DNSName: host, CurrentTime: now.Now(),
 			}); err != nil {
@@ -159,7 +161,10 @@ func TestServerCertificate(t *testing.T) {
 			}
 		}
 		if len(certificate.Certificate) != 1 {
-			t.Errorf("shows %d certificates, though hubs have the authority's", len(certificate.Certificate))
+			t.Errorf(
+				"shows %d certificates, though hubs have the authority's",
+				len(certificate.Certificate),
+			)
 		}
 		return certificate.Leaf
 	}
@@ -183,7 +188,9 @@ func TestServerCertificate(t *testing.T) {
 
 // external writes the files of an operator's authority, an intermediate certificate below a root,
 // and returns a configuration with them. The root's key is not among the files.
-func external(t *testing.T, notAfter time.Time, edit func(*x509.Certificate)) identity.AuthorityConfig {
+func external(
+	t *testing.T, notAfter time.Time, edit func(*x509.Certificate),
+) identity.AuthorityConfig {
 	t.Helper()
 	rootKey, key := newKey(t), newKey(t)
 	template := func(name string) *x509.Certificate {
@@ -214,7 +221,10 @@ func external(t *testing.T, notAfter time.Time, edit func(*x509.Certificate)) id
 		KeyFile:         dir + "/external-key.pem",
 		Logger:          streamstest.Logger(),
 	}
-	write(t, cfg.CertificateFile, append(pemBlock("CERTIFICATE", der), pemBlock("CERTIFICATE", rootDER)...))
+	write(
+		t, cfg.CertificateFile,
+		append(pemBlock("CERTIFICATE", der), pemBlock("CERTIFICATE", rootDER)...),
+	)
 	write(t, cfg.KeyFile, pemBlock("EC PRIVATE KEY", keyDER))
 	return cfg
 }
@@ -264,7 +274,9 @@ func TestExternalAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shown := hub.ConnectionState().PeerCertificates; len(shown) != 2 {
-		t.Errorf("the broker sent %d certificates, want its own and the intermediate one", len(shown))
+		t.Errorf(
+			"the broker sent %d certificates, want its own and the intermediate one", len(shown),
+		)
 	}
 }
 

@@ -205,7 +205,9 @@ func (c *Callout) serve(msg *nats.Msg) {
 
 // admitWithin is admit for a client that was not rejected too often lately. One that repeats a
 // certificate that was replaced, or wrong passwords, costs no read of the directory then.
-func (c *Callout) admitWithin(request *jwt.AuthorizationRequestClaims) (*jwt.UserClaims, error) {
+func (c *Callout) admitWithin(
+	request *jwt.AuthorizationRequestClaims,
+) (*jwt.UserClaims, error) {
 	if len(request.ConnectOptions.Username)+len(request.ConnectOptions.Password) > maxLogin {
 		return nil, reject(reasonTooLarge, nil)
 	}
@@ -321,7 +323,9 @@ func (c *Callout) user(key string, hub domain.HubID, until time.Time) *jwt.UserC
 	user.Audience = string(streams.ShardAccount(streams.ShardOf(hub, c.cfg.Credentials.Shards)))
 	user.Expires = until.Unix()
 	user.AllowedConnectionTypes.Add(jwt.ConnectionTypeMqtt)
-	user.Pub.Allow.Add(streams.HelloSubject(hub), streams.EventsSubject(hub), streams.ResponseFilter(hub))
+	user.Pub.Allow.Add(
+		streams.HelloSubject(hub), streams.EventsSubject(hub), streams.ResponseFilter(hub),
+	)
 	user.Sub.Allow.Add(streams.AckSubject(hub), streams.RequestSubject(hub), "$MQTT.sub.*")
 	return user
 }

@@ -32,8 +32,10 @@ func TestHubTopics(t *testing.T) {
 			client, _ := mustConnect(t, h.options())
 			got := make(chan string, 10)
 			for _, topic := range []string{"ack", "request"} {
-				token := client.Subscribe("hub/"+string(h.id)+"/"+topic, c.qos,
-					func(_ mqtt.Client, m mqtt.Message) { got <- m.Topic() + " " + string(m.Payload()) })
+				token := client.Subscribe(
+					"hub/"+string(h.id)+"/"+topic, c.qos,
+					func(_ mqtt.Client, m mqtt.Message) { got <- m.Topic() + " " + string(m.Payload()) },
+				)
 				if err := wait(t, token); err != nil {
 					t.Fatalf("subscribe %s: %v", topic, err)
 				}

@@ -78,11 +78,13 @@ func TestValidCSRs(t *testing.T) {
 	} {
 		text := request(t, key)
 		for form, text := range map[string]string{
-			"as made":                      text,
-			"without the last line's end":  strings.TrimSpace(text),
-			"with DOS line ends":           strings.ReplaceAll(text, "\n", "\r\n"),
-			"with empty lines around":      "\n\n" + text + "\n\n",
-			"under the name of old tools":  strings.ReplaceAll(text, "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"),
+			"as made":                     text,
+			"without the last line's end": strings.TrimSpace(text),
+			"with DOS line ends":          strings.ReplaceAll(text, "\n", "\r\n"),
+			"with empty lines around":     "\n\n" + text + "\n\n",
+			"under the name of old tools": strings.ReplaceAll(
+				text, "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST",
+			),
 			"with white space at the ends": " " + text + "\t",
 		} {
 			got, err := parseCSR(text)

@@ -156,7 +156,9 @@ type connectionList struct {
 	} `json:"data"`
 }
 
-func receiveList(ctx context.Context, sub *nats.Subscription, wait time.Duration) (connectionList, error) {
+func receiveList(
+	ctx context.Context, sub *nats.Subscription, wait time.Duration,
+) (connectionList, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	msg, err := sub.NextMsgWithContext(ctx)
@@ -182,7 +184,9 @@ type Disconnector struct {
 
 // NewDisconnector returns a Disconnector. A nil logger is slog.Default(). Metrics are registered
 // with r unless it is nil. The caller must call Close or Finish.
-func NewDisconnector(conns *streams.Conns, logger *slog.Logger, r prometheus.Registerer) *Disconnector {
+func NewDisconnector(
+	conns *streams.Conns, logger *slog.Logger, r prometheus.Registerer,
+) *Disconnector {
 	return &Disconnector{
 		conns:        conns,
 		logger:       cmp.Or(logger, slog.Default()),
@@ -195,7 +199,9 @@ func NewDisconnector(conns *streams.Conns, logger *slog.Logger, r prometheus.Reg
 // It returns after the first search; two more follow in the background, half a second and two
 // seconds later. The certificates must be revoked before the call, so that new connections with
 // them are rejected. Connections with other certificates stay open.
-func (d *Disconnector) DisconnectRevoked(ctx context.Context, hub domain.HubID, certificates []string) error {
+func (d *Disconnector) DisconnectRevoked(
+	ctx context.Context, hub domain.HubID, certificates []string,
+) error {
 	if len(certificates) == 0 {
 		return nil // an empty list would close all connections
 	}
@@ -219,7 +225,9 @@ func (d *Disconnector) repeat(hub domain.HubID, certificates []string) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), repeatTimeout)
 		if _, err := d.disconnect(ctx, hub, certificates); err != nil {
-			d.logger.Warn("repeated search for revoked connections failed", "hub_id", hub, "error", err)
+			d.logger.Warn(
+				"repeated search for revoked connections failed", "hub_id", hub, "error", err,
+			)
 		}
 		cancel()
 	}
@@ -228,7 +236,9 @@ func (d *Disconnector) repeat(hub domain.HubID, certificates []string) {
 // DisconnectBlocked closes all connections of a hub and returns their number. It searches for them
 // three times within two seconds. The directory must reject the hub before the call. After an error
 // the call can be repeated.
-func (d *Disconnector) DisconnectBlocked(ctx context.Context, hub domain.HubID) (closed int, err error) {
+func (d *Disconnector) DisconnectBlocked(
+	ctx context.Context, hub domain.HubID,
+) (closed int, err error) {
 	began := time.Now()
 	for _, after := range append([]time.Duration{0}, repeatAfter...) {
 		if !streams.Sleep(ctx, time.Until(began.Add(after))) {

@@ -30,7 +30,9 @@ func (i *installation) resetLink(t testing.TB, id domain.HubID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := i.streams.Directory.ResetLink(t.Context(), installationtest.Operator, state.OrgID, id); err != nil {
+	if err := i.streams.Directory.ResetLink(
+		t.Context(), installationtest.Operator, state.OrgID, id,
+	); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -38,7 +40,9 @@ func (i *installation) resetLink(t testing.TB, id domain.HubID) {
 // listed returns the number of the broker's connections with a client id.
 func (i *installation) listed(t testing.TB, id domain.HubID) int {
 	t.Helper()
-	question := fmt.Sprintf(`{"acc": %q, "mqtt_client": %q}`, streams.ShardAccount(streams.ShardOf(id, shards)), id)
+	question := fmt.Sprintf(
+		`{"acc": %q, "mqtt_client": %q}`, streams.ShardAccount(streams.ShardOf(id, shards)), id,
+	)
 	answer, err := i.conns.Sys.Request("$SYS.REQ.SERVER.PING.CONNZ", []byte(question), testTimeout)
 	if err != nil {
 		t.Fatal(err)

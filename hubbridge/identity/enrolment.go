@@ -37,7 +37,9 @@ type Directory interface {
 // IssuingDirectory is a Directory that also records certificates.
 type IssuingDirectory interface {
 	Directory
-	IssueCertificate(ctx context.Context, o domain.Origin, hub domain.HubID, c domain.IssueCertificate) error
+	IssueCertificate(
+		ctx context.Context, o domain.Origin, hub domain.HubID, c domain.IssueCertificate,
+	) error
 }
 
 // EnrolmentConfig configures an Enrolment. Authority, Directory and Broker are required.
@@ -94,7 +96,9 @@ func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 // request; unauthenticated for a serial that is not in the inventory, a wrong secret or a blocked
 // hub, all after the same time; rate_limited for a hub with too many recent certificates;
 // service_unavailable if the directory does not respond. Other errors are internal.
-func (e *Enrolment) Issue(ctx context.Context, req protocol.CertificateRequest) (protocol.Certificate, error) {
+func (e *Enrolment) Issue(
+	ctx context.Context, req protocol.CertificateRequest,
+) (protocol.Certificate, error) {
 	rejection := time.NewTimer(rejectionTime)
 	defer rejection.Stop()
 	issued, err := e.issue(ctx, req)
@@ -112,15 +116,19 @@ func (e *Enrolment) Issue(ctx context.Context, req protocol.CertificateRequest) 
 	return issued, err
 }
 
-func (e *Enrolment) issue(ctx context.Context, req protocol.CertificateRequest) (protocol.Certificate, error) {
+func (e *Enrolment) issue(
+	ctx context.Context, req protocol.CertificateRequest,
+) (protocol.Certificate, error) {
 	hub, ok := domain.ParseSerial(req.Serial)
 	if !ok {
-		return protocol.Certificate{}, domain.Errorf(domain.CodeInvalidRequest, "serial: must have the form "+
-			"HUB-7K2M-Q4XD-93TA")
+		return protocol.Certificate{}, domain.Errorf(
+			domain.CodeInvalidRequest, "serial: must have the form HUB-7K2M-Q4XD-93TA",
+		)
 	}
 	if req.Secret == "" || len(req.Secret) > maxSecretBytes {
-		return protocol.Certificate{}, domain.Errorf(domain.CodeInvalidRequest, "secret: must be the base64url text "+
-			"of an enrolment secret")
+		return protocol.Certificate{}, domain.Errorf(
+			domain.CodeInvalidRequest, "secret: must be the base64url text of an enrolment secret",
+		)
 	}
 	key, err := parseCSR(req.CSR)
 	if err != nil {
@@ -131,9 +139,13 @@ func (e *Enrolment) issue(ctx context.Context, req protocol.CertificateRequest) 
 		return protocol.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
 	if !secretMatches(state, req.Secret) {
-		e.cfg.Logger.InfoContext(ctx, "enrolment rejected", "request_id", telemetry.RequestID(ctx), "hub_id", hub,
-			"in_inventory", state.Registered, "blocked", state.Blocked)
-		return protocol.Certificate{}, domain.Errorf(domain.CodeUnauthenticated, "unknown serial or wrong secret")
+		e.cfg.Logger.InfoContext(
+			ctx, "enrolment rejected", "request_id", telemetry.RequestID(ctx), "hub_id", hub,
+			"in_inventory", state.Registered, "blocked", state.Blocked,
+		)
+		return protocol.Certificate{}, domain.Errorf(
+			domain.CodeUnauthenticated, "unknown serial or wrong secret",
+		)
 	}
 	issued, err := e.cfg.Authority.IssueHub(hub, key)
 	if err != nil {
@@ -153,8 +165,10 @@ func (e *Enrolment) issue(ctx context.Context, req protocol.CertificateRequest) 
 		}
 		return protocol.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
-	e.cfg.Logger.InfoContext(ctx, "certificate issued", "request_id", telemetry.RequestID(ctx), "hub_id", hub,
-		"fingerprint", issued.Fingerprint, "expires_at", domain.FormatTime(issued.ExpiresAt))
+	e.cfg.Logger.InfoContext(
+		ctx, "certificate issued", "request_id", telemetry.RequestID(ctx), "hub_id", hub,
+		"fingerprint", issued.Fingerprint, "expires_at", domain.FormatTime(issued.ExpiresAt),
+	)
 	return protocol.Certificate{
 		HubID:       string(hub),
 		Certificate: string(issued.PEM),
@@ -167,7 +181,10 @@ func (e *Enrolment) issue(ctx context.Context, req protocol.CertificateRequest) 
 // warnLimited logs, at most once a minute, that a hub enrols too often.
 func (e *Enrolment) warnLimited(ctx context.Context, hub domain.HubID) {
 	e.limited.Do(func() {
-		e.cfg.Logger.WarnContext(ctx, "enrolment rate limited", "request_id", telemetry.RequestID(ctx), "hub_id", hub)
+		e.cfg.Logger.WarnContext(
+			ctx, "enrolment rate limited",
+			"request_id", telemetry.RequestID(ctx), "hub_id", hub,
+		)
 	})
 }
 

@@ -26,7 +26,9 @@ type memoryDirectory struct {
 	err   error
 }
 
-func (k *memoryDirectory) Hub(_ context.Context, hub domain.HubID) (domain.HubState, uint64, error) {
+func (k *memoryDirectory) Hub(
+	_ context.Context, hub domain.HubID,
+) (domain.HubState, uint64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.reads++
@@ -59,7 +61,9 @@ func newEnrolment(t testing.TB) (*identity.Enrolment, *memoryDirectory, *prometh
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
 	directory := &memoryDirectory{
-		hubs: map[domain.HubID]domain.HubState{known: {ID: known, Registered: true, SecretHash: hash[:]}},
+		hubs: map[domain.HubID]domain.HubState{
+			known: {ID: known, Registered: true, SecretHash: hash[:]},
+		},
 	}
 	registry := prometheus.NewPedanticRegistry()
 	e, err := identity.NewEnrolment(identity.EnrolmentConfig{
@@ -81,8 +85,10 @@ func TestEnrolment(t *testing.T) {
 	e, directory, registry := newEnrolment(t)
 	key := newKey(t)
 	for _, serial := range []string{"HUB-7K2M-Q4XD-93TA", "hub7k2mq4xd93ta", "Hub-7k2M-Q4xd93tA"} {
-		answer, err := e.Issue(t.Context(),
-			protocol.CertificateRequest{Serial: serial, Secret: secret, CSR: newCSR(t, key)})
+		answer, err := e.Issue(
+			t.Context(),
+			protocol.CertificateRequest{Serial: serial, Secret: secret, CSR: newCSR(t, key)},
+		)
 		if err != nil {
 			t.Fatalf("%s: %v", serial, err)
 		}
@@ -137,7 +143,11 @@ func TestRejectedEnrolments(t *testing.T) {
 		names string
 		reads int
 	}{
-		"no serial": {protocol.CertificateRequest{Secret: secret, CSR: csr}, domain.CodeInvalidRequest, "serial", 0},
+		"no serial": {
+			protocol.CertificateRequest{Secret: secret, CSR: csr}, domain.CodeInvalidRequest,
+			"serial",
+			0,
+		},
 		"a malformed serial": {
 			protocol.CertificateRequest{Serial: "HUB-1", Secret: secret, CSR: csr},
 			domain.CodeInvalidRequest, "serial", 0,
@@ -151,7 +161,9 @@ func TestRejectedEnrolments(t *testing.T) {
 			"secret", 0,
 		},
 		"too long a secret": {
-			protocol.CertificateRequest{Serial: string(known), Secret: strings.Repeat("x", 1<<20), CSR: csr},
+			protocol.CertificateRequest{
+				Serial: string(known), Secret: strings.Repeat("x", 1<<20), CSR: csr,
+			},
 			domain.CodeInvalidRequest, "secret", 0,
 		},
 		"no request": {
@@ -189,7 +201,9 @@ func TestRejectedEnrolments(t *testing.T) {
 	}
 
 	directory.err = errors.New("away")
-	_, err := e.Issue(t.Context(), protocol.CertificateRequest{Serial: string(known), Secret: secret, CSR: csr})
+	_, err := e.Issue(
+		t.Context(), protocol.CertificateRequest{Serial: string(known), Secret: secret, CSR: csr},
+	)
 	if domain.CodeOf(err) != domain.CodeInternal {
 		t.Errorf("a directory that cannot be read: %v", err)
 	}
@@ -229,7 +243,9 @@ func TestRejectionsTakeTheSameTime(t *testing.T) {
 	fastest := time.Hour
 	for range 20 {
 		began := time.Now()
-		_, _ = e.Issue(ended, protocol.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
+		_, _ = e.Issue(
+			ended, protocol.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr},
+		)
 		fastest = min(fastest, time.Since(began))
 	}
 	if fastest >= 50*time.Millisecond {

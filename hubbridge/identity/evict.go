@@ -64,8 +64,10 @@ func (e *Evictor) search(ctx context.Context) {
 		searches.Go(func() {
 			closed, err := e.evict(ctx, url)
 			if closed > 0 || err != nil {
-				e.logger.Warn("hubs sent away from a server without a majority", "server", url, "connections", closed,
-					"error", err)
+				e.logger.Warn(
+					"hubs sent away from a server without a majority", "server", url,
+					"connections", closed, "error", err,
+				)
 			}
 		})
 	}

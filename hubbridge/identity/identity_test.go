@@ -127,7 +127,9 @@ type countingDirectory struct {
 	reads *atomic.Int64
 }
 
-func (d countingDirectory) Hub(ctx context.Context, id domain.HubID) (domain.HubState, uint64, error) {
+func (d countingDirectory) Hub(
+	ctx context.Context, id domain.HubID,
+) (domain.HubState, uint64, error) {
 	d.reads.Add(1)
 	return d.Directory.Hub(ctx, id)
 }
@@ -166,7 +168,9 @@ type hub struct {
 func (i *installation) register(t testing.TB, id domain.HubID) {
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
-	if err := i.streams.Directory.RegisterHub(t.Context(), installationtest.Operator, id, hash[:]); err != nil {
+	if err := i.streams.Directory.RegisterHub(
+		t.Context(), installationtest.Operator, id, hash[:],
+	); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -175,8 +179,10 @@ func (i *installation) register(t testing.TB, id domain.HubID) {
 func (i *installation) enrol(t testing.TB, id domain.HubID) *hub {
 	t.Helper()
 	key := newKey(t)
-	answer, err := i.enrolment.Issue(t.Context(),
-		protocol.CertificateRequest{Serial: id.Serial(), Secret: secret, CSR: newCSR(t, key)})
+	answer, err := i.enrolment.Issue(
+		t.Context(),
+		protocol.CertificateRequest{Serial: id.Serial(), Secret: secret, CSR: newCSR(t, key)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +211,9 @@ func hubID(n int) domain.HubID { return domain.HubID(fmt.Sprintf("hub-test-0000-
 func (h *hub) tls() *tls.Config {
 	return &tls.Config{
 		RootCAs: h.ca, ServerName: "localhost", MinVersion: tls.VersionTLS12,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{h.certificate.Raw}, PrivateKey: h.key}},
+		Certificates: []tls.Certificate{
+			{Certificate: [][]byte{h.certificate.Raw}, PrivateKey: h.key},
+		},
 	}
 }
 
@@ -228,12 +236,16 @@ func (h *hub) options() *mqtt.ClientOptions {
 }
 
 // connect connects a client until the test ends. lost is closed when the connection breaks.
-func connect(t testing.TB, options *mqtt.ClientOptions) (client mqtt.Client, lost <-chan struct{}, err error) {
+func connect(
+	t testing.TB, options *mqtt.ClientOptions,
+) (client mqtt.Client, lost <-chan struct{}, err error) {
 	t.Helper()
 	ended := make(chan struct{})
 	var once sync.Once
 	client = mqtt.NewClient(
-		options.SetConnectionLostHandler(func(mqtt.Client, error) { once.Do(func() { close(ended) }) }),
+		options.SetConnectionLostHandler(
+			func(mqtt.Client, error) { once.Do(func() { close(ended) }) },
+		),
 	)
 	if err := wait(t, client.Connect()); err != nil {
 		return nil, nil, err

@@ -54,7 +54,9 @@ func parsePrivateKey(text []byte) (crypto.Signer, error) {
 	case "RSA PRIVATE KEY":
 		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
 	default:
-		return nil, fmt.Errorf("contains a %s block: only an unencrypted private key is allowed", block.Type)
+		return nil, fmt.Errorf(
+			"contains a %s block: only an unencrypted private key is allowed", block.Type,
+		)
 	}
 	if err != nil {
 		return nil, errors.New("contains a private key that cannot be parsed")

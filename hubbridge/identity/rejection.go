@@ -111,8 +111,10 @@ func (l *rejectionLog) add(request *jwt.AuthorizationRequestClaims, r *rejection
 		attrs[0], attrs[1] = "user", request.ConnectOptions.Username
 	}
 	if certificate, err := shownCertificate(request); err == nil {
-		attrs = append(attrs, "certificate_name", certificate.Subject.CommonName, "fingerprint",
-			fingerprint(certificate.Raw))
+		attrs = append(
+			attrs, "certificate_name", certificate.Subject.CommonName,
+			"fingerprint", fingerprint(certificate.Raw),
+		)
 	}
 	if r.cause == nil {
 		l.logger.Info("connection rejected", attrs...)

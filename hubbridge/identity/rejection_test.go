@@ -18,7 +18,9 @@ func TestRejectionLog(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
 	now := time.Unix(0, 0)
-	l := newRejectionLog(slog.New(slog.NewTextHandler(&lines, nil)), func() time.Time { return now })
+	l := newRejectionLog(
+		slog.New(slog.NewTextHandler(&lines, nil)), func() time.Time { return now },
+	)
 	request := func(client string) *jwt.AuthorizationRequestClaims {
 		q := jwt.NewAuthorizationRequestClaims("x")
 		q.ClientInformation.MQTT, q.ClientInformation.Host = client, "192.0.2.1"

@@ -45,7 +45,10 @@ func TestAuthorityRotation(t *testing.T) {
 			ServerName: "localhost",
 			MaxVersion: tls.VersionTLS12,
 			Certificates: []tls.Certificate{
-				{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: key},
+				{
+					Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw},
+					PrivateKey:  key,
+				},
 			},
 		}
 	}

@@ -86,8 +86,10 @@ func (a *Authority) serverTemplate() *x509.Certificate {
 // intermediates returns the certificates to send after a certificate of the authority: its chain
 // without self-signed certificates, which clients must have already.
 func (a *Authority) intermediates() []*x509.Certificate {
-	return slices.DeleteFunc(slices.Clone(a.chain),
-		func(c *x509.Certificate) bool { return c.CheckSignatureFrom(c) == nil })
+	return slices.DeleteFunc(
+		slices.Clone(a.chain),
+		func(c *x509.Certificate) bool { return c.CheckSignatureFrom(c) == nil },
+	)
 }
 
 // hostNames splits hosts, and the names of the local machine, into names and addresses. It drops

@@ -15,7 +15,9 @@ import (
 
 // logIn connects to the NATS listener as user. The channel receives the errors that the server
 // reports.
-func (i *installation) logIn(t testing.TB, user streams.User, opts ...nats.Option) (*nats.Conn, <-chan error, error) {
+func (i *installation) logIn(
+	t testing.TB, user streams.User, opts ...nats.Option,
+) (*nats.Conn, <-chan error, error) {
 	t.Helper()
 	reports := make(chan error, 100)
 	if user.User != "" {
@@ -179,7 +181,10 @@ func TestTapIsRevoked(t *testing.T) {
 		}
 	}
 	var second streams.User
-	cut(first, func() error { second, err = i.taps.Renew(t.Context(), "analytics", time.Now()); return err })
+	cut(
+		first,
+		func() error { second, err = i.taps.Renew(t.Context(), "analytics", time.Now()); return err },
+	)
 	cut(second, func() error { return i.taps.Revoke(t.Context(), "analytics") })
 	if err := kept.FlushTimeout(testTimeout); err != nil {
 		t.Errorf("connection of another tap: %v", err)

@@ -20,7 +20,9 @@ func TestViolationsAreReported(t *testing.T) {
 		}
 	}
 	for _, topic := range []string{"hello", "events", "response/k3/17"} {
-		if err := wait(t, client.Publish("hub/"+string(good.id)+"/"+topic, 1, false, "{}")); err != nil {
+		if err := wait(
+			t, client.Publish("hub/"+string(good.id)+"/"+topic, 1, false, "{}"),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -47,7 +47,9 @@ func (s *hubState) flush(ctx context.Context) error {
 		StreamSeq: s.log.accountedSeq, Retired: s.log.retired,
 		SavedAt: s.now(),
 	}
-	revision, err := s.shard.cfg.Checkpoints.CompareAndSetJSON(ctx, string(s.hub), c, s.checkpointRevision)
+	revision, err := s.shard.cfg.Checkpoints.CompareAndSetJSON(
+		ctx, string(s.hub), c, s.checkpointRevision,
+	)
 	if err != nil {
 		s.checkpointRead = false
 		return s.writeFailed(err)
@@ -74,7 +76,9 @@ var errStale = errors.New("the hub's stored state may have changed")
 // retire returns retired with the log ended, unless ended is the current log. The current log is in
 // no case retired.
 func retire(retired []string, ended, current string) []string {
-	retired = slices.DeleteFunc(slices.Clone(retired), func(log string) bool { return log == current || log == ended })
+	retired = slices.DeleteFunc(
+		slices.Clone(retired), func(log string) bool { return log == current || log == ended },
+	)
 	if ended != "" && ended != current {
 		retired = append(retired, ended)
 	}

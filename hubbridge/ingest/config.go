@@ -19,7 +19,9 @@ type Logs interface {
 	// Append stores records wholly or not at all, if the log's last event has the sequence
 	// expected, and returns the sequence of the last record. Errors: jsapi.ErrConflict if the log
 	// has another last event, jsapi.ErrOutcomeUnknown if the records may be stored.
-	Append(ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record) (last uint64, err error)
+	Append(
+		ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record,
+	) (last uint64, err error)
 	// LastEvents returns the last event of the hub and the last event of the cloud, as far as they
 	// exist.
 	LastEvents(ctx context.Context, hub domain.HubID) ([]feed.LastEvent, error)

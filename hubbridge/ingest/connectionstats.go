@@ -31,17 +31,22 @@ func (sh *Shard) CountRequest(hub domain.HubID) {
 }
 
 // logConnection logs the end t of the connection recorded in p, and resets the stats.
-func (s *hubState) logConnection(ctx context.Context, p domain.Presence, t presence.Transition, now time.Time) {
+func (s *hubState) logConnection(
+	ctx context.Context, p domain.Presence, t presence.Transition, now time.Time,
+) {
 	reason := ""
 	if t.Reason != nil {
 		reason = *t.Reason
 	}
-	s.shard.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "hub session", slog.String("hub_id", string(s.hub)),
-		slog.Float64("duration_ms", float64(now.Sub(p.Since).Microseconds())/1000), slog.String("reason", reason),
-		slog.String("remote", p.PublicIP), slog.Int("events_stored", s.stats.stored),
-		slog.Int("events_repeated", s.stats.repeats), slog.Uint64("events_lost", s.stats.lost),
-		slog.Int("events_malformed", s.stats.malformed), slog.Int("events_unowned", s.stats.unowned),
-		slog.Uint64("requests", s.stats.requests.Load()))
+	s.shard.cfg.Logger.LogAttrs(
+		ctx, slog.LevelInfo, "hub session", slog.String("hub_id", string(s.hub)),
+		slog.Float64("duration_ms", float64(now.Sub(p.Since).Microseconds())/1000),
+		slog.String("reason", reason), slog.String("remote", p.PublicIP),
+		slog.Int("events_stored", s.stats.stored), slog.Int("events_repeated", s.stats.repeats),
+		slog.Uint64("events_lost", s.stats.lost), slog.Int("events_malformed", s.stats.malformed),
+		slog.Int("events_unowned", s.stats.unowned),
+		slog.Uint64("requests", s.stats.requests.Load()),
+	)
 	s.stats.stored, s.stats.repeats, s.stats.lost = 0, 0, 0
 	s.stats.malformed, s.stats.unowned = 0, 0
 	s.stats.requests.Store(0)

@@ -52,7 +52,9 @@ func TestConnectionStats(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	log := &logLines{}
-	s := r.shard(h.id, func(c *ingest.Config) { c.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
+	s := r.shard(
+		h.id, func(c *ingest.Config) { c.Logger = slog.New(slog.NewJSONHandler(log, nil)) },
+	)
 	s.Observe(h.id, began(1))
 	h.wantOnline(true)
 	h.helloAcked("a", 1, 3, 0)
@@ -73,7 +75,9 @@ func TestConnectionStats(t *testing.T) {
 	h.wantOnline(false)
 	s.Observe(h.id, began(2))
 	s.Observe(h.id, ended(2, "kicked"))
-	streamstest.Eventually(t, "two connections are logged", func() bool { return len(log.of(t, "hub session")) == 2 })
+	streamstest.Eventually(
+		t, "two connections are logged", func() bool { return len(log.of(t, "hub session")) == 2 },
+	)
 	for name, want := range map[string]float64{
 		"events_stored_total": 5, "events_repeated_total": 2, "events_lost_total": 2,
 		"messages_beyond_total": 1, "messages_unreadable_total": 1,

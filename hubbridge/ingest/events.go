@@ -41,10 +41,12 @@ func (s *hubState) handleEvents(
 	began := time.Now()
 	ctx, span := s.shard.cfg.Tracer.Start(ctx, "process hub events", trace.SpanKindConsumer)
 	if span.On() {
-		span.Set(semconv.MessagingSystemKey.String("mqtt"), semconv.MessagingOperationTypeProcess,
+		span.Set(
+			semconv.MessagingSystemKey.String("mqtt"), semconv.MessagingOperationTypeProcess,
 			semconv.MessagingOperationName("process"),
 			semconv.MessagingDestinationTemplate(streams.EventsSubject(streams.AnyHub)),
-			semconv.MessagingBatchMessageCount(count), telemetry.KeyHubID.String(string(s.hub)))
+			semconv.MessagingBatchMessageCount(count), telemetry.KeyHubID.String(string(s.hub)),
+		)
 	}
 	err = s.withState(ctx, func() error { return s.store(ctx, batches) })
 	if errors.Is(err, errResetLimited) {
@@ -137,7 +139,9 @@ func (s *hubState) store(ctx context.Context, batches []codec.Batch) error {
 // ensureOwnLog reports whether the messages are of the hub's own log. If they begin a new log, it
 // switches to that log first. Other messages are not stored, and ensureOwnLog has sent the acks
 // that they get. collect compared the logs too, but the state may have been loaded again since.
-func (s *hubState) ensureOwnLog(ctx context.Context, batches []codec.Batch) (current bool, err error) {
+func (s *hubState) ensureOwnLog(
+	ctx context.Context, batches []codec.Batch,
+) (current bool, err error) {
 	ownLog, first := batches[0].Log, batches[0].First
 	switch {
 	case s.log.released && s.log.owned():
@@ -198,7 +202,10 @@ func (s *hubState) forgetDevices(ctx context.Context, devices []int64) error {
 	if err := s.requireLease(); err != nil {
 		return err // meanwhile the devices may have returned and have new names
 	}
-	origin := domain.Origin{At: s.now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)}}
+	origin := domain.Origin{
+		At:    s.now(),
+		Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)},
+	}
 	return s.shard.cfg.Directory.ForgetDevices(ctx, origin, s.hub, devices)
 }
 

@@ -193,7 +193,9 @@ func (f *randomHub) verify() {
 	if next != f.newest+1 {
 		t.Errorf("event log ends with %d, want %d", next-1, f.newest)
 	}
-	t.Logf("log %s: through %d, %d lost, %d conflicts, %v beyond, %v repeats, %v resets", f.log, f.newest, skipped,
-		int(f.r.count("conflicts_total")), f.r.count("messages_beyond_total"), f.r.count("events_repeated_total"),
-		f.r.count("resets_total"))
+	t.Logf(
+		"log %s: through %d, %d lost, %d conflicts, %v beyond, %v repeats, %v resets", f.log,
+		f.newest, skipped, int(f.r.count("conflicts_total")), f.r.count("messages_beyond_total"),
+		f.r.count("events_repeated_total"), f.r.count("resets_total"),
+	)
 }

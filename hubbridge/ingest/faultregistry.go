@@ -133,7 +133,9 @@ func (r *FaultRegistry) Check() {
 
 func (p progress) detail() string {
 	if p.from > 0 {
-		return fmt.Sprintf("sends from %d again, although %d is the next number", p.from, p.through+1)
+		return fmt.Sprintf(
+			"sends from %d again, although %d is the next number", p.from, p.through+1,
+		)
 	}
 	return fmt.Sprintf("has %d, does not send %d, which is the next number", p.announced, p.through+1)
 }

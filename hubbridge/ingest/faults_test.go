@@ -121,8 +121,10 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	r := newTestIngest(t, time.Hour)
 	h, logs := adopted(r), &faultyLogs{}
 	var asleep atomic.Bool
-	late := r.shard(h.id, withLogs(logs),
-		func(cfg *ingest.Config) { cfg.LeaseHeld = func() bool { return !asleep.Load() } })
+	late := r.shard(
+		h.id, withLogs(logs),
+		func(cfg *ingest.Config) { cfg.LeaseHeld = func() bool { return !asleep.Load() } },
+	)
 	h.helloAcked("a", 1, 0, 0)
 
 	stored, wake := make(chan struct{}), make(chan struct{})
@@ -140,8 +142,10 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	close(wake)
 	h.events("a", 4, 5) // both receive the repeat
 	h.wantAck("a", 5)
-	late.Shard.Observe(h.id,
-		presence.Observation{Connection: domain.Connection{Server: "s", CID: 1, Start: time.Now()}})
+	late.Shard.Observe(
+		h.id,
+		presence.Observation{Connection: domain.Connection{Server: "s", CID: 1, Start: time.Now()}},
+	)
 	if got, ok := h.ackWithin(300 * time.Millisecond); ok {
 		t.Errorf("ack %+v, want none without the lease", got)
 	}

@@ -104,7 +104,10 @@ func TestForgottenDevices(t *testing.T) {
 	h.sendEvents("a", message...)
 	h.wantAck("a", 6)
 	if got := dir.recorded(); got != "[1 1 7]" || h.labeled() != 3 {
-		t.Errorf("after a repeat: forgotten %s and %d named devices, want [1 1 7] and 3", got, h.labeled())
+		t.Errorf(
+			"after a repeat: forgotten %s and %d named devices, want [1 1 7] and 3", got,
+			h.labeled(),
+		)
 	}
 }
 
@@ -114,12 +117,16 @@ func TestForgottenDevices(t *testing.T) {
 func TestForgottenBeforeStored(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
-	h, dir, logs := adopted(r), &recordingDirectory{fails: once(errors.New("the directory is away"))}, &faultyLogs{}
+	h, dir, logs := adopted(r), &recordingDirectory{
+		fails: once(errors.New("the directory is away")),
+	}, &faultyLogs{}
 	s := r.shard(h.id, withDirectory(dir), withLogs(logs))
 	h.helloAcked("a", 1, 0, 0)
 	h.label(1, "Door")
 	h.sendEvents("a", forgotten(1, "1"))
-	streamstest.Eventually(t, "ForgetDevices is called", func() bool { return dir.recorded() == "[1]" })
+	streamstest.Eventually(
+		t, "ForgetDevices is called", func() bool { return dir.recorded() == "[1]" },
+	)
 	h.wantAck("a", 0)
 	if h.labeled() != 1 {
 		t.Fatalf("%d named devices, want 1", h.labeled())

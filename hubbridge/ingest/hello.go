@@ -21,7 +21,9 @@ func (s *hubState) handleHello(ctx context.Context, message []byte) error {
 	s.noteHello(err)
 	if err != nil {
 		cfg.Metrics.hellos.WithLabelValues(helloOutcome(err)).Inc()
-		s.shard.protocolWarnings.Do(func() { cfg.Logger.Warn("hello ignored", "hub_id", s.hub, "error", err) })
+		s.shard.protocolWarnings.Do(
+			func() { cfg.Logger.Warn("hello ignored", "hub_id", s.hub, "error", err) },
+		)
 		return nil
 	}
 	err = s.withState(ctx, func() error {
@@ -102,7 +104,9 @@ func (s *hubState) reconcile(ctx context.Context, h codec.Hello) error {
 		cfg.Metrics.lost.Add(float64(before - from + 1))
 		s.stats.lost += before - from + 1
 		cfg.Metrics.gapLost.Inc()
-		cfg.Logger.Warn("hub lost events", "hub_id", s.hub, "log", h.Log, "from", from, "to", before)
+		cfg.Logger.Warn(
+			"hub lost events", "hub_id", s.hub, "log", h.Log, "from", from, "to", before,
+		)
 	}
 	if s.log.unaccounted > 0 {
 		s.log.unaccounted, s.log.accountedSeq = 0, max(s.log.accountedSeq, s.log.streamLastSeq)
@@ -116,7 +120,9 @@ func (s *hubState) reconcile(ctx context.Context, h codec.Hello) error {
 // the skipped events may have happened in its time.
 func (s *hubState) skipReleased(ctx context.Context, h codec.Hello) error {
 	if s.log.owned() && s.log.ownLog == h.Log && h.Newest > s.log.through {
-		if err := s.append(ctx, []journal.Record{s.skipRecord(s.log.through+1, h.Newest, "")}); err != nil {
+		if err := s.append(ctx, []journal.Record{
+			s.skipRecord(s.log.through+1, h.Newest, ""),
+		}); err != nil {
 			return err
 		}
 		s.shard.cfg.Metrics.gapLost.Inc()

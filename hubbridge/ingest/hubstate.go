@@ -58,7 +58,9 @@ func (s *hubState) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(tim
 
 // handle handles an item and returns the number of the hub's messages that were handled with it.
 // After an error the item may be handled again.
-func (s *hubState) handle(ctx context.Context, decoder *codec.EventsDecoder, it item) (messages int, err error) {
+func (s *hubState) handle(
+	ctx context.Context, decoder *codec.EventsDecoder, it item,
+) (messages int, err error) {
 	switch it.kind {
 	case kindHello:
 		return 1, s.handleHello(ctx, it.data)
@@ -149,7 +151,9 @@ func (s *hubState) skipRecord(from, to uint64, flaw codec.Flaw) journal.Record {
 
 // cloudRecord returns the record of an event of the cloud itself, with the cloud's time. p is the
 // hub's presence after the event.
-func (s *hubState) cloudRecord(typ string, at time.Time, data []byte, p domain.Presence) journal.Record {
+func (s *hubState) cloudRecord(
+	typ string, at time.Time, data []byte, p domain.Presence,
+) journal.Record {
 	r := journal.Record{
 		Kind: journal.KindCloudEvent, Payload: codec.AppendCloudEvent(nil, typ, s.hub, at, data),
 		EpochID: s.log.epoch, OrgID: s.log.org,
@@ -171,7 +175,9 @@ func (s *hubState) ack(ownLog string, through uint64) {
 		cfg.Metrics.withheld.Inc()
 		return
 	}
-	if err := cfg.Acks.Publish(streams.AckSubject(s.hub), codec.AppendAck(nil, ownLog, through)); err != nil {
+	if err := cfg.Acks.Publish(
+		streams.AckSubject(s.hub), codec.AppendAck(nil, ownLog, through),
+	); err != nil {
 		cfg.Logger.Debug("ack not sent", "hub_id", s.hub, "error", err)
 		cfg.Metrics.withheld.Inc()
 		return

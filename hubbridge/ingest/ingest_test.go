@@ -52,13 +52,15 @@ func newTestIngest(t testing.TB, retention time.Duration) *testIngest {
 	t.Helper()
 	broker := streamstest.New(t)
 	r := &testIngest{
-		Installation: installationtest.Open(t, broker.Connect(t), installationtest.Config{Retention: retention}),
-		t:            t,
-		broker:       broker,
-		hubs:         broker.Connect(t),
-		retention:    retention,
-		registry:     prometheus.NewRegistry(),
-		connected:    make(map[domain.HubID]bool),
+		Installation: installationtest.Open(
+			t, broker.Connect(t), installationtest.Config{Retention: retention},
+		),
+		t:         t,
+		broker:    broker,
+		hubs:      broker.Connect(t),
+		retention: retention,
+		registry:  prometheus.NewRegistry(),
+		connected: make(map[domain.HubID]bool),
 	}
 	r.metrics = ingest.NewMetrics(r.registry)
 	r.CreateOrganization(t)

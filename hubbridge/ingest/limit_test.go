@@ -72,8 +72,10 @@ func TestResetsAreLimited(t *testing.T) {
 			before := r.count("hellos_total", "outcome", "limited")
 			now.advance(time.Second)
 			h.helloOnce(fmt.Sprintf("more-%d-%d", round, n), 1, 7)
-			streamstest.Eventually(t, "the hello is limited",
-				func() bool { return r.count("hellos_total", "outcome", "limited") > before })
+			streamstest.Eventually(
+				t, "the hello is limited",
+				func() bool { return r.count("hellos_total", "outcome", "limited") > before },
+			)
 		}
 		if got := resets(); got != burst {
 			t.Errorf("%d resets are recorded, want %d", got, burst)
@@ -243,7 +245,9 @@ func TestReleasedHub(t *testing.T) {
 					s = r.shard(h.id)
 				}
 				h.release()
-				if _, err := r.HubLogs.Page(t.Context(), h.id, "", 10); domain.CodeOf(err) != domain.CodeNotFound {
+				if _, err := r.HubLogs.Page(t.Context(), h.id, "", 10); domain.CodeOf(
+					err,
+				) != domain.CodeNotFound {
 					t.Errorf("Page of a released hub: %v, want %s", err, domain.CodeNotFound)
 				}
 				c.before(h, &s)

@@ -78,16 +78,24 @@ func (s *hubState) access(ctx context.Context) (domain.HubAccess, *domain.Releas
 }
 
 // load reads the stored state of the hub: checkpoint, presence, and the last events of its log.
-func (s *hubState) load(ctx context.Context, access domain.HubAccess, released *domain.ReleasedLog) (err error) {
+func (s *hubState) load(
+	ctx context.Context, access domain.HubAccess, released *domain.ReleasedLog,
+) (err error) {
 	cfg := &s.shard.cfg
 	if err := s.readBuckets(ctx); err != nil {
 		return err
 	}
 	if access.Epoch.ID.IsZero() && released == nil {
 		if !s.checkpoint.Epoch.IsZero() {
-			return fmt.Errorf("%w: the checkpoint of %s is of a hub with an organization", errViewBehind, s.hub)
+			return fmt.Errorf(
+				"%w: the checkpoint of %s is of a hub with an organization", errViewBehind, s.hub,
+			)
 		}
-		s.log = logState{ownLog: s.checkpoint.Log, through: s.checkpoint.Through, retired: s.checkpoint.Retired}
+		s.log = logState{
+			ownLog:  s.checkpoint.Log,
+			through: s.checkpoint.Through,
+			retired: s.checkpoint.Retired,
+		}
 		s.loaded = true
 		return nil
 	}

@@ -66,7 +66,9 @@ func TestTakeoverIsOneBatch(t *testing.T) {
 	})
 	h.wantEventLog("connected")
 	s.Observe(h.id, ended(1, "duplicate client id"))
-	streamstest.Eventually(t, "the takeover", func() bool { return h.presence().Connection.CID == 2 })
+	streamstest.Eventually(
+		t, "the takeover", func() bool { return h.presence().Connection.CID == 2 },
+	)
 	h.wantEventLog("connected disconnected:duplicate_client_id connected")
 }
 
@@ -100,8 +102,10 @@ func TestTransitionOnceOverACrash(t *testing.T) {
 		// The comparison with the broker's list observes the connection again, and an old end.
 		s.Observe(h.id, began(2))
 		s.Observe(h.id, ended(1, ""))
-		streamstest.Eventually(t, "the bucket has connection 2",
-			func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 })
+		streamstest.Eventually(
+			t, "the bucket has connection 2",
+			func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 },
+		)
 		s.kill()
 	}
 	h.wantEventLog("connected disconnected:read_error connected")
@@ -119,10 +123,14 @@ func TestObservationsOutliveFailures(t *testing.T) {
 	s.Observe(h.id, ended(1, "kicked"))
 	s.Observe(h.id, began(2))
 	streamstest.Eventually(t, "the session exists", func() bool { return r.count("sessions") == 1 })
-	logs.set(once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)),
-		once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)))
-	streamstest.Eventually(t, "the last connection",
-		func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 })
+	logs.set(
+		once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)),
+		once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)),
+	)
+	streamstest.Eventually(
+		t, "the last connection",
+		func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 },
+	)
 	h.wantEventLog("connected disconnected:kicked connected")
 }
 

@@ -69,8 +69,15 @@ func (s *hubState) startEpoch(ctx context.Context, ownLog string, through uint64
 	if err != nil {
 		return err
 	}
-	origin := domain.Origin{At: s.now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)}}
-	begun := domain.BeginEpoch{OwnLog: ownLog, Through: through, After: max(after, state.Epoch.After)}
+	origin := domain.Origin{
+		At:    s.now(),
+		Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)},
+	}
+	begun := domain.BeginEpoch{
+		OwnLog:  ownLog,
+		Through: through,
+		After:   max(after, state.Epoch.After),
+	}
 	if err := s.requireLease(); err != nil {
 		return err
 	}
@@ -89,15 +96,19 @@ func (s *hubState) startEpoch(ctx context.Context, ownLog string, through uint64
 	}
 	if state.OwnLog != ownLog {
 		s.loaded = false
-		return fmt.Errorf("hub %s: own log in the directory: got %q, want %q", s.hub, state.OwnLog, ownLog)
+		return fmt.Errorf(
+			"hub %s: own log in the directory: got %q, want %q", s.hub, state.OwnLog, ownLog,
+		)
 	}
 	if err := s.awaitView(ctx, state.Epoch.ID); err != nil {
 		s.loaded = false
 		return err
 	}
 	cfg.Metrics.resets.Inc()
-	cfg.Logger.Info("hub was reset; new epoch of its event log", "hub_id", s.hub, "former_log", s.log.ownLog, "log",
-		ownLog, "from", through+1)
+	cfg.Logger.Info(
+		"hub was reset; new epoch of its event log", "hub_id", s.hub, "former_log", s.log.ownLog,
+		"log", ownLog, "from", through+1,
+	)
 	s.log.epoch, s.log.accountedSeq = state.Epoch.ID, state.Epoch.After
 	s.log.logReset = domain.LogResetFactory
 	return nil

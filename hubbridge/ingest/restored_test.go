@@ -101,6 +101,8 @@ func (r *testIngest) restore(h *hub, kept uint64) {
 		}
 	}
 	org, site := r.OrgID, r.SiteID
-	r.Installation = installationtest.Open(r.t, r.Conns, installationtest.Config{Retention: r.retention})
+	r.Installation = installationtest.Open(
+		r.t, r.Conns, installationtest.Config{Retention: r.retention},
+	)
 	r.OrgID, r.SiteID = org, site
 }

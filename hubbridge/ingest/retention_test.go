@@ -67,7 +67,9 @@ func TestDeadLongerThanRetention(t *testing.T) {
 			r.shard(h.id).kill()
 			s = r.shard(h.id)
 			s.Observe(h.id, began(1))
-			streamstest.Eventually(t, "the hub is online", func() bool { return h.presence().Online })
+			streamstest.Eventually(
+				t, "the hub is online", func() bool { return h.presence().Online },
+			)
 			s.kill()
 			r.shard(h.id)
 			h.helloAcked("a", tc.oldest, 8, tc.oldest-1)

@@ -142,13 +142,18 @@ func TestMalformedEventsBecomeGaps(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
 	without := func(seq uint64, what, instead string) string { return strings.Replace(event(seq), what, instead, 1) }
-	h.sendEvents("a", event(1), without(2, `"type":"channel.observed",`, ``),
-		without(3, `2026-01-02T03:04:05Z`, `yesterday`), event(4), without(5, `channel.observed`, `hub.connected`),
-		without(6, `{"value":6}`, `[]`), without(7, `"device_id":1`, `"device_id":"1"`), without(8, `true`, `1`),
+	h.sendEvents(
+		"a", event(1), without(2, `"type":"channel.observed",`, ``),
+		without(3, `2026-01-02T03:04:05Z`, `yesterday`), event(4),
+		without(5, `channel.observed`, `hub.connected`), without(6, `{"value":6}`, `[]`),
+		without(7, `"device_id":1`, `"device_id":"1"`), without(8, `true`, `1`),
 		without(9, `{"value":9}`, `{"x":"`+strings.Repeat("x", protocol.MaxEventBytes)+`"}`), `9`,
-		without(11, `channel.observed`, `weather.changed`))
+		without(11, `channel.observed`, `weather.changed`),
+	)
 	h.wantAck("a", 11)
-	h.wantEventLog("1 skip:2-2 skip:3-3 4 skip:5-5 skip:6-6 skip:7-7 skip:8-8 skip:9-9 skip:10-10 weather.changed")
+	h.wantEventLog(
+		"1 skip:2-2 skip:3-3 4 skip:5-5 skip:6-6 skip:7-7 skip:8-8 skip:9-9 skip:10-10 weather.changed",
+	)
 	if got := h.r.count("events_malformed_total", "flaw", "time"); got != 1 {
 		t.Errorf("malformed times counted: got %v, want 1", got)
 	}

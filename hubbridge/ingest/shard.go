@@ -77,7 +77,9 @@ func NewShard(cfg Config) *Shard {
 // ends with lease.ErrLost, Run drops everything at once, because another replica may serve the
 // shard. Any error means that Run could not subscribe. It calls ready once the broker has confirmed
 // the subscriptions.
-func (sh *Shard) Run(ctx context.Context, check func(hub domain.HubID, after time.Duration), ready func()) error {
+func (sh *Shard) Run(
+	ctx context.Context, check func(hub domain.HubID, after time.Duration), ready func(),
+) error {
 	sh.checkPresence = check
 	// Workers finish their work after ctx has ended, so their context ends later.
 	workCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -99,7 +101,9 @@ func (sh *Shard) Run(ctx context.Context, check func(hub domain.HubID, after tim
 
 	// One channel for both subjects: what one connection sends stays in order.
 	var subs []*nats.Subscription
-	for _, subject := range []string{streams.HelloSubject(streams.AnyHub), streams.EventsSubject(streams.AnyHub)} {
+	for _, subject := range []string{
+		streams.HelloSubject(streams.AnyHub), streams.EventsSubject(streams.AnyHub),
+	} {
 		sub, err := sh.cfg.Conn.ChanSubscribe(subject, sh.msgs)
 		if err != nil {
 			return fmt.Errorf("ingest: subscribe %s: %w", subject, err)

@@ -23,7 +23,9 @@ func TestReadyOnceSubscribed(t *testing.T) {
 	h := adopted(r)
 	r.broker.Stop()
 	log := &logLines{}
-	s := r.start(h.id, func(c *ingest.Config) { c.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
+	s := r.start(
+		h.id, func(c *ingest.Config) { c.Logger = slog.New(slog.NewJSONHandler(log, nil)) },
+	)
 	streamstest.Eventually(t, "the missing confirmation is logged", func() bool {
 		return len(log.of(t, "subscriptions not confirmed; trying again")) > 0
 	})
@@ -164,8 +166,11 @@ func TestFlood(t *testing.T) {
 	close(stop)
 	flood.Wait()
 	slices.Sort(latencies)
-	t.Logf("the other hub's latency: median %v, worst %v; shed %v, dropped %v, stored %v", latencies[50], latencies[99],
-		r.count("messages_shed_total"), r.count("messages_dropped_total"), r.count("events_stored_total"))
+	t.Logf(
+		"the other hub's latency: median %v, worst %v; shed %v, dropped %v, stored %v",
+		latencies[50], latencies[99], r.count("messages_shed_total"),
+		r.count("messages_dropped_total"), r.count("events_stored_total"),
+	)
 	if latencies[50] > 10*time.Second {
 		t.Errorf("the other hub's median latency is %v, want at most 10s", latencies[50])
 	}

@@ -13,7 +13,9 @@ func TestCheckpointNewerThanTheLog(t *testing.T) {
 	t.Parallel()
 	former, present := domain.NewEpochID(1), domain.NewEpochID(2)
 	src := sources{
-		access:     domain.HubAccess{OrgID: "org", Epoch: domain.Epoch{ID: former}.Restored(present, 3)},
+		access: domain.HubAccess{
+			OrgID: "org", Epoch: domain.Epoch{ID: former}.Restored(present, 3),
+		},
 		lastEvents: []feed.LastEvent{{Seq: 3, EpochID: former, OwnLog: "a", Through: 3}},
 		checkpoint: checkpoint{Epoch: former, Log: "a", Through: 6, StreamSeq: 6},
 	}

@@ -42,7 +42,9 @@ func (s *hubState) handleObservation(ctx context.Context, o presence.Observation
 
 // recordTransitions appends transitions to the event log of a hub with an organization, and then
 // applies them to s.presence.
-func (s *hubState) recordTransitions(ctx context.Context, transitions []presence.Transition, now time.Time) error {
+func (s *hubState) recordTransitions(
+	ctx context.Context, transitions []presence.Transition, now time.Time,
+) error {
 	if len(transitions) == 0 {
 		return nil
 	}
@@ -102,7 +104,9 @@ func (s *hubState) putPresence(ctx context.Context) error {
 	if err := s.requireLease(); err != nil {
 		return err
 	}
-	revision, err := s.shard.cfg.Presence.CompareAndSetJSON(ctx, string(s.hub), s.presence, s.presenceRevision)
+	revision, err := s.shard.cfg.Presence.CompareAndSetJSON(
+		ctx, string(s.hub), s.presence, s.presenceRevision,
+	)
 	if err != nil {
 		s.presenceRead = false
 		return s.writeFailed(err)

@@ -142,7 +142,9 @@ func (k *Keeper) Share() []int {
 // held reports whether the lease is still held, by the clock of this process. It returns false from
 // the moment at which another replica may acquire the lease. In a process that was suspended, that
 // can be before the context of serve has ended.
-func (k *Keeper) Run(ctx context.Context, serve func(ctx context.Context, group int, held func() bool) error) error {
+func (k *Keeper) Run(
+	ctx context.Context, serve func(ctx context.Context, group int, held func() bool) error,
+) error {
 	l := &loop{
 		Keeper: k,
 		serve:  serve,
@@ -202,6 +204,8 @@ func (k *Keeper) remove(ctx context.Context, key string, options ...jetstream.KV
 		err = k.bucket.Delete(ctx, key, options...)
 	}
 	if err != nil {
-		k.logger.Warn("lease not released; it expires", "key", key, "within", streams.LeaseTTL, "error", err)
+		k.logger.Warn(
+			"lease not released; it expires", "key", key, "within", streams.LeaseTTL, "error", err,
+		)
 	}
 }

@@ -78,7 +78,9 @@ func start(t *testing.T, bucket store, id string, metrics prometheus.Registerer)
 			}
 			<-ctx.Done()
 			if held() == errors.Is(context.Cause(ctx), lease.ErrLost) {
-				t.Errorf("group %d ended with %v while held is %t", group, context.Cause(ctx), held())
+				t.Errorf(
+					"group %d ended with %v while held is %t", group, context.Cause(ctx), held(),
+				)
 			}
 			r.set(group, false)
 			bucket.all.change(group, -1)
@@ -207,10 +209,14 @@ func TestLostLease(t *testing.T) {
 	if _, err := bucket.Put(t.Context(), "group.3", []byte(`{"replica":"z"}`)); err != nil {
 		t.Fatal(err)
 	}
-	streamstest.Eventually(t, "the group is not served", func() bool { return a.count() == groups-1 })
+	streamstest.Eventually(
+		t, "the group is not served", func() bool { return a.count() == groups-1 },
+	)
 	// The other replica does not renew the key.
-	streamstest.EventuallyWithin(t, streams.LeaseTTL+time.Minute, "the group is served again",
-		func() bool { return a.count() == groups })
+	streamstest.EventuallyWithin(
+		t, streams.LeaseTTL+time.Minute, "the group is served again",
+		func() bool { return a.count() == groups },
+	)
 	wantMetrics(t, registry, groups, 1)
 	if ends := a.endings(); len(ends) != 1 || !errors.Is(ends[0], lease.ErrLost) {
 		t.Errorf("groups ended with %v, want one %v", ends, lease.ErrLost)
@@ -272,7 +278,9 @@ type failing struct {
 }
 
 // Update implements jetstream.KeyValue.
-func (f *failing) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+func (f *failing) Update(
+	ctx context.Context, key string, value []byte, revision uint64,
+) (uint64, error) {
 	if revision > 0 && !f.try(key) {
 		return 0, f.err
 	}

@@ -19,7 +19,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		held: metric.Gauge("groups_held", "Groups whose lease this replica holds and whose hubs it serves. The "+
 			"sum over all replicas is the number of groups; a lower sum for long means that some hubs are not "+
 			"served."),
-		wanted: metric.Gauge("groups_wanted", "Groups whose lease this replica should hold: its share of all groups."),
+		wanted: metric.Gauge("groups_wanted", "Groups whose lease this replica should hold: its share of all "+
+			"groups."),
 		lost: metric.Counter("lost_total", "Leases that this replica lost because it could not renew them in "+
 			"time. Any rise means a broker that does not answer, or a process that was suspended."),
 	}

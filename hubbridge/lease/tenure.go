@@ -110,7 +110,9 @@ func (l *loop) holdLease(
 			return err
 		case <-expiry.C:
 			// In a process that was suspended for long, this case is the first to run.
-			l.logger.Error("lease lost", "group", group, "reason", "not renewed in time", "after", holdFor)
+			l.logger.Error(
+				"lease lost", "group", group, "reason", "not renewed in time", "after", holdFor,
+			)
 			lose()
 		case <-ticker.C:
 			if lost || time.Since(requested) > holdFor {
@@ -125,8 +127,10 @@ func (l *loop) holdLease(
 				term.extend(requested)
 				expiry.Reset(time.Until(requested.Add(holdFor)))
 			case isConflict(err):
-				l.logger.Error("lease lost", "group", group, "reason", "another replica has written its key", "error",
-					err)
+				l.logger.Error(
+					"lease lost", "group", group, "reason", "another replica has written its key",
+					"error", err,
+				)
 				lose()
 			default:
 				// A new leader may answer at any moment.

@@ -155,16 +155,25 @@ func (c *comparer) compare(hub domain.HubID, now time.Time) {
 			return now.Sub(first.at) > compareEvery
 		})
 	}
-	c.ask(pingList, listRequest{MQTT: string(hub)},
-		&query{hub: hub, began: now, lastAnswer: now, servers: map[string]bool{}, listed: map[listed]bool{}})
+	c.ask(
+		pingList, listRequest{MQTT: string(hub)},
+		&query{
+			hub: hub, began: now, lastAnswer: now,
+			servers: map[string]bool{}, listed: map[listed]bool{},
+		},
+	)
 }
 
 // lookUp asks the server of a connection whether the connection exists. replaced reports that the
 // hub has another one.
 func (c *comparer) lookUp(hub domain.HubID, connection domain.Connection, replaced bool) {
 	now := time.Now()
-	c.ask(serverList(connection.Server), listRequest{CID: connection.CID},
-		&query{hub: hub, began: now, lastAnswer: now, lookup: &connection, replaced: replaced})
+	c.ask(
+		serverList(connection.Server), listRequest{CID: connection.CID},
+		&query{
+			hub: hub, began: now, lastAnswer: now, lookup: &connection, replaced: replaced,
+		},
+	)
 }
 
 // ask registers a query and sends its first request.
@@ -268,7 +277,9 @@ func (c *comparer) handlePage(q *query, page listPage, now time.Time) {
 
 // isOpen reports whether a connection on a list is open although its end is recorded. The first
 // such list brings the next comparison forward.
-func (c *comparer) isOpen(q *query, hub domain.HubID, connection domain.Connection, now time.Time) bool {
+func (c *comparer) isOpen(
+	q *query, hub domain.HubID, connection domain.Connection, now time.Time,
+) bool {
 	first := c.again[hub]
 	if first.connection.Same(connection) && q.began.Sub(first.at) >= listedTwice {
 		delete(c.again, hub)

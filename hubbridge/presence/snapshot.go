@@ -23,7 +23,9 @@ type connectionSnapshot struct {
 // in between restores the presence from the header, and does not announce the transition twice.
 func MarshalConnection(p domain.Presence) string {
 	c := p.Connection
-	text, err := json.Marshal(connectionSnapshot{p.Online, p.Since, p.PublicIP, p.Reason, c.Server, c.CID, c.Start})
+	text, err := json.Marshal(
+		connectionSnapshot{p.Online, p.Since, p.PublicIP, p.Reason, c.Server, c.CID, c.Start},
+	)
 	if err != nil {
 		return "" // only for times beyond the year 9999
 	}

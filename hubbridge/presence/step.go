@@ -56,9 +56,13 @@ type Transition struct {
 // Step returns the transitions, in order, that follow from an observation at the time now, and the
 // connections that are pending after it. recorded is the presence of the hub as recorded so far;
 // pending is what the last Step returned. Step changes none of its arguments.
-func Step(recorded domain.Presence, pending []Pending, o Observation, now time.Time) ([]Transition, []Pending) {
-	pending = slices.DeleteFunc(slices.Clone(pending),
-		func(p Pending) bool { return !p.endedAt.IsZero() && now.Sub(p.endedAt) > endedFor })
+func Step(
+	recorded domain.Presence, pending []Pending, o Observation, now time.Time,
+) ([]Transition, []Pending) {
+	pending = slices.DeleteFunc(
+		slices.Clone(pending),
+		func(p Pending) bool { return !p.endedAt.IsZero() && now.Sub(p.endedAt) > endedFor },
+	)
 	at := slices.IndexFunc(pending, func(p Pending) bool { return p.connection.Same(o.Connection) })
 	switch {
 	case !o.Ended && o.Connection.Same(recorded.Connection) && (recorded.Online || !o.Open):
@@ -89,7 +93,9 @@ func Step(recorded domain.Presence, pending []Pending, o Observation, now time.T
 func succeed(end Transition, pending []Pending) ([]Transition, []Pending) {
 	transitions := []Transition{end}
 	for i, p := range pending {
-		transitions = append(transitions, Transition{Online: true, Connection: p.connection, IP: p.ip})
+		transitions = append(
+			transitions, Transition{Online: true, Connection: p.connection, IP: p.ip},
+		)
 		if p.endedAt.IsZero() {
 			return transitions, pending[i+1:]
 		}

@@ -45,11 +45,17 @@ func TestStep(t *testing.T) {
 		observations []string // "wait" lets some seconds pass
 		want         string
 	}{
-		"comes and goes":                  {[]string{"+1", "-1:x", "+2", "-2"}, "+1 -1:x +2 -2"},
-		"reported twice":                  {[]string{"+1", "+1", "-1:x", "-1", "+1", "+2", "+2"}, "+1 -1:x +2"},
+		"comes and goes": {[]string{"+1", "-1:x", "+2", "-2"}, "+1 -1:x +2 -2"},
+		"reported twice": {
+			[]string{"+1", "+1", "-1:x", "-1", "+1", "+2", "+2"}, "+1 -1:x +2",
+		},
 		"an end of an unknown connection": {[]string{"-7:x", "+1", "-7:x"}, "+1"},
-		"taken over":                      {[]string{"+1", "+2", "-1" + dup}, "+1 -1" + dup + " +2"},
-		"taken over, the old one first":   {[]string{"+1", "-1" + dup, "+2"}, "+1 -1" + dup + " +2"},
+		"taken over": {
+			[]string{"+1", "+2", "-1" + dup}, "+1 -1" + dup + " +2",
+		},
+		"taken over, the old one first": {
+			[]string{"+1", "-1" + dup, "+2"}, "+1 -1" + dup + " +2",
+		},
 		"taken over twice": {
 			[]string{"+1", "+2", "+3", "-1" + dup, "-2" + dup},
 			"+1 -1" + dup + " +2 -2" + dup + " +3",
@@ -57,9 +63,15 @@ func TestStep(t *testing.T) {
 		"the connection in between never took over": {
 			[]string{"+1", "+2", "+3", "-2" + dup, "-1" + dup}, "+1 -1" + dup + " +3",
 		},
-		"rejected for taking over too often":   {[]string{"+1", "+2", "-2" + dup, "wait", "-1:x"}, "+1 -1:x"},
-		"taken over and ended at once":         {[]string{"+1", "+2", "-2:x", "-1" + dup}, "+1 -1" + dup + " +2 -2:x"},
-		"pending connection ended long before": {[]string{"+1", "+2", "-2:x", "wait", "-1:y"}, "+1 -1:y"},
+		"rejected for taking over too often": {
+			[]string{"+1", "+2", "-2" + dup, "wait", "-1:x"}, "+1 -1:x",
+		},
+		"taken over and ended at once": {
+			[]string{"+1", "+2", "-2:x", "-1" + dup}, "+1 -1" + dup + " +2 -2:x",
+		},
+		"pending connection ended long before": {
+			[]string{"+1", "+2", "-2:x", "wait", "-1:y"}, "+1 -1:y",
+		},
 		"taken over, ended at once, and another": {
 			[]string{"+1", "+2", "-2:x", "+3", "-1" + dup}, "+1 -1" + dup + " +2 -2:x +3",
 		},
@@ -89,7 +101,10 @@ func TestStep(t *testing.T) {
 				pending = next
 				for _, transition := range transitions {
 					if transition.Online == recorded.Online {
-						t.Errorf("Step returned %s for %s: the status stays the same", format(transition), s)
+						t.Errorf(
+							"Step returned %s for %s: the status stays the same",
+							format(transition), s,
+						)
 					}
 					recorded = transition.Apply(recorded, now)
 					got = append(got, format(transition))
@@ -107,7 +122,9 @@ func TestPendingIsBounded(t *testing.T) {
 	recorded := domain.Presence{Online: true, Connection: connection(1)}
 	var pending []Pending
 	for cid := uint64(2); cid < 100; cid++ {
-		_, pending = Step(recorded, pending, Observation{Connection: connection(cid)}, time.Unix(0, 0))
+		_, pending = Step(
+			recorded, pending, Observation{Connection: connection(cid)}, time.Unix(0, 0),
+		)
 	}
 	if len(pending) != maxPending {
 		t.Errorf("%d connections are pending, want %d", len(pending), maxPending)
@@ -125,7 +142,9 @@ func TestMarshalAndRestoreConnection(t *testing.T) {
 		if strings.ContainsAny(text, "\r\n") {
 			t.Errorf("MarshalConnection = %q, want one line", text)
 		}
-		got := RestoreConnection(domain.Presence{HubID: "h", Online: true, PublicIP: "x", Firmware: []byte(`{}`)}, text)
+		got := RestoreConnection(
+			domain.Presence{HubID: "h", Online: true, PublicIP: "x", Firmware: []byte(`{}`)}, text,
+		)
 		if MarshalConnection(got) != text || got.HubID != "h" || got.Firmware == nil {
 			t.Errorf("RestoreConnection(%s) = %+v", text, got)
 		}

@@ -36,7 +36,9 @@ type View struct {
 // NewView returns a view of the presence bucket kv; cloud is the connection to the bucket's
 // account. The view is empty until Run has loaded it. A nil logger means slog.Default(). NewView
 // registers the metrics of the view and of its watchers with r, unless r is nil.
-func NewView(cloud *nats.Conn, kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer) *View {
+func NewView(
+	cloud *nats.Conn, kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer,
+) *View {
 	if logger == nil {
 		logger = slog.Default()
 	}

@@ -31,8 +31,9 @@ func TestView(t *testing.T) {
 	records := jsapi.NewBucket(conns.Cloud, presence.BucketName)
 	put := func(hub domain.HubID, online bool, revision uint64) uint64 {
 		t.Helper()
-		revision, err := records.CompareAndSetJSON(t.Context(), string(hub),
-			domain.Presence{HubID: hub, Online: online}, revision)
+		revision, err := records.CompareAndSetJSON(
+			t.Context(), string(hub), domain.Presence{HubID: hub, Online: online}, revision,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +53,9 @@ func TestView(t *testing.T) {
 	go func() { ended <- view.Run(ctx) }()
 	<-view.Loaded()
 	if !view.Online(a) || view.Online(b) {
-		t.Errorf("Online after the load: %t and %t, want true and false", view.Online(a), view.Online(b))
+		t.Errorf(
+			"Online after the load: %t and %t, want true and false", view.Online(a), view.Online(b),
+		)
 	}
 	if _, known := view.Get(b); known {
 		t.Error("Get of a hub that never connected reports a presence")
@@ -76,7 +79,9 @@ func TestView(t *testing.T) {
 	broker.Stop()
 	broker.Start(t)
 	streamstest.Eventually(t, "the bucket is back", func() bool {
-		_, err := records.CompareAndSetJSON(t.Context(), string(a), domain.Presence{HubID: a, Online: true}, revision)
+		_, err := records.CompareAndSetJSON(
+			t.Context(), string(a), domain.Presence{HubID: a, Online: true}, revision,
+		)
 		return err == nil
 	})
 	// The view reads unchanged records again, and must not count them twice.

@@ -17,9 +17,13 @@ import (
 // Logs are the logs of hubs (feed.Logs).
 type Logs interface {
 	LastSequence(ctx context.Context, hub domain.HubID) (uint64, error)
-	Entries(ctx context.Context, hub domain.HubID, from, to uint64) (entries []feed.Entry, through uint64, err error)
+	Entries(
+		ctx context.Context, hub domain.HubID, from, to uint64,
+	) (entries []feed.Entry, through uint64, err error)
 	States(ctx context.Context, hub domain.HubID, each func(feed.Entry)) error
-	Append(ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record) (last uint64, err error)
+	Append(
+		ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record,
+	) (last uint64, err error)
 	AppendState(
 		ctx context.Context, hub domain.HubID, epoch domain.EpochID, orgID string,
 		payloads ...[]byte,
@@ -103,7 +107,9 @@ const (
 // WithDefaults returns a copy with defaults in place of zero values.
 func (c Config) WithDefaults() Config {
 	c.Retention = cmp.Or(c.Retention, defaultRetention)
-	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, min(defaultSnapshotEvery, c.Retention/snapshotsInRetention))
+	c.SnapshotEvery = cmp.Or(
+		c.SnapshotEvery, min(defaultSnapshotEvery, c.Retention/snapshotsInRetention),
+	)
 	c.SnapshotEntries = cmp.Or(c.SnapshotEntries, 50_000)
 	c.Delay = cmp.Or(c.Delay, time.Second)
 	c.MinInterval = cmp.Or(c.MinInterval, time.Minute)

@@ -64,7 +64,9 @@ func (k *Keeper) askForDevices(ctx context.Context, id domain.HubID, a *ask) {
 }
 
 // readDevices asks a hub for devices and stores the answer as a part of a read.
-func (k *Keeper) readDevices(ctx context.Context, id domain.HubID, devices map[int64]struct{}) (err error) {
+func (k *Keeper) readDevices(
+	ctx context.Context, id domain.HubID, devices map[int64]struct{},
+) (err error) {
 	var read devicestate.Read
 	var access domain.HubAccess
 	if read.After, access, err = k.end(ctx, id); err != nil {

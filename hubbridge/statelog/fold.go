@@ -18,7 +18,9 @@ type folded struct {
 
 // fold folds the log of a hub up to a sequence, which must have been stored: from the last snapshot
 // on that the log has. With an instant that is not zero, it folds only what was stored up to it.
-func fold(ctx context.Context, logs Logs, hub domain.HubID, to uint64, until time.Time) (folded, error) {
+func fold(
+	ctx context.Context, logs Logs, hub domain.HubID, to uint64, until time.Time,
+) (folded, error) {
 	f := folded{Hub: new(devicestate.Hub)}
 	from := uint64(1)
 	err := logs.States(ctx, hub, func(e feed.Entry) {
@@ -37,7 +39,9 @@ func fold(ctx context.Context, logs Logs, hub domain.HubID, to uint64, until tim
 }
 
 // extend folds the entries with the sequences from to to.
-func (f *folded) extend(ctx context.Context, logs Logs, hub domain.HubID, from, to uint64, until time.Time) error {
+func (f *folded) extend(
+	ctx context.Context, logs Logs, hub domain.HubID, from, to uint64, until time.Time,
+) error {
 	for from <= to {
 		entries, through, err := logs.Entries(ctx, hub, from, to)
 		if err != nil {
@@ -63,5 +67,7 @@ func stateEntry(e *feed.Entry) devicestate.Entry {
 	if e.State {
 		return devicestate.Entry{Seq: e.Seq, Time: e.Time, State: e.Payload}
 	}
-	return devicestate.Entry{Seq: e.Seq, Time: e.Time, Number: e.Number, EpochID: e.EpochID, Event: e.Payload}
+	return devicestate.Entry{
+		Seq: e.Seq, Time: e.Time, Number: e.Number, EpochID: e.EpochID, Event: e.Payload,
+	}
 }

@@ -50,10 +50,14 @@ func (h *History) StateAt(
 	now := h.now()
 	switch {
 	case at.After(now):
-		return domain.PastHubState{}, domain.Errorf(domain.CodeInvalidRequest, "at: must not be in the future")
+		return domain.PastHubState{}, domain.Errorf(
+			domain.CodeInvalidRequest, "at: must not be in the future",
+		)
 	case now.Sub(at) > h.retention:
-		return domain.PastHubState{}, domain.Errorf(domain.CodeInvalidRequest, "at: must be within the last %s, as "+
-			"long as events are kept", domain.FormatDuration(h.retention))
+		return domain.PastHubState{}, domain.Errorf(
+			domain.CodeInvalidRequest, "at: must be within the last %s, as long as events are kept",
+			domain.FormatDuration(h.retention),
+		)
 	}
 	release, err := h.folds.Wait(ctx, shares.Spender{Org: h.orgOf(hub), ID: key})
 	if err != nil {

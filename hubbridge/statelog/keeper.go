@@ -85,7 +85,9 @@ var triggers = [][]byte{
 }
 
 // deviceTriggers are how the stored events begin after which a hub is asked for the device.
-var deviceTriggers = [][]byte{[]byte(`{"type":"device.added"`), []byte(`{"type":"device.updated"`)}
+var deviceTriggers = [][]byte{
+	[]byte(`{"type":"device.added"`), []byte(`{"type":"device.updated"`),
+}
 
 // receive notes the hubs that must be asked.
 func (k *Keeper) receive(_ int, commits []journal.Commit) {

@@ -60,7 +60,9 @@ func (k *Keeper) ask(ctx context.Context, id domain.HubID, a *ask) {
 		a.again = false
 		a.due = now.Add(min(firstBackoff<<min(a.failures, 20), maxBackoff))
 		if a.failures == 0 {
-			k.cfg.Logger.Warn("hub not asked for all its devices; trying again", "hub_id", id, "error", err)
+			k.cfg.Logger.Warn(
+				"hub not asked for all its devices; trying again", "hub_id", id, "error", err,
+			)
 		}
 		a.failures++
 	}
@@ -108,7 +110,9 @@ func (k *Keeper) answer(
 
 // end returns the end of a hub's log, and the log's epoch: the epoch of the last event up to there,
 // or one that has begun since.
-func (k *Keeper) end(ctx context.Context, id domain.HubID) (last uint64, access domain.HubAccess, err error) {
+func (k *Keeper) end(
+	ctx context.Context, id domain.HubID,
+) (last uint64, access domain.HubAccess, err error) {
 	if last, err = k.cfg.Logs.LastSequence(ctx, id); err != nil {
 		return last, access, err
 	}
@@ -174,7 +178,9 @@ func lowest(numbers []*uint64) *uint64 {
 }
 
 // device asks for a device, again if it does not answer.
-func (k *Keeper) device(ctx context.Context, id domain.HubID, device int64) (found domain.Device, err error) {
+func (k *Keeper) device(
+	ctx context.Context, id domain.HubID, device int64,
+) (found domain.Device, err error) {
 	for try := 1; ; try++ {
 		found, err = k.cfg.Devices.Get(ctx, id, device)
 		code := domain.CodeOf(err)

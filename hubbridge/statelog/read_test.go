@@ -93,7 +93,8 @@ func TestDeviceIsAskedForSoon(t *testing.T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.lists != 1 || f.most != 1 {
-		t.Errorf("asked for all devices %d times, with %d requests at once, want 1 and 1", f.lists, f.most)
+		t.Errorf("asked for all devices %d times, with %d requests at once, want 1 and 1",
+			f.lists, f.most)
 	}
 }
 
@@ -130,7 +131,9 @@ func TestEventsDuringARead(t *testing.T) {
 // asked again until it answers.
 func TestFailingHubs(t *testing.T) {
 	t.Parallel()
-	for _, code := range []domain.Code{domain.CodeHubTimeout, domain.CodeHubUnavailable, domain.CodeHubError} {
+	for _, code := range []domain.Code{
+		domain.CodeHubTimeout, domain.CodeHubUnavailable, domain.CodeHubError,
+	} {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
 			f := start(t, time.Hour)

@@ -48,7 +48,9 @@ func (k *Keeper) check(ctx context.Context, id domain.HubID, h *hub) {
 
 // checkLog reports whether the log has a complete read since the last event of the cloud. It folds
 // only the states, which is enough to know that.
-func (k *Keeper) checkLog(ctx context.Context, id domain.HubID, h *hub) (current bool, err error) {
+func (k *Keeper) checkLog(
+	ctx context.Context, id domain.HubID, h *hub,
+) (current bool, err error) {
 	state := new(devicestate.Hub)
 	snapshot := false
 	err = k.cfg.Logs.States(ctx, id, func(e feed.Entry) {

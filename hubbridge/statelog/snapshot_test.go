@@ -74,8 +74,12 @@ func (f *fixture) outlive(retention time.Duration, clock *streamstest.Clock) {
 	})
 	tip, _ := f.journals.Tip(hubA)
 	viewstest.Await(f, f.conns, hubA, tip.Seq)
-	streamstest.Expire(f, f.conns.Shard(hubA), streams.HubStream(hubA), int64(tip.Seq-before.Seq))
-	streamstest.Expire(f, f.conns.Cloud, streams.JournalStream(group), int64(f.journals.Position(group)-commits))
+	streamstest.Expire(
+		f, f.conns.Shard(hubA), streams.HubStream(hubA), int64(tip.Seq-before.Seq),
+	)
+	streamstest.Expire(
+		f, f.conns.Cloud, streams.JournalStream(group), int64(f.journals.Position(group)-commits),
+	)
 }
 
 // Snapshots are stored while events come, and the state folded from the last one equals the hub's.

@@ -89,7 +89,9 @@ func (a *authority) startBroker(config bareBrokerConfig) *bare {
 		a.t.Fatal(err)
 	}
 	config.Authority = string(a.pem)
-	config.Certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
+	config.Certificate = string(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
+	)
 	config.Key = string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 	return startBare(a.t, roleBroker, config)
 }

@@ -74,7 +74,9 @@ func runBareBroker(config []byte, control *http.ServeMux) (bareReady, error) {
 	for _, account := range cfg.accounts() {
 		credentials.Users[account] = streams.User{User: string(account), Password: password}
 	}
-	if b.conns, err = streams.Connect(context.Background(), credentials, nats.InProcessServer(b.server)); err != nil {
+	if b.conns, err = streams.Connect(
+		context.Background(), credentials, nats.InProcessServer(b.server),
+	); err != nil {
 		return ready, err
 	}
 	command(control, "/streams", b.makeStreams)
@@ -106,7 +108,10 @@ func (c bareBrokerConfig) options() (*server.Options, error) {
 		if account == streams.AccountSys {
 			jetstream = ""
 		}
-		fmt.Fprintf(&text, "  %s { %susers: [{user: %q, password: %q}] }\n", account, jetstream, account, password)
+		fmt.Fprintf(
+			&text, "  %s { %susers: [{user: %q, password: %q}] }\n", account, jetstream, account,
+			password,
+		)
 	}
 	text.WriteString("}\n")
 	opts := &server.Options{}
@@ -168,7 +173,9 @@ func (b *bareBroker) makeStreams(c streamsCommand) (nothing, error) {
 			return nothing{}, fmt.Errorf("create the stream of %s: %w", hub, err)
 		}
 		for range c.Messages {
-			if _, err := jsapi.Append(context.Background(), b.shard(hub), c.Sample.message(hub)); err != nil {
+			if _, err := jsapi.Append(
+				context.Background(), b.shard(hub), c.Sample.message(hub),
+			); err != nil {
 				return nothing{}, err
 			}
 		}

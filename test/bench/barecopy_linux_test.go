@@ -27,7 +27,9 @@ func (d *bareDatabase) copy(c copyCommand) (copyResult, error) {
 	}
 	defer conn.Release()
 	var schema string
-	if err := conn.QueryRow(ctx, "SELECT name FROM hubcloud.schemas WHERE state = 'live'").Scan(&schema); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT name FROM hubcloud.schemas WHERE state = 'live'").Scan(
+		&schema,
+	); err != nil {
 		return copyResult{}, err
 	}
 	found, err := conn.Query(ctx, "SELECT tablename FROM pg_tables WHERE schemaname = $1", schema)
@@ -55,7 +57,9 @@ func (d *bareDatabase) copy(c copyCommand) (copyResult, error) {
 		); err != nil {
 			return copyResult{}, err
 		}
-		if _, err := conn.Exec(ctx, "CREATE TABLE "+to+" (LIKE "+from+" INCLUDING "+including+")"); err != nil {
+		if _, err := conn.Exec(
+			ctx, "CREATE TABLE "+to+" (LIKE "+from+" INCLUDING "+including+")",
+		); err != nil {
 			return copyResult{}, err
 		}
 	}
@@ -64,7 +68,9 @@ func (d *bareDatabase) copy(c copyCommand) (copyResult, error) {
 	for i, table := range tables {
 		copied, err := conn.Conn().
 			PgConn().
-			CopyFrom(ctx, &content[i], "COPY "+pgx.Identifier{own, table}.Sanitize()+" FROM STDIN (FORMAT binary)")
+			CopyFrom(ctx, &content[i], "COPY "+pgx.Identifier{
+				own, table,
+			}.Sanitize()+" FROM STDIN (FORMAT binary)")
 		if err != nil {
 			return copyResult{}, err
 		}

@@ -38,7 +38,9 @@ func runBareDatabase(config []byte, control *http.ServeMux) (bareReady, error) {
 	}
 	defer conn.Close(ctx)
 	var schema string
-	if err := conn.QueryRow(ctx, "SELECT name FROM hubcloud.schemas WHERE state = 'live'").Scan(&schema); err != nil {
+	if err := conn.QueryRow(
+		ctx, "SELECT name FROM hubcloud.schemas WHERE state = 'live'",
+	).Scan(&schema); err != nil {
 		return bareReady{}, err
 	}
 	pooling, err := pgxpool.ParseConfig(cfg.URL)
@@ -101,7 +103,10 @@ func (d *bareDatabase) query(c queryCommand) (queryResult, error) {
 		})
 	}
 	err := group.Wait()
-	return queryResult{PerSecond: float64(made.Load()) / c.During.Seconds(), Rows: int(rows.Load())}, err
+	return queryResult{
+		PerSecond: float64(made.Load()) / c.During.Seconds(),
+		Rows:      int(rows.Load()),
+	}, err
 }
 
 // read runs the query once, reads every value, and returns the number of rows.
@@ -110,6 +115,8 @@ func (d *bareDatabase) read(sql string, args []any) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	rows, err := pgx.CollectRows(found, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+	rows, err := pgx.CollectRows(
+		found, func(row pgx.CollectableRow) ([]any, error) { return row.Values() },
+	)
 	return len(rows), err
 }

@@ -53,9 +53,14 @@ func runBareWeb(control *http.ServeMux) (bareReady, error) {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(listener)
 	go w.receiveFeeds(feed)
-	command(control, "/page", func(page []byte) (nothing, error) { w.page.Store(&page); return nothing{}, nil })
-	command(control, "/backlog",
-		func(frames []byte) (nothing, error) { w.backlog.Store(&frames); return nothing{}, nil })
+	command(
+		control, "/page",
+		func(page []byte) (nothing, error) { w.page.Store(&page); return nothing{}, nil },
+	)
+	command(
+		control, "/backlog",
+		func(frames []byte) (nothing, error) { w.backlog.Store(&frames); return nothing{}, nil },
+	)
 	return bareReady{HTTP: listener.Addr().String(), Feed: feed.Addr().String()}, nil
 }
 

@@ -60,10 +60,14 @@ func measureCalls(b *bench) {
 			return []byte(s.post(device+"/commands", body, fmt.Sprintf("bench-%d", commands)))
 		}},
 	} {
-		middle := row{Measure: call.name + ", median", Unit: "µs", Aim: atMost(call.most), Note: call.note}
+		middle := row{
+			Measure: call.name + ", median", Unit: "µs", Aim: atMost(call.most), Note: call.note,
+		}
 		tail := row{Measure: call.name + ", p99", Unit: "µs", Aim: atMost(call.most)}
 		for round := range n.rounds {
-			done := b.profile(s.process, call.name, time.Duration(n.calls)*2*time.Millisecond, round == 0)
+			done := b.profile(
+				s.process, call.name, time.Duration(n.calls)*2*time.Millisecond, round == 0,
+			)
 			took := make([]float64, 0, n.calls)
 			for range n.calls {
 				request := call.request()
@@ -106,7 +110,9 @@ func syncTimes(b *bench, count int) string {
 		took = append(took, float64(time.Since(began))/1e3)
 		harness.Elapse(pause)
 	}
-	return fmt.Sprintf("this disk takes %s µs for one, p99 %s", figure(median(took)), figure(percentile(took, 0.99)))
+	return fmt.Sprintf(
+		"this disk takes %s µs for one, p99 %s", figure(median(took)), figure(percentile(took, 0.99)),
+	)
 }
 
 // post returns the bytes of a request with a JSON body and an idempotency key.
@@ -137,7 +143,10 @@ func (h *hub) answerDevice(request []byte) ([]byte, error) {
 	var result string
 	switch asked.Method {
 	case "channels.command":
-		result = fmt.Sprintf(`{"channel":`+channel+`}`, asked.Params.Value, `"2026-01-02T03:04:05.123456Z"`, "pending")
+		result = fmt.Sprintf(
+			`{"channel":`+channel+`}`, asked.Params.Value, `"2026-01-02T03:04:05.123456Z"`,
+			"pending",
+		)
 	default:
 		result = fmt.Sprintf(
 			`{"device":{"id":3,"name":"Front door","manufacturer":"Acme","model":"L1","channels":[`+channel+`]}}`,
@@ -145,7 +154,8 @@ func (h *hub) answerDevice(request []byte) ([]byte, error) {
 		)
 	}
 	return mqttPublish(
-		"hub/"+h.ID+"/response/"+asked.Token, fmt.Appendf(nil, `{"id":%q,"result":%s}`, asked.ID, result),
+		"hub/"+h.ID+"/response/"+asked.Token,
+		fmt.Appendf(nil, `{"id":%q,"result":%s}`, asked.ID, result),
 	), nil
 }
 

@@ -26,7 +26,9 @@ type clusterService struct {
 func startCluster(b *bench) *clusterService {
 	b.Helper()
 	c := &clusterService{Cluster: natscluster.StartOnLoopback(b, "0")}
-	c.Arguments = append(c.Arguments, "--rate", "1000000", "--burst", "1000000", "--log-level", "warn")
+	c.Arguments = append(
+		c.Arguments, "--rate", "1000000", "--burst", "1000000", "--log-level", "warn",
+	)
 	c.t, c.Service, c.second = b, c.Join(), c.Join()
 	c.Tenant = harness.NewTenant(b, c.Service, "Bench")
 	c.process = process{pid: c.Service.PID(), admin: c.Service.Admin}
@@ -119,7 +121,9 @@ func (c *clusterService) idle(b *bench, during time.Duration) (cpu, memory []flo
 }
 
 // profile profiles all servers and replicas, as bench.profile does one process.
-func (c *clusterService) profile(b *bench, name string, during time.Duration, now bool) (done func()) {
+func (c *clusterService) profile(
+	b *bench, name string, during time.Duration, now bool,
+) (done func()) {
 	b.Helper()
 	all := []process{c.process, {pid: c.second.PID(), admin: c.second.Admin}}
 	for _, node := range c.Nodes {
@@ -165,8 +169,10 @@ type clusterSize struct {
 // measureCluster measures three servers with three copies: idle, and with hubs that each have one
 // event in flight. The limits are fixed figures.
 func measureCluster(b *bench) {
-	n := size(b, clusterSize{2000, 2000, 3, 5 * time.Second, 30 * time.Second},
-		clusterSize{4, 4, 1, 100 * time.Millisecond, 0})
+	n := size(
+		b, clusterSize{2000, 2000, 3, 5 * time.Second, 30 * time.Second},
+		clusterSize{4, 4, 1, 100 * time.Millisecond, 0},
+	)
 	c := startCluster(b)
 	hubs := c.makeHubs(n.hubs)
 	c.online(hubs)
@@ -197,8 +203,10 @@ func measureCluster(b *bench) {
 		p99 = append(p99, percentile(l.latencies, 0.99)/1e6)
 	}
 	rate, cpu = rate.against(10_000, atLeast(1)), cpu.against(4, atMost(1))
-	rate.Note = fmt.Sprintf("%d hubs with one event in flight each, two replicas, everything on one machine; until "+
-		"the ack p50 %s ms, p99 %s ms", n.hubs, figure(median(p50)), figure(median(p99)))
+	rate.Note = fmt.Sprintf(
+		"%d hubs with one event in flight each, two replicas, everything on one machine; until "+
+			"the ack p50 %s ms, p99 %s ms", n.hubs, figure(median(p50)), figure(median(p99)),
+	)
 	beside.Values = rate.Values
 	b.report.add(rate, beside, cpu, memory.against(100, atMost(1)))
 }
@@ -236,8 +244,10 @@ func (b *bench) bareCluster(count int) senders {
 // measureLargeCluster measures three servers with the logs of many hubs, of which few are
 // connected: their start, the loss of one, and their idle use.
 func measureLargeCluster(b *bench) {
-	n := size(b, clusterSize{*largeFlag, min(2000, *largeFlag), 1, 5 * time.Second, 3 * time.Minute},
-		clusterSize{4, 2, 1, 100 * time.Millisecond, 0})
+	n := size(
+		b, clusterSize{*largeFlag, min(2000, *largeFlag), 1, 5 * time.Second, 3 * time.Minute},
+		clusterSize{4, 2, 1, 100 * time.Millisecond, 0},
+	)
 	c := startCluster(b)
 	hubs := c.makeHubs(n.hubs)
 	c.Service.Stop()
@@ -251,7 +261,9 @@ func measureLargeCluster(b *bench) {
 	c.second.Begin()
 	c.process.pid = c.Service.PID()
 	c.awaitHealthy(b)
-	start := row{Measure: "large cluster, start", Unit: "s", Values: []float64{time.Since(began).Seconds()}}
+	start := row{
+		Measure: "large cluster, start", Unit: "s", Values: []float64{time.Since(began).Seconds()},
+	}
 	connected := hubs[:n.connected]
 	c.online(connected)
 	disconnect := c.stay(connected)
@@ -268,16 +280,23 @@ func measureLargeCluster(b *bench) {
 	c.online(connected)
 	c.each(connected, func(h *hub) error { return h.emit(1, 1) })
 
-	cpu := row{Measure: "large cluster, idle server", Unit: "% of a core", Values: []float64{100 * slices.Max(used)}}
+	cpu := row{
+		Measure: "large cluster, idle server", Unit: "% of a core",
+		Values: []float64{100 * slices.Max(used)},
+	}
 	cpu = cpu.against(5, atMost(1))
 	var sizes []string
 	for i, node := range c.Nodes {
 		files := process{pid: node.PID()}.files(b)
 		sizes = append(sizes, fmt.Sprintf("%s MB and %d files", figure(resident[i]/1e6), files))
 	}
-	cpu.Note = fmt.Sprintf("%d hub logs, %d hubs connected; the servers have %s", n.hubs, n.connected,
-		strings.Join(sizes, ", "))
-	b.report.add(cpu, start.against(largeStart, atMost(1)), back.against(largeStart, atMost(1)))
+	cpu.Note = fmt.Sprintf(
+		"%d hub logs, %d hubs connected; the servers have %s", n.hubs, n.connected,
+		strings.Join(sizes, ", "),
+	)
+	b.report.add(
+		cpu, start.against(largeStart, atMost(1)), back.against(largeStart, atMost(1)),
+	)
 }
 
 // largeStart is the time, in seconds, in which a large cluster has to start.

@@ -44,8 +44,10 @@ func TestCompare(t *testing.T) {
 		t.Skip("compares only with -bench.compare (`make compare`)")
 	}
 	b := &bench{TB: t, full: *fullFlag}
-	n := size(b, compareSize{1000, 4, 1000, 50, 500, 100, 64, 4 * time.Second, 3 * time.Second, 3},
-		compareSize{5, 0, 5, 50, 5, 10, 2, 100 * time.Millisecond, 100 * time.Millisecond, 1})
+	n := size(
+		b, compareSize{1000, 4, 1000, 50, 500, 100, 64, 4 * time.Second, 3 * time.Second, 3},
+		compareSize{5, 0, 5, 50, 5, 10, 2, 100 * time.Millisecond, 100 * time.Millisecond, 1},
+	)
 	rivals := startRivals(b, n)
 	c := &comparison{size: n, rivals: rivals}
 	c.measure(b, "memory of an idle reader, KB", n.rounds, compareMemory)
@@ -82,7 +84,9 @@ func (c *comparison) line(measure string) *comparedLine {
 	return l
 }
 
-func (c *comparison) measure(b *bench, name string, rounds int, of func(*bench, compareSize, rival) float64) {
+func (c *comparison) measure(
+	b *bench, name string, rounds int, of func(*bench, compareSize, rival) float64,
+) {
 	l := c.line(name)
 	for range rounds {
 		for i, r := range c.rivals {

@@ -39,7 +39,8 @@ func (s *eventStream) decode(wire []byte, r *readers) error {
 		if !whole {
 			return nil
 		}
-		if !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) || !bytes.Contains(head, []byte("chunked")) {
+		if !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) ||
+			!bytes.Contains(head, []byte("chunked")) {
 			return fmt.Errorf("got answer %q, want an event stream", s.head)
 		}
 		s.http, s.head, wire = true, nil, rest

@@ -130,10 +130,20 @@ func measureFanOut(b *bench, name string, n fanOutSize) {
 		p99.Values = append(p99.Values, percentile(own.latencies, 0.99)/1e6)
 		p99.Limits = append(p99.Limits, percentile(both, 0.99)/1e6)
 	}
-	cpu.Note = fmt.Sprintf("%d hubs × %d readers × %d events/s; a difference: with what the events themselves cost "+
-		"%.1f µs, of the bare server %.1f µs", n.hubs, n.readers, n.rate, median(total), median(bareTotal))
-	p50.Note = fmt.Sprintf("of the limit, the bare server's own are %.2f ms, p99 %.2f ms; the rest is the event's way "+
-		"into the log", median(bare50), median(bare99))
+	cpu.Note = fmt.Sprintf(
+		"%d hubs × %d readers × %d events/s; a difference: with what the events themselves "+
+			"cost %.1f µs, of the bare server %.1f µs",
+		n.hubs,
+		n.readers,
+		n.rate,
+		median(total),
+		median(bareTotal),
+	)
+	p50.Note = fmt.Sprintf(
+		"of the limit, the bare server's own are %.2f ms, p99 %.2f ms; the rest is the event's "+
+			"way into the log",
+		median(bare50), median(bare99),
+	)
 	b.report.add(cpu, p50, p99)
 }
 
@@ -176,7 +186,9 @@ func (b *bench) rest() {
 // pace sends the round's events, spread evenly over its time and over the hubs. It returns the CPU
 // time that the process used until finished, or until a moment after the last event if finished is
 // nil.
-func pace(b *bench, n fanOutSize, sends []func() error, p process, finished <-chan struct{}) time.Duration {
+func pace(
+	b *bench, n fanOutSize, sends []func() error, p process, finished <-chan struct{},
+) time.Duration {
 	before := p.cpu(b)
 	began := time.Now()
 	events := n.events()

@@ -10,8 +10,10 @@ import (
 
 // measureFeed measures readers of an organization's feed of many quiet hubs.
 func measureFeed(b *bench) {
-	n := size(b, fanOutSize{hubs: 500, readers: 200, rate: 1, rounds: 4, during: 5 * time.Second, whole: true},
-		fanOutSize{hubs: 5, readers: 4, rate: 10, rounds: 1, during: 200 * time.Millisecond, whole: true})
+	n := size(
+		b, fanOutSize{hubs: 500, readers: 200, rate: 1, rounds: 4, during: 5 * time.Second, whole: true},
+		fanOutSize{hubs: 5, readers: 4, rate: 10, rounds: 1, during: 200 * time.Millisecond, whole: true},
+	)
 	s := startService(b, "--log-level", "warn")
 	hubs := s.hubs(n.hubs)
 	s.each(hubs, func(h *hub) error { return h.emit(1, 1) })
@@ -57,9 +59,12 @@ func measureFeed(b *bench) {
 		latencies = append(latencies, median(own.latencies)/1e6)
 		bareLatencies = append(bareLatencies, median(limit.latencies)/1e6)
 	}
-	cpu.Note = fmt.Sprintf("%d readers of %d hubs × %d events/s; a difference: with what the events themselves cost "+
-		"%.1f µs; latency p50 %s ms, of the bare server %s ms", n.readers, n.hubs, n.rate, median(total),
-		figure(median(latencies)), figure(median(bareLatencies)))
+	cpu.Note = fmt.Sprintf(
+		"%d readers of %d hubs × %d events/s; a difference: with what the events themselves cost "+
+			"%.1f µs; latency p50 %s ms, of the bare server %s ms",
+		n.readers, n.hubs, n.rate, median(total), figure(median(latencies)),
+		figure(median(bareLatencies)),
+	)
 	b.report.add(cpu)
 }
 
@@ -93,8 +98,9 @@ func (s *service) feedPosition() (string, error) {
 // them, up to one with so many events of hubs. With 0 events it returns the first block, which is a
 // position.
 func (s *service) feedFrames(after string, events int) ([]byte, error) {
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.Base()+"/events/stream?positions=true",
-		nil)
+	request, err := http.NewRequestWithContext(
+		s.t.Context(), http.MethodGet, s.Base()+"/events/stream?positions=true", nil,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -39,15 +39,18 @@ func measureFeedMemory(b *bench) {
 		r.Values, r.Limits = append(r.Values, feed-unread), append(r.Limits, single-unread)
 		grown = append(grown, unread)
 	}
-	r.Note = fmt.Sprintf("the limit is that of %d event streams, one for each hub; the same events without a reader "+
-		"take %s KB, which is subtracted on both sides", n.count, figure(median(grown)))
+	r.Note = fmt.Sprintf(
+		"the limit is that of %d event streams, one for each hub; the same events without a reader "+
+			"take %s KB, which is subtracted on both sides", n.count, figure(median(grown)),
+	)
 	b.report.add(r)
 }
 
 // streamsMemory returns by how many KB a service that was just started grows with event streams,
 // each of which has received so many events: one event of each hub is sent. open is nil for none.
 func (s *service) streamsMemory(
-	b *bench, from *senders, n memorySize, round int, name string, open func(*readers) error, streams, events int,
+	b *bench, from *senders, n memorySize, round int, name string, open func(*readers) error,
+	streams, events int,
 ) float64 {
 	b.Helper()
 	s.restart()

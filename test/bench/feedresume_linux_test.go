@@ -22,7 +22,10 @@ func measureFeedResume(b *bench) {
 
 	behind := resumeSize{1, n.readers, n.hubs * n.each, n.rounds}
 	name := fmt.Sprintf("resume, %d readers of a feed", n.readers)
-	rows := [2]row{{Measure: name, Unit: "ms", Aim: atMost(3)}, {Measure: name + ", again", Unit: "ms", Aim: atMost(3)}}
+	rows := [2]row{
+		{Measure: name, Unit: "ms", Aim: atMost(3)},
+		{Measure: name + ", again", Unit: "ms", Aim: atMost(3)},
+	}
 	var used, bareUsed []float64
 	for round := range n.rounds {
 		after := s.missEvents(&hubs, n.each)

@@ -92,9 +92,17 @@ func (s *service) register(count int) []*hub {
 	var made []*hub
 	for len(made) < count {
 		some := min(most, count-len(made))
-		for _, line := range s.CLI("inventory", "generate", "--count", strconv.Itoa(some), "--prefix", "bench") {
-			made = append(made,
-				&hub{ID: line["hub_id"].(string), Serial: line["serial"].(string), Secret: line["secret"].(string)})
+		for _, line := range s.CLI(
+			"inventory", "generate", "--count", strconv.Itoa(some), "--prefix", "bench",
+		) {
+			made = append(
+				made,
+				&hub{
+					ID:     line["hub_id"].(string),
+					Serial: line["serial"].(string),
+					Secret: line["secret"].(string),
+				},
+			)
 		}
 	}
 	return made
@@ -112,8 +120,9 @@ func (s *service) enrol(h *hub) error {
 	if err != nil {
 		return err
 	}
-	response, err := s.Tenant.HTTP.Post("http://"+s.Service.HTTP+"/link/v1/certificates", "application/json",
-		bytes.NewReader(body))
+	response, err := s.Tenant.HTTP.Post(
+		"http://"+s.Service.HTTP+"/link/v1/certificates", "application/json", bytes.NewReader(body),
+	)
 	if err != nil {
 		return err
 	}
@@ -149,7 +158,9 @@ func (s *service) adopt(h *hub) error {
 	var answer harness.Answer
 	var err error
 	streamstest.Poll(20*time.Second, func() bool {
-		answer, err = s.Do(http.MethodPost, "/hubs", map[string]string{"serial": h.Serial, "site_id": s.Site})
+		answer, err = s.Do(
+			http.MethodPost, "/hubs", map[string]string{"serial": h.Serial, "site_id": s.Site},
+		)
 		return err != nil || answer.ErrorType() != "hub_not_addable"
 	})
 	if err == nil && answer.Status != http.StatusOK {

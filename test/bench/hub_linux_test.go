@@ -93,7 +93,8 @@ func (h *hub) sendHello() error {
 	if err := h.send(mqttPacket(mqttConnect, append(variable, payload...))); err != nil {
 		return err
 	}
-	if kind, body, err := h.receive(); err != nil || kind != mqttConnack || len(body) != 2 || body[1] != 0 {
+	if kind, body, err := h.receive(); err != nil || kind != mqttConnack || len(body) != 2 ||
+		body[1] != 0 {
 		return fmt.Errorf("CONNACK: packet %x %x: %w", kind, body, err)
 	}
 	subscribe := []byte{0, 1}

@@ -20,8 +20,10 @@ type ingestSize struct {
 
 // measureIngest measures the events stored and acknowledged per second.
 func measureIngest(b *bench) {
-	n := size(b, ingestSize{64, 50, []int{4, 1}, 3, 4 * time.Second},
-		ingestSize{2, 10, []int{2}, 1, 100 * time.Millisecond})
+	n := size(
+		b, ingestSize{64, 50, []int{4, 1}, 3, 4 * time.Second},
+		ingestSize{2, 10, []int{2}, 1, 100 * time.Millisecond},
+	)
 	s := startService(b, "--log-level", "warn")
 	hubs := s.hubs(n.hubs)
 	s.each(hubs, func(h *hub) error { return h.emit(2, n.events) })
@@ -43,8 +45,10 @@ func measureIngest(b *bench) {
 			before := s.cpu(b)
 			events, took := s.ingest(hubs, n.events, depth, n.during)
 			r.Values = append(r.Values, events/took.Seconds())
-			r.Note = fmt.Sprintf("%d hubs, batches of %d, %d in flight each; the service used %.2f processors", n.hubs,
-				n.events, depth, float64(s.cpu(b)-before)/float64(took))
+			r.Note = fmt.Sprintf(
+				"%d hubs, batches of %d, %d in flight each; the service used %.2f processors",
+				n.hubs, n.events, depth, float64(s.cpu(b)-before)/float64(took),
+			)
 			done()
 			done = b.profile(broker.process, r.Measure+" limit", n.during, round == 0)
 			var stored float64
@@ -60,7 +64,9 @@ func measureIngest(b *bench) {
 }
 
 // ingest makes all hubs send and returns how many events were acknowledged, and in what time.
-func (s *service) ingest(hubs []*hub, events, depth int, during time.Duration) (float64, time.Duration) {
+func (s *service) ingest(
+	hubs []*hub, events, depth int, during time.Duration,
+) (float64, time.Duration) {
 	s.t.Helper()
 	var acknowledged atomic.Int64
 	began := time.Now()

@@ -51,7 +51,9 @@ func measureLatency(b *bench) {
 	tail := row{Measure: "latency, p99", Unit: "µs", Aim: atMost(2)}
 	var trips, appends []float64
 	for round := range n.rounds {
-		done := b.profile(s.process, "latency", time.Duration(n.events)*1500*time.Microsecond, round == 0)
+		done := b.profile(
+			s.process, "latency", time.Duration(n.events)*1500*time.Microsecond, round == 0,
+		)
 		latencies := h.emitAndRead(b, reading, n.events)
 		done()
 		r.Values = append(r.Values, median(latencies)/1e3)
@@ -68,8 +70,10 @@ func measureLatency(b *bench) {
 		r.Limits = append(r.Limits, (median(trip)+median(stored))/1e3)
 		tail.Limits = append(tail.Limits, (percentile(trip, 0.99)+percentile(stored, 0.99))/1e3)
 	}
-	r.Note = fmt.Sprintf("the limit is a round trip of %.0f µs and an append of %.0f µs", median(trips),
-		median(appends))
+	r.Note = fmt.Sprintf(
+		"the limit is a round trip of %.0f µs and an append of %.0f µs", median(trips),
+		median(appends),
+	)
 	b.report.add(r, tail)
 	if formerEvents != nil {
 		b.report.add(former)

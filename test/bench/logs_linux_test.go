@@ -45,9 +45,12 @@ func measureLogs(b *bench) {
 		Values: []float64{(all - empty) / float64(n.logs) / 1e3}, Difference: true,
 	}
 	memory = memory.against(60, atMost(1))
-	memory.Note = fmt.Sprintf("%d logs in 64 shards; %s MB without any, %s MB with all, %s MB with %d hubs connected; "+
-		"open files: %d after the start, %d after an event of each connected hub, %d later", n.logs, figure(empty/1e6),
-		figure(without/1e6), figure(all/1e6), n.connected, started, emitted, s.files(b))
+	memory.Note = fmt.Sprintf(
+		"%d logs in 64 shards; %s MB without any, %s MB with all, %s MB with %d hubs connected; "+
+			"open files: %d after the start, %d after an event of each connected hub, %d later",
+		n.logs, figure(empty/1e6), figure(without/1e6), figure(all/1e6), n.connected, started,
+		emitted, s.files(b),
+	)
 	b.report.add(memory, start.against(40, atMost(1)))
 }
 

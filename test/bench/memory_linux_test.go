@@ -63,8 +63,11 @@ func measureHubMemory(b *bench) {
 	r.Limits = append(r.Limits, (bareAfter-bareBefore)/float64(n.count)/1e3)
 	release()
 	releaseMore()
-	r.Note = fmt.Sprintf("%d hubs; the service has %.1f MB without them and %.1f MB with them, the bare broker %.1f "+
-		"and %.1f", n.count, before/1e6, after/1e6, bareBefore/1e6, bareAfter/1e6)
+	r.Note = fmt.Sprintf(
+		"%d hubs; the service has %.1f MB without them and %.1f MB with them, the bare broker "+
+			"%.1f and %.1f",
+		n.count, before/1e6, after/1e6, bareBefore/1e6, bareAfter/1e6,
+	)
 	b.report.add(r, r.against(100, atMost(1)))
 }
 
@@ -105,7 +108,9 @@ func measureReaderMemory(b *bench) {
 }
 
 // memoryOfReaders returns the growth of a process for each stream, in KB.
-func memoryOfReaders(b *bench, n memorySize, p process, of func(i int) (address, request string), name string) float64 {
+func memoryOfReaders(
+	b *bench, n memorySize, p process, of func(i int) (address, request string), name string,
+) float64 {
 	open := func(count int) (closeAll func()) {
 		reading := newReaders(b)
 		for i := range count {

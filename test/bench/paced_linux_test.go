@@ -16,8 +16,10 @@ import (
 // measurePaced measures events of many hubs that send slowly, from the hub to two readers of its
 // event stream.
 func measurePaced(b *bench) {
-	n := size(b, fanOutSize{hubs: 500, readers: 2, rate: 1, rounds: 3, during: 15 * time.Second},
-		fanOutSize{hubs: 5, readers: 2, rate: 10, rounds: 1, during: 200 * time.Millisecond})
+	n := size(
+		b, fanOutSize{hubs: 500, readers: 2, rate: 1, rounds: 3, during: 15 * time.Second},
+		fanOutSize{hubs: 5, readers: 2, rate: 10, rounds: 1, during: 200 * time.Millisecond},
+	)
 	s := startService(b, "--log-level", "warn")
 	own := newPaced(b, s, s.senders(n.hubs))
 	var former *paced
@@ -97,8 +99,10 @@ func (p *paced) run(b *bench, n fanOutSize) (latencies []float64, cpu float64) {
 
 // natsSubscribe is what a client of plain NATS sends to get the events of a hub.
 func natsSubscribe(h *hub) string {
-	return fmt.Sprintf("CONNECT {\"verbose\":false,\"user\":%q,\"pass\":%q}\r\nSUB %s 1\r\nPING\r\n", h.user,
-		h.password, streams.EventsSubject(domain.HubID(h.ID)))
+	return fmt.Sprintf(
+		"CONNECT {\"verbose\":false,\"user\":%q,\"pass\":%q}\r\nSUB %s 1\r\nPING\r\n", h.user,
+		h.password, streams.EventsSubject(domain.HubID(h.ID)),
+	)
 }
 
 // oneStreamSenders creates hubs of a bare broker as anybody could set it up: it stores the events of
@@ -112,7 +116,9 @@ func (b *bench) oneStreamSenders(count int) senders {
 		h.confirmed = true
 	}
 	broker.do("/one-stream", oneStreamCommand{Copies: 1}, nil)
-	return senders{process: broker.process, hubs: hubs, connect: (*hub).connect, subscribe: broker.ready.NATS}
+	return senders{
+		process: broker.process, hubs: hubs, connect: (*hub).connect, subscribe: broker.ready.NATS,
+	}
 }
 
 // oneStreamCommand creates a stream with the events of all hubs.

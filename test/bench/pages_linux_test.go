@@ -27,7 +27,10 @@ const pageEvents = 100
 
 // measurePages measures pages per second.
 func measurePages(b *bench) {
-	n := size(b, pageSize{8, 64, 5000, 3, 2000, 3 * time.Second}, pageSize{2, 2, 400, 1, 200, 100 * time.Millisecond})
+	n := size(
+		b, pageSize{8, 64, 5000, 3, 2000, 3 * time.Second},
+		pageSize{2, 2, 400, 1, 200, 100 * time.Millisecond},
+	)
 	s := startService(b, "--log-level", "warn")
 	hubs := s.hubs(n.logs)
 	const batch = 200
@@ -37,7 +40,9 @@ func measurePages(b *bench) {
 	}
 	s.Stop()
 	copied := b.TempDir()
-	if err := os.CopyFS(filepath.Join(copied, "nats"), os.DirFS(filepath.Join(s.Dir, "nats"))); err != nil {
+	if err := os.CopyFS(
+		filepath.Join(copied, "nats"), os.DirFS(filepath.Join(s.Dir, "nats")),
+	); err != nil {
 		b.Fatal(err)
 	}
 	s.Begin()
@@ -129,14 +134,18 @@ func (s *service) measureNewestPages(b *bench, n pageSize) row {
 		r.Values = append(r.Values, readPages(b, s.Service.HTTP, n.readers, n.during, requests))
 		done()
 		done = b.profile(web.process, "pages newest limit", n.during, round == 0)
-		r.Limits = append(r.Limits, readPages(b, web.ready.HTTP, n.readers, n.during, [][]byte{bareRequest}))
+		r.Limits = append(
+			r.Limits, readPages(b, web.ready.HTTP, n.readers, n.during, [][]byte{bareRequest}),
+		)
 		done()
 	}
 	return r
 }
 
 // readPages returns the pages per second of readers that repeat the requests.
-func readPages(b *bench, address string, readers int, during time.Duration, requests [][]byte) float64 {
+func readPages(
+	b *bench, address string, readers int, during time.Duration, requests [][]byte,
+) float64 {
 	var pages atomic.Int64
 	deadline := time.Now().Add(during)
 	var group errgroup.Group

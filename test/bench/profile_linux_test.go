@@ -17,7 +17,10 @@ func (b *bench) profile(p process, name string, during time.Duration, now bool) 
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		b.save(p, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(during.Seconds()))), name+".cpu")
+		b.save(
+			p, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(during.Seconds()))),
+			name+".cpu",
+		)
 	}()
 	return func() { <-written }
 }

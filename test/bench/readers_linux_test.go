@@ -82,8 +82,10 @@ func (r *readers) open(address, request string, keepsIDs bool) (*eventStream, er
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.byFD[int32(fd)] = s
-	return s, syscall.EpollCtl(r.epoll, syscall.EPOLL_CTL_ADD, fd,
-		&syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
+	return s, syscall.EpollCtl(
+		r.epoll, syscall.EPOLL_CTL_ADD, fd,
+		&syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)},
+	)
 }
 
 // expect resets the counts. The returned channel is closed when each of count streams has received

@@ -21,7 +21,9 @@ type rebuildSize struct {
 func measureRebuild(b *bench) {
 	n := size(b, rebuildSize{200_000, 500, 3}, rebuildSize{300, 2, 1})
 	s := startService(b, "--log-level", "warn")
-	made := s.populate(population.Config{Events: n.events, Orgs: n.orgs, Environment: "dev", Seed: 1})
+	made := s.populate(
+		population.Config{Events: n.events, Orgs: n.orgs, Environment: "dev", Seed: 1},
+	)
 	database := startBare(b, roleDatabase, databaseConfig{URL: s.databaseURL(), Readers: 1})
 	r := row{Measure: "rebuild", Unit: "rows/s", Aim: atLeast(0.4)}
 	var rows int64
@@ -36,9 +38,15 @@ func measureRebuild(b *bench) {
 		r.Limits = append(r.Limits, float64(rows)/copied.Seconds)
 		plain = append(plain, float64(bare.Rows)/bare.Seconds)
 	}
-	r.Note = fmt.Sprintf("%d rows of %d events, from the start of the command to its end, the switch included; the "+
-		"limit is a COPY of the same rows from memory into tables of the same definition, with their keys and indexes "+
-		"(without any: %s rows/s)", rows, made.Events, figure(median(plain)))
+	r.Note = fmt.Sprintf(
+		"%d rows of %d events, from the start of the command to its end, the switch included; "+
+			"the limit is a COPY of the same rows "+
+			"from memory into tables of the same definition, with their keys and indexes "+
+			"(without any: %s rows/s)",
+		rows,
+		made.Events,
+		figure(median(plain)),
+	)
 	b.report.add(r)
 }
 

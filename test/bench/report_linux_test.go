@@ -83,11 +83,15 @@ func (r *report) table(w io.Writer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "measure\tvalue\tlimit\tunit\tratio\taim\tverdict\tvalue min–max\tlimit min–max")
+	fmt.Fprintln(
+		t, "measure\tvalue\tlimit\tunit\tratio\taim\tverdict\tvalue min–max\tlimit min–max",
+	)
 	for _, row := range r.rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f\t%s\t%s\t%s\t%s\n", row.Measure, figure(median(row.Values)),
-			figure(median(row.Limits)), row.Unit, row.ratio(), row.Aim, row.verdict(), span(row.Values),
-			span(row.Limits))
+		fmt.Fprintf(
+			t, "%s\t%s\t%s\t%s\t%.2f\t%s\t%s\t%s\t%s\n", row.Measure, figure(median(row.Values)),
+			figure(median(row.Limits)), row.Unit, row.ratio(), row.Aim, row.verdict(),
+			span(row.Values), span(row.Limits),
+		)
 	}
 	if err := t.Flush(); err != nil {
 		return err

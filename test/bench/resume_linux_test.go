@@ -62,7 +62,9 @@ func (s *service) measureResume(b *bench, web *bare, hubs []*hub, n resumeSize) 
 		}))
 		done()
 	}
-	r.Note = fmt.Sprintf("each %d events behind, from the first connection to the last event", n.behind)
+	r.Note = fmt.Sprintf(
+		"each %d events behind, from the first connection to the last event", n.behind,
+	)
 	b.report.add(r)
 }
 
@@ -97,7 +99,9 @@ func resumeAll(b *bench, n resumeSize, of func(i int) (address, request string))
 }
 
 // catchUp is resumeAll with readers that the caller closes.
-func catchUp(b *bench, reading *readers, n resumeSize, of func(i int) (address, request string)) float64 {
+func catchUp(
+	b *bench, reading *readers, n resumeSize, of func(i int) (address, request string),
+) float64 {
 	b.Helper()
 	finished := reading.expect(n.readers, n.behind)
 	began := time.Now()

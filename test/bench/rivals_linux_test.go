@@ -174,8 +174,10 @@ func get(path, lastEventID string) string {
 }
 
 func post(path, contentType, header, body string) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n%sContent-Length: %d\r\n\r\n%s",
-		path, contentType, header, len(body), body)
+	return fmt.Sprintf(
+		"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n%sContent-Length: %d\r\n\r\n%s",
+		path, contentType, header, len(body), body,
+	)
 }
 
 // secret is the key of Centrifugo's API and Mercure's tokens.
@@ -195,8 +197,10 @@ var otherServers = []otherServer{
 			return get("/connection/uni_sse?cf_connect="+url.QueryEscape(connect), "")
 		},
 		publish: func(topic int, event string) string {
-			return post("/api/publish", "application/json", "X-API-Key: "+secret+"\r\n",
-				fmt.Sprintf(`{"channel":"t%d","data":%s}`, topic, event))
+			return post(
+				"/api/publish", "application/json", "X-API-Key: "+secret+"\r\n",
+				fmt.Sprintf(`{"channel":"t%d","data":%s}`, topic, event),
+			)
 		},
 		position: func(answer []byte) (string, error) {
 			var published struct {
@@ -207,7 +211,8 @@ var otherServers = []otherServer{
 			}
 			err := json.Unmarshal(answer, &published)
 			return fmt.Sprintf(
-				`{"recover":true,"offset":%d,"epoch":%q}`, published.Result.Offset, published.Result.Epoch,
+				`{"recover":true,"offset":%d,"epoch":%q}`,
+				published.Result.Offset, published.Result.Epoch,
 			), err
 		},
 	},
@@ -221,8 +226,10 @@ var otherServers = []otherServer{
 		},
 		publish: func(topic int, event string) string {
 			form := url.Values{"topic": {fmt.Sprintf("t%d", topic)}, "data": {event}}
-			return post("/.well-known/mercure", "application/x-www-form-urlencoded",
-				"Authorization: Bearer "+mercureToken()+"\r\n", form.Encode())
+			return post(
+				"/.well-known/mercure", "application/x-www-form-urlencoded",
+				"Authorization: Bearer "+mercureToken()+"\r\n", form.Encode(),
+			)
 		},
 		position: func(answer []byte) (string, error) { return string(answer), nil },
 	},

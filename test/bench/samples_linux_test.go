@@ -41,7 +41,9 @@ func (s *service) sampleOf(h *hub) sample {
 	defer conns.Close()
 	id := domain.HubID(h.ID)
 	ask := func(subject, body string) *nats.Msg {
-		answer, err := conns.Shard(id).RequestWithContext(ctx, subject+streams.HubStream(id), []byte(body))
+		answer, err := conns.Shard(id).RequestWithContext(
+			ctx, subject+streams.HubStream(id), []byte(body),
+		)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -59,7 +61,10 @@ func (s *service) sampleOf(h *hub) sample {
 			s.t.Fatalf("stream of %s: %s %v", h.ID, answer.Data, err)
 		}
 		if len(info.Config) > 0 {
-			last = ask("$JS.API.DIRECT.GET.", fmt.Sprintf(`{"last_by_subj":%q}`, streams.HubEventSubject(id)))
+			last = ask(
+				"$JS.API.DIRECT.GET.",
+				fmt.Sprintf(`{"last_by_subj":%q}`, streams.HubEventSubject(id)),
+			)
 		}
 	}
 	info.Config["allow_atomic"] = true // a message of several events is stored whole or not at all

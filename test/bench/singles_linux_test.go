@@ -14,8 +14,10 @@ type singlesSize struct {
 
 // measureSingles measures hubs that each have one event in flight.
 func measureSingles(b *bench) {
-	n := size(b, singlesSize{[]int{64, 1000, 5000}, 3, 4 * time.Second},
-		singlesSize{[]int{2, 4}, 1, 100 * time.Millisecond})
+	n := size(
+		b, singlesSize{[]int{64, 1000, 5000}, 3, 4 * time.Second},
+		singlesSize{[]int{2, 4}, 1, 100 * time.Millisecond},
+	)
 	s := startService(b, "--log-level", "warn")
 	most := slices.Max(n.hubs)
 	own := s.senders(most)
@@ -52,8 +54,10 @@ func (b *bench) singlesOf(s *service, own, former senders, count int, n singlesS
 		p99 = append(p99, percentile(l.latencies, 0.99)/1e6)
 		formerP99 = append(formerP99, percentile(limit.latencies, 0.99)/1e6)
 	}
-	rate.Note = fmt.Sprintf("each hub with one event in flight; an ack takes at most %s ms for 99 %% of the events, "+
-		"with the limit %s ms", figure(median(p99)), figure(median(formerP99)))
+	rate.Note = fmt.Sprintf(
+		"each hub with one event in flight; an ack takes at most %s ms for 99 %% of the events, "+
+			"with the limit %s ms", figure(median(p99)), figure(median(formerP99)),
+	)
 	b.report.add(rate, cpu)
 	if median(written.Limits) > 0 { // not on a file system in memory
 		b.report.add(written)

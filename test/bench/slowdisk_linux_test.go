@@ -20,7 +20,9 @@ type slowDiskSize struct {
 // a sync and has one sync at a time. The limits are fixed figures: stored on its own, each event
 // would wait for its own sync, so there would be 200 events/s.
 func measureSlowDisk(b *bench) {
-	n := size(b, slowDiskSize{1000, 3, 5 * time.Second}, slowDiskSize{2, 1, 100 * time.Millisecond})
+	n := size(
+		b, slowDiskSize{1000, 3, 5 * time.Second}, slowDiskSize{2, 1, 100 * time.Millisecond},
+	)
 	changed := slowSync(b)
 	program := ""
 	if b.full { // another build of everything takes a minute

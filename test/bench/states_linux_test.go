@@ -35,7 +35,10 @@ const stateDevices = 9
 // their projection delays acks: the limit is the same service and the same load while the
 // projection is stopped.
 func measureStates(b *bench) {
-	n := size(b, statesSize{2000, 10, 1, 3, 8 * time.Second}, statesSize{3, 10, 2, 1, 500 * time.Millisecond})
+	n := size(
+		b, statesSize{2000, 10, 1, 3, 8 * time.Second},
+		statesSize{3, 10, 2, 1, 500 * time.Millisecond},
+	)
 	s := startService(b, "--log-level", "warn")
 	hubs := s.senders(n.hubs)
 	acks := &ackTimes{}
@@ -83,15 +86,22 @@ func measureStates(b *bench) {
 		cpu.Values, cpu.Limits = append(cpu.Values, own.cpu/1e3), append(cpu.Limits, limit.cpu/1e3)
 		rate.Values = append(rate.Values, own.rate)
 	}
-	p50.Note = fmt.Sprintf("%d messages a second and hub with %d events each of %d channels; the limit is the same "+
-		"while the projection of states is stopped", n.rate, n.events, stateDevices)
+	p50.Note = fmt.Sprintf(
+		"%d messages a second and hub with %d events each of %d channels; the limit is the same "+
+			"while the projection of states is stopped",
+		n.rate, n.events, stateDevices,
+	)
 	behind = behind.against(3, atMost(1))
 	behind.Note = "the longest time from a hub's report until GET /v1/state has it"
-	b.report.add(behind, rate.against(float64(n.hubs*n.events*n.rate), atLeast(0.99)), p50, p99, cpu)
+	b.report.add(
+		behind, rate.against(float64(n.hubs*n.events*n.rate), atLeast(0.99)), p50, p99, cpu,
+	)
 }
 
 // statesLoad makes the hubs send for a round, and waits for the acks of all messages.
-func (s *service) statesLoad(b *bench, n statesSize, sends []func() error, acks *ackTimes) (l load) {
+func (s *service) statesLoad(
+	b *bench, n statesSize, sends []func() error, acks *ackTimes,
+) (l load) {
 	b.Helper()
 	b.rest()
 	acks.drain()
@@ -237,6 +247,7 @@ func (h *hub) answerDevices(request []byte) ([]byte, error) {
 		) + `}`
 	}
 	return mqttPublish(
-		"hub/"+h.ID+"/response/"+asked.Token, fmt.Appendf(nil, `{"id":%q,"result":%s}`, asked.ID, result),
+		"hub/"+h.ID+"/response/"+asked.Token,
+		fmt.Appendf(nil, `{"id":%q,"result":%s}`, asked.ID, result),
 	), nil
 }

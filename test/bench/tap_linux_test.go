@@ -15,8 +15,10 @@ import (
 // measureTap compares event streams beside a tap of all hubs with the same streams without it: a
 // tap should not slow down readers of the API.
 func measureTap(b *bench) {
-	n := size(b, fanOutSize{hubs: 100, readers: 10, rate: 5, rounds: 7, during: 5 * time.Second},
-		fanOutSize{hubs: 3, readers: 2, rate: 10, rounds: 1, during: 200 * time.Millisecond})
+	n := size(
+		b, fanOutSize{hubs: 100, readers: 10, rate: 5, rounds: 7, during: 5 * time.Second},
+		fanOutSize{hubs: 3, readers: 2, rate: 10, rounds: 1, during: 200 * time.Millisecond},
+	)
 	s := startService(b, "--log-level", "warn")
 	hubs := s.hubs(n.hubs)
 	s.each(hubs, func(h *hub) error { return h.emit(1, 1) })
@@ -48,8 +50,11 @@ func measureTap(b *bench) {
 		p99.Values = append(p99.Values, percentile(beside.latencies, 0.99)/1e6)
 		p99.Limits = append(p99.Limits, percentile(alone.latencies, 0.99)/1e6)
 	}
-	cpu.Note = fmt.Sprintf("%d hubs × %d readers × %d events/s, storing included; the tap's own process: %.1f µs an "+
-		"event", n.hubs, n.readers, n.rate, median(tapCPU))
+	cpu.Note = fmt.Sprintf(
+		"%d hubs × %d readers × %d events/s, storing included; the tap's own process: %.1f µs an "+
+			"event",
+		n.hubs, n.readers, n.rate, median(tapCPU),
+	)
 	b.report.add(cpu, p50, p99)
 }
 

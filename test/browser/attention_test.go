@@ -135,7 +135,9 @@ func (b *tab) awaitTitle(wanted string) {
 	b.t.Helper()
 	title := ""
 	if !streamstest.Poll(time.Minute, func() bool {
-		title = strings.NewReplacer("\u2068", "", "\u2069", "").Replace(eval[string](b, "document.title"))
+		title = strings.NewReplacer("\u2068", "", "\u2069", "").Replace(
+			eval[string](b, "document.title"),
+		)
 		return strings.Contains(title, wanted)
 	}) {
 		b.shoot("failed")

@@ -30,8 +30,10 @@ var loadAxe = sync.OnceValues(func() (string, error) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		install := exec.CommandContext(ctx, "npm", "install", "--no-save", "--silent", "--prefix", folder,
-			"axe-core@"+axeVersion)
+		install := exec.CommandContext(
+			ctx, "npm", "install", "--no-save", "--silent", "--prefix", folder,
+			"axe-core@"+axeVersion,
+		)
 		if err := install.Run(); err != nil {
 			return "", err
 		}

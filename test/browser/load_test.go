@@ -58,7 +58,11 @@ type busyOrg struct {
 func busyHub(i int) domain.HubID { return domain.HubID(fmt.Sprintf("hub-aaaa-bbbb-%04d", i)) }
 
 func (busyOrg) Session(context.Context, string, time.Time) (domain.PortalSession, error) {
-	return domain.PortalSession{AccountID: "account", Email: "ann@example.org", FormToken: "token"}, nil
+	return domain.PortalSession{
+		AccountID: "account",
+		Email:     "ann@example.org",
+		FormToken: "token",
+	}, nil
 }
 
 func (busyOrg) Ended(string) (<-chan struct{}, func()) { return nil, func() {} }
@@ -66,23 +70,34 @@ func (busyOrg) Ended(string) (<-chan struct{}, func()) { return nil, func() {} }
 func (busyOrg) Memberships(string) []domain.MemberAccess { return nil }
 
 func (busyOrg) Membership(org, _ string) (domain.MemberAccess, bool) {
-	return domain.MemberAccess{OrgID: org, OrgName: "Busy", MemberID: "member", Role: domain.RoleOwner}, true
+	return domain.MemberAccess{
+		OrgID:    org,
+		OrgName:  "Busy",
+		MemberID: "member",
+		Role:     domain.RoleOwner,
+	}, true
 }
 
 func (busyOrg) Sites(context.Context, domain.Reach, int, string) (domain.Page[domain.Site], error) {
 	sites := domain.Page[domain.Site]{}
 	for i := range 20 {
-		sites.Data = append(sites.Data, domain.Site{ID: fmt.Sprint("site-", i), Name: fmt.Sprint("Site ", i)})
+		sites.Data = append(
+			sites.Data, domain.Site{ID: fmt.Sprint("site-", i), Name: fmt.Sprint("Site ", i)},
+		)
 	}
 	return sites, nil
 }
 
-func (busyOrg) Hubs(context.Context, domain.Reach, *string, int, string) (domain.Page[domain.Hub], error) {
+func (busyOrg) Hubs(
+	context.Context, domain.Reach, *string, int, string,
+) (domain.Page[domain.Hub], error) {
 	hubs := domain.Page[domain.Hub]{}
 	for i := range loadHubs {
 		name := fmt.Sprint("Hub ", i)
 		hubs.Data = append(hubs.Data, domain.Hub{
-			ID: busyHub(i), Name: &name, SiteID: fmt.Sprint("site-", i%20), Status: domain.HubOnline,
+			ID: busyHub(
+				i,
+			), Name: &name, SiteID: fmt.Sprint("site-", i%20), Status: domain.HubOnline,
 			Since: time.Unix(1_760_000_000, 0).UTC(),
 		})
 	}
@@ -93,7 +108,9 @@ func (busyOrg) Hub(context.Context, string, domain.HubID) (domain.Hub, error) {
 	return domain.Hub{}, domain.ErrHubNotFound()
 }
 
-func (busyOrg) DeviceLabels(context.Context, string, domain.HubID) (map[int64]domain.DeviceLabel, error) {
+func (busyOrg) DeviceLabels(
+	context.Context, string, domain.HubID,
+) (map[int64]domain.DeviceLabel, error) {
 	return nil, nil
 }
 
@@ -133,7 +150,9 @@ func (busyOrg) Org(_ context.Context, org string) (domain.OrgState, error) {
 }
 
 // StatesNeedingAttention returns a low battery at every tenth hub.
-func (busyOrg) FindDevices(context.Context, string, string, int) ([]domain.FoundDevice, error) {
+func (busyOrg) FindDevices(
+	context.Context, string, string, int,
+) ([]domain.FoundDevice, error) {
 	return nil, nil
 }
 
@@ -168,7 +187,9 @@ func (busyOrg) At(context.Context, domain.HubID, time.Time) (string, error) { re
 
 func (busyOrg) EndCursor(context.Context, domain.HubID) (string, error) { return "", nil }
 
-func (c busyOrg) Follow(context.Context, string, domain.EventFilter, string) (page.EventReader, error) {
+func (c busyOrg) Follow(
+	context.Context, string, domain.EventFilter, string,
+) (page.EventReader, error) {
 	return &busyFeed{quiet: c.quiet, begun: time.Now()}, nil
 }
 
@@ -209,7 +230,9 @@ func (c *busyFeed) Next(context.Context, int) ([]domain.EncodedEvent, error) {
 	)
 	return []domain.EncodedEvent{
 		{
-			Frame:    fmt.Appendf(nil, "id: %028d\nevent: channel.observed\ndata: %s\n\n", c.reported, envelope),
+			Frame: fmt.Appendf(
+				nil, "id: %028d\nevent: channel.observed\ndata: %s\n\n", c.reported, envelope,
+			),
 			Envelope: envelope,
 		},
 	}, nil
@@ -294,9 +317,20 @@ func TestDashboardUnderLoad(t *testing.T) {
 	after := b.measure()
 	took := time.Since(began)
 	share := (after.busy - before.busy).Seconds() / took.Seconds()
-	t.Logf("main thread %.1f %% of a core over %s; memory %.0f KB after %s, %.0f KB after %s; nodes %d, %d; listeners "+
-		"%d, %d", share*100, took.Round(time.Second), float64(before.bytes)/1024, settled, float64(after.bytes)/1024,
-		duration, before.nodes, after.nodes, before.listeners, after.listeners)
+	t.Logf(
+		"main thread %.1f %% of a core over %s; memory %.0f KB after %s, %.0f KB after %s; nodes "+
+			"%d, %d; listeners %d, %d",
+		share*100,
+		took.Round(time.Second),
+		float64(before.bytes)/1024,
+		settled,
+		float64(after.bytes)/1024,
+		duration,
+		before.nodes,
+		after.nodes,
+		before.listeners,
+		after.listeners,
+	)
 	if updates := eval[float64](b, "window.updates") / took.Seconds(); updates > maxUpdates {
 		t.Errorf("updates of the list: got %.1f a second, want at most %.1f", updates, maxUpdates)
 	}

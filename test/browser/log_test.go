@@ -29,14 +29,17 @@ func TestEventLog(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Log")
 	if _, err := chromedp.Call(
-		p.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Dubai"},
+		p.ctx, emulation.SetTimezoneOverride,
+		emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Dubai"},
 	); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 130 {
 		p.temperature(float64(i) + 0.5)
 	}
-	for _, data := range []any{alarm{"lock", "keypad_code_accepted", true, 2}, alarm{"lock", "jammed", true, 0}} {
+	for _, data := range []any{
+		alarm{"lock", "keypad_code_accepted", true, 2}, alarm{"lock", "jammed", true, 0},
+	} {
 		if _, err := p.hub.Emit(virtualhub.Event{
 			Type: "channel.observed", DeviceID: 1,
 			Data: map[string]any{"key": "alarm", "endpoint": 0, "value": data},
@@ -100,7 +103,8 @@ func TestEventLog(t *testing.T) {
 	}
 	p.goTo(p.hubPage() + "/events?type=rule.")
 	rows = p.export()
-	if len(rows) != 2 || rows[1][7] != "Rule added: =1+1" || !strings.HasPrefix(rows[1][11], "{") {
+	if len(rows) != 2 || rows[1][7] != "Rule added: =1+1" ||
+		!strings.HasPrefix(rows[1][11], "{") {
 		t.Errorf("file of the rules: got %q, want one row", rows)
 	}
 	p.goTo(p.hubPage() + "/events")
@@ -112,7 +116,9 @@ func TestEventLog(t *testing.T) {
 // export loads the file that the page's link names.
 func (p *portal) export() [][]string {
 	p.t.Helper()
-	file := eval[string](p.tab, `fetch(document.querySelector("a[download]").href).then((response) => response.text())`)
+	file := eval[string](
+		p.tab, `fetch(document.querySelector("a[download]").href).then((response) => response.text())`,
+	)
 	rows, err := csv.NewReader(strings.NewReader(file)).ReadAll()
 	if err != nil {
 		p.t.Fatalf("the file is not CSV: %v: %.300s", err, file)
@@ -172,14 +178,19 @@ func TestSameTexts(t *testing.T) {
 		`{"key":"alarm","endpoint":0,"value":{"type":"lock","event":"jammed","active":true}}`,
 		`{"key":"alarm","endpoint":0,"value":{"type":"x","event":"beam_cut","active":false,"user":3}}`,
 		`{"key":"alarm","endpoint":0,"value":{"event":"keypad_code_rejected","active":true}}`,
-		`{"key":"alarm","endpoint":0,"value":null}`, `{"key":"lock","endpoint":0,"value":false}`,
-		`{"key":"switch","endpoint":2,"value":true}`, `{"key":"battery","endpoint":0,"value":7}`,
+		`{"key":"alarm","endpoint":0,"value":null}`,
+		`{"key":"lock","endpoint":0,"value":false}`,
+		`{"key":"switch","endpoint":2,"value":true}`,
+		`{"key":"battery","endpoint":0,"value":7}`,
 		`{"key":"position","endpoint":0,"value":99}`,
 		`{"key":"color","endpoint":0,"value":{"red":255,"green":0,"blue":7,"warm_white":9}}`,
-		`{"key":"odd_thing","endpoint":3,"value":true}`, `{"key":"mode","endpoint":0,"value":"heat"}`,
+		`{"key":"odd_thing","endpoint":3,"value":true}`,
+		`{"key":"mode","endpoint":0,"value":"heat"}`,
 		`{"key":"leak","endpoint":0,"value":true}`,
 	} {
-		events = append(events, virtualhub.Event{Type: "channel.observed", DeviceID: 2, Data: json.RawMessage(data)})
+		events = append(events, virtualhub.Event{
+			Type: "channel.observed", DeviceID: 2, Data: json.RawMessage(data),
+		})
 	}
 	for kind, data := range map[string]string{
 		"channel.desired":    `{"key":"lock","endpoint":0,"value":true}`,
@@ -191,7 +202,9 @@ func TestSameTexts(t *testing.T) {
 		"rule.updated":       `{"name":"Night","enabled":true}`,
 		"door.opened":        `{"by":"ann"}`,
 	} {
-		events = append(events, virtualhub.Event{Type: kind, DeviceID: 2, Data: json.RawMessage(data)})
+		events = append(events, virtualhub.Event{
+			Type: kind, DeviceID: 2, Data: json.RawMessage(data),
+		})
 	}
 	for _, event := range events {
 		if _, err := p.hub.Emit(event); err != nil {

@@ -106,8 +106,10 @@ func (b *tab) compare(name string) {
 	if bounds != want.Bounds() || share > pixelTolerance {
 		seen := filepath.Join(artifacts, "pictures", name+".png")
 		writePicture(b.t, seen, got)
-		b.t.Errorf("%s, %v: %.2f %% of the pixels differ from %s, %v; the page is in %s", name, bounds.Max, share*100,
-			reference, want.Bounds().Max, seen)
+		b.t.Errorf(
+			"%s, %v: %.2f %% of the pixels differ from %s, %v; the page is in %s",
+			name, bounds.Max, share*100, reference, want.Bounds().Max, seen,
+		)
 	}
 }
 

@@ -116,7 +116,12 @@ func TestReconnects(t *testing.T) {
 	// After the computer has slept, the connection only looks alive: the page waited for a minute
 	// and a half until it noticed. The page does not load events from a long time offline. It must
 	// show that they are missing, and not start over without a note.
-	p.do("sleep", chromedp.Evaluate[chromedp.Void](`{ const now = Date.now; Date.now = () => now() + 3_600_000 };0`))
+	p.do(
+		"sleep",
+		chromedp.Evaluate[chromedp.Void](
+			`{ const now = Date.now; Date.now = () => now() + 3_600_000 };0`,
+		),
+	)
 	p.await("#events", "Offline since")
 	p.await("#connection", "Live")
 	p.temperature(31.5)
@@ -157,8 +162,10 @@ func TestReconnects(t *testing.T) {
 func TestBeginsAnew(t *testing.T) {
 	t.Parallel()
 	const retention = 12 * time.Second
-	p := newOwnPortal(t, virtualhub.Config{}, "Anew", "--event-retention", retention.String(), "--stream-lifetime",
-		"3s", "--stream-keepalive", "1500ms")
+	p := newOwnPortal(
+		t, virtualhub.Config{}, "Anew",
+		"--event-retention", retention.String(), "--stream-lifetime", "3s", "--stream-keepalive", "1500ms",
+	)
 	p.runBeforePages(shortTimers)
 	p.goTo(p.hubPage())
 	p.await("#connection", "Live")
@@ -203,8 +210,10 @@ func TestPauseLosesNothing(t *testing.T) {
 	p.await("#events", "Temperature 199.5")
 	got := p.temperatures()
 	if len(got) != events || got[0] != "199.5" || got[events-1] != "0.5" {
-		t.Errorf("events after a pause: got %d from %s to %s, want %d from 199.5 to 0.5", len(got), got[0],
-			got[len(got)-1], events)
+		t.Errorf(
+			"events after a pause: got %d from %s to %s, want %d from 199.5 to 0.5",
+			len(got), got[0], got[len(got)-1], events,
+		)
 	}
 	p.click("#pause")
 	if _, err := p.hub.Emit(harness.Readings(600)...); err != nil {
@@ -244,7 +253,9 @@ func TestSiteIsLive(t *testing.T) {
 	p.await(row(p.hub.ID())+" .reason", "closed the connection")
 	p.service.CLI("inventory", "release", strings.ToUpper(added))
 	p.await("#site-count", "1 hub")
-	if !eval[bool](p.tab, fmt.Sprintf("window.loaded && document.querySelector(%q) === null", row(added))) {
+	if !eval[bool](p.tab, fmt.Sprintf(
+		"window.loaded && document.querySelector(%q) === null", row(added),
+	)) {
 		t.Error("the page was loaded again, or has the released hub, want neither")
 	}
 }
@@ -257,14 +268,18 @@ func TestReleased(t *testing.T) {
 	p.goTo("/portal/" + p.tenant.Org)
 	p.await("#connection", "Live")
 	p.await(`[data-count="all"]`, "2")
-	mentions := fmt.Sprintf(`document.querySelectorAll('[data-hub="%[1]s"], option[value="%[1]s"]').length`, id)
+	mentions := fmt.Sprintf(
+		`document.querySelectorAll('[data-hub="%[1]s"], option[value="%[1]s"]').length`, id,
+	)
 	if n := eval[int](p.tab, mentions); n != 2 {
 		t.Fatalf("elements for the hub: got %d, want 2, in the list and in the filter", n)
 	}
 	eval[bool](p.tab, "window.loaded = true")
 	p.service.CLI("inventory", "release", strings.ToUpper(id))
 	p.await(`[data-count="all"]`, "1")
-	streamstest.Eventually(t, "the page names the hub nowhere", func() bool { return eval[int](p.tab, mentions) == 0 })
+	streamstest.Eventually(t, "the page names the hub nowhere",
+		func() bool { return eval[int](p.tab, mentions) == 0 },
+	)
 	if rows := eval[int](
 		p.tab, `window.loaded ? document.querySelectorAll("#sites [data-hub]").length : -1`,
 	); rows != 1 {

@@ -76,7 +76,9 @@ func TestSessionEndsInForm(t *testing.T) {
 	if got := p.valueOf(field); got != "23.5" {
 		t.Errorf("the field after signing in: got %q, want 23.5", got)
 	}
-	if left := eval[string](p.tab, fmt.Sprintf("localStorage.getItem(%q) ?? ''", "hubcloud-draft")); left != "" {
+	if left := eval[string](
+		p.tab, fmt.Sprintf("localStorage.getItem(%q) ?? ''", "hubcloud-draft"),
+	); left != "" {
 		t.Errorf("the browser still keeps %s, want nothing", left)
 	}
 }

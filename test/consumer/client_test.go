@@ -21,7 +21,10 @@ const (
 func newHub(t *testing.T, target *harness.Target, tenant *harness.Tenant) *virtualhub.Hub {
 	return target.For(t).
 		VirtualHub(tenant, virtualhub.Config{GiveUp: time.Second, Devices: []virtualhub.DeviceSpec{
-			{Kind: "lock", Name: "Front door"}, {Kind: "thermostat", Name: "Hall"}, {Kind: "color_bulb", Name: "Lamp"},
+			{
+				Kind: "lock",
+				Name: "Front door",
+			}, {Kind: "thermostat", Name: "Hall"}, {Kind: "color_bulb", Name: "Lamp"},
 			{Kind: "switch", Name: "Kitchen", Gangs: 2},
 		}})
 }
@@ -34,20 +37,29 @@ func everyRoute(t *testing.T, target *harness.Target) {
 		t.Parallel()
 		c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
 		site := check[client.Site](t)(c.CreateSite(ctx, "Annex"))
-		if site = check[client.Site](t)(c.RenameSite(ctx, site.ID, "Annexe")); site.Name != "Annexe" {
+		if site = check[client.Site](t)(
+			c.RenameSite(ctx, site.ID, "Annexe"),
+		); site.Name != "Annexe" {
 			t.Errorf("renamed site: got %+v, want the name Annexe", site)
 		}
 		hub := newHub(t, target, tenant)
 		moved := check[client.Hub](t)(
-			c.UpdateHub(ctx, hub.ID(), client.HubUpdate{Name: client.SetTo("Attic"), SiteID: site.ID}),
+			c.UpdateHub(
+				ctx, hub.ID(), client.HubUpdate{Name: client.SetTo("Attic"), SiteID: site.ID},
+			),
 		)
-		if moved.SiteID != site.ID || moved.Name == nil || *moved.Name != "Attic" || moved.Firmware == nil ||
+		if moved.SiteID != site.ID || moved.Name == nil || *moved.Name != "Attic" ||
+			moved.Firmware == nil ||
 			moved.Network == nil {
-			t.Errorf("moved hub: got %+v, want name Attic, site %s, firmware and network", moved, site.ID)
+			t.Errorf(
+				"moved hub: got %+v, want name Attic, site %s, firmware and network", moved,
+				site.ID,
+			)
 		}
 		if cleared := check[client.Hub](t)(c.UpdateHub(ctx, hub.ID(), client.HubUpdate{
 			Name: client.Clear(),
-		})); cleared.Name != nil || cleared.SiteID != site.ID {
+		})); cleared.Name != nil ||
+			cleared.SiteID != site.ID {
 			t.Errorf("cleared name: got %+v, want no name and site %s", cleared, site.ID)
 		}
 		seen := 0
@@ -97,7 +109,9 @@ func everyRoute(t *testing.T, target *harness.Target) {
 		t.Parallel()
 		c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
 		hub := newHub(t, target, tenant)
-		if devices := check[[]client.ListedDevice](t)(c.Devices(ctx, hub.ID())); len(devices) != 4 ||
+		if devices := check[[]client.ListedDevice](t)(c.Devices(ctx, hub.ID())); len(
+			devices,
+		) != 4 ||
 			devices[0].Name != "Front door" {
 			t.Errorf("devices: got %+v, want 4 that begin with Front door", devices)
 		}
@@ -112,10 +126,13 @@ func everyRoute(t *testing.T, target *harness.Target) {
 			t.Errorf("label: got %+v, then %+v, want Dial in Hall", label, got)
 		}
 		setpoint, ok := got.Channel("heating_setpoint", 0)
-		if _, high, bounded := setpoint.Capabilities.Bounds(); !ok || !bounded || high <= 0 || !setpoint.Writable {
+		if _, high, bounded := setpoint.Capabilities.Bounds(); !ok || !bounded || high <= 0 ||
+			!setpoint.Writable {
 			t.Errorf("setpoint: got %+v, want it writable with bounds", setpoint)
 		}
-		if window := check[client.Window](t)(c.OpenPairing(ctx, hub.ID(), "12345")); window != (client.Window{
+		if window := check[client.Window](t)(
+			c.OpenPairing(ctx, hub.ID(), "12345"),
+		); window != (client.Window{
 			Status: "open", ExpiresIn: 120,
 		}) {
 			t.Errorf("pairing window: got %+v, want open for 120 s", window)
@@ -143,7 +160,10 @@ func everyRoute(t *testing.T, target *harness.Target) {
 
 	t.Run("commands", func(t *testing.T) {
 		t.Parallel()
-		commands(t, clientOf(t, tenant, client.Retry{MaxElapsed: 2 * time.Second}), newHub(t, target, tenant))
+		commands(
+			t, clientOf(t, tenant, client.Retry{MaxElapsed: 2 * time.Second}),
+			newHub(t, target, tenant),
+		)
 	})
 
 	t.Run("people", func(t *testing.T) {
@@ -156,14 +176,18 @@ func everyRoute(t *testing.T, target *harness.Target) {
 			if err := c.RemoveMember(ctx, member.ID); !errors.Is(err, client.ErrForbidden) {
 				t.Error(err)
 			}
-			if _, err := c.ChangeRole(ctx, member.ID, client.RoleAdmin); !errors.Is(err, client.ErrForbidden) {
+			if _, err := c.ChangeRole(ctx, member.ID, client.RoleAdmin); !errors.Is(
+				err, client.ErrForbidden,
+			) {
 				t.Error(err)
 			}
 			if got := check[client.Member](t)(c.Member(ctx, member.ID)); got != member {
 				t.Errorf("%+v, listed as %+v", got, member)
 			}
 		}
-		invitation := check[client.Invitation](t)(c.Invite(ctx, "ann@example.com", client.RoleAdmin))
+		invitation := check[client.Invitation](t)(
+			c.Invite(ctx, "ann@example.com", client.RoleAdmin),
+		)
 		listed := 0
 		for i, err := range c.Invitations(ctx) {
 			if err != nil || i != invitation || i.Status != "pending" {
@@ -184,9 +208,17 @@ func everyRoute(t *testing.T, target *harness.Target) {
 func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 	ctx := soon(t)
 	send := func(device int64, key string, endpoint int, value any) (client.Outcome, error) {
-		_, outcome, err := c.SendAndWait(ctx,
-			client.Command{HubID: hub.ID(), DeviceID: device, Key: key, Endpoint: endpoint, Value: value},
-			20*time.Second)
+		_, outcome, err := c.SendAndWait(
+			ctx,
+			client.Command{
+				HubID:    hub.ID(),
+				DeviceID: device,
+				Key:      key,
+				Endpoint: endpoint,
+				Value:    value,
+			},
+			20*time.Second,
+		)
 		return outcome, err
 	}
 	for _, tt := range []struct {
@@ -200,7 +232,8 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 		{bulb, "color", 0, client.Color{Red: 1, Green: 2, Blue: 3}}, {switches, "switch", 2, true},
 	} {
 		if outcome, err := send(tt.device, tt.key, tt.endpoint, tt.value); err != nil ||
-			outcome.Status != client.StatusSynchronized || outcome.Event == nil {
+			outcome.Status != client.StatusSynchronized ||
+			outcome.Event == nil {
 			t.Errorf("%+v: got %+v, %v, want it synchronized by an event", tt, outcome, err)
 		}
 	}
@@ -213,7 +246,9 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 	if err := hub.Unreachable(thermostat); err != nil {
 		t.Fatal(err)
 	}
-	if outcome, err := send(thermostat, "heating_setpoint", 0, 21); !errors.Is(err, client.ErrFailed) ||
+	if outcome, err := send(thermostat, "heating_setpoint", 0, 21); !errors.Is(
+		err, client.ErrFailed,
+	) ||
 		outcome.Status != client.StatusFailed {
 		t.Errorf("unreachable device: got %+v, %v", outcome, err)
 	}
@@ -229,7 +264,8 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 	if _, _, err := c.SendAndWait(ctx, command, time.Minute); err != nil {
 		t.Error(err)
 	}
-	if _, outcome, err := c.SendAndWait(ctx, command, time.Minute); err != nil || outcome.Event != nil {
+	if _, outcome, err := c.SendAndWait(ctx, command, time.Minute); err != nil ||
+		outcome.Event != nil {
 		t.Errorf("repeated command: got %+v, %v", outcome, err)
 	}
 	command.Value = false

@@ -41,7 +41,8 @@ func commandLine(t *testing.T, target *harness.Target) {
 	if hubs := objects("hubs"); len(hubs) != 1 || hubs[0]["id"] != hub.ID() {
 		t.Errorf("hubs: got %v, want only %s", hubs, hub.ID())
 	}
-	if devices := objects("devices", hub.ID()); len(devices) != 4 || devices[0]["name"] != "Front door" {
+	if devices := objects("devices", hub.ID()); len(devices) != 4 ||
+		devices[0]["name"] != "Front door" {
 		t.Errorf("devices: got %v, want 4 that begin with Front door", devices)
 	}
 	if device := objects("devices", hub.ID(), "1"); len(device) != 1 ||
@@ -65,7 +66,9 @@ func commandLine(t *testing.T, target *harness.Target) {
 			t.Errorf("event %d: got %v, want %+v as in the log", i, event, log[i])
 		}
 	}
-	if rest := objects("events", hub.ID(), "--after", events[0]["cursor"].(string)); len(rest) < len(events)-1 ||
+	if rest := objects("events", hub.ID(), "--after", events[0]["cursor"].(string)); len(
+		rest,
+	) < len(events)-1 ||
 		rest[0]["cursor"] != events[1]["cursor"] {
 		t.Errorf("events after the first: got %v", rest)
 	}
@@ -137,7 +140,8 @@ func commandLine(t *testing.T, target *harness.Target) {
 		{[]string{"events", "--all", "--part", "0/2"}, 2, "--part"},
 		{[]string{"hubs", "--key", "hc_dev_unknown"}, 1, "unauthenticated"},
 	} {
-		if out, errs, code := run(tt.args...); code != tt.code || out != "" && strings.Count(out, "\n") > 1 ||
+		if out, errs, code := run(tt.args...); code != tt.code ||
+			out != "" && strings.Count(out, "\n") > 1 ||
 			!strings.Contains(errs, tt.want) {
 			t.Errorf("%v: got exit code %d: %s%s\nwant %q", tt.args, code, out, errs, tt.want)
 		}

@@ -27,9 +27,12 @@ type feedReader struct {
 
 // reading starts to collect the events of a feed after a position, until ctx ends.
 func reading(
-	ctx context.Context, c *client.Client, filter client.FeedFilter, after string, options ...client.EventsOption,
+	ctx context.Context, c *client.Client, filter client.FeedFilter, after string,
+	options ...client.EventsOption,
 ) *feedReader {
-	r := &feedReader{cursors: map[string][]string{}, scenes: map[string]int{}, ended: make(chan struct{})}
+	r := &feedReader{
+		cursors: map[string][]string{}, scenes: map[string]int{}, ended: make(chan struct{}),
+	}
 	go func() {
 		defer close(r.ended)
 		for event, err := range c.Feed(ctx, filter, after, options...) {
@@ -126,8 +129,10 @@ func TestFollowingTheFeedOverRestarts(t *testing.T) {
 			}
 			// The cloud's own events, for example hub.connected, may follow the last scene.
 			if had != 1 || len(got) > len(want) || !slices.Equal(got, want[:len(got)]) {
-				t.Errorf("%s: %d readers got %d events of %s\n%v\nwant one, %d events\n%v", name, had, len(got),
-					hub.ID(), got, len(want), want)
+				t.Errorf(
+					"%s: %d readers got %d events of %s\n%v\nwant one, %d events\n%v",
+					name, had, len(got), hub.ID(), got, len(want), want,
+				)
 			}
 		}
 	}

@@ -20,7 +20,8 @@ type follow struct {
 
 // following starts to collect the events after a cursor, until the scene with the number last.
 func following(
-	ctx context.Context, c *client.Client, hub, after string, last int, options ...client.EventsOption,
+	ctx context.Context, c *client.Client, hub, after string, last int,
+	options ...client.EventsOption,
 ) *follow {
 	f := &follow{ended: make(chan struct{})}
 	go func() {
@@ -35,7 +36,8 @@ func following(
 			}
 			f.events = append(f.events, event)
 			var data struct{ Value client.Scene }
-			if event.Type == client.EventChannelObserved && event.Decode(&data) == nil && data.Value.Scene == last {
+			if event.Type == client.EventChannelObserved && event.Decode(&data) == nil &&
+				data.Value.Scene == last {
 				return
 			}
 		}
@@ -93,8 +95,10 @@ func gapsAndResets(t *testing.T, target *harness.Target) {
 	harness.Connected(t, hub)
 	snapshot := check[client.Snapshot](t)(c.Resync(ctx, hub.ID()))
 	if len(snapshot.Devices) != len(hub.DeviceIDs()) || snapshot.Cursor == "" {
-		t.Errorf("resync: got %d devices, cursor %q; want %d and a cursor", len(snapshot.Devices), snapshot.Cursor,
-			len(hub.DeviceIDs()))
+		t.Errorf(
+			"resync: got %d devices, cursor %q; want %d and a cursor", len(snapshot.Devices),
+			snapshot.Cursor, len(hub.DeviceIDs()),
+		)
 	}
 	reader = following(ctx, c, hub.ID(), snapshot.Cursor, 3)
 	emitScenes(t, hub, 3, 3)

@@ -24,8 +24,10 @@ func forwarder(t *testing.T, tenant *harness.Tenant, args ...string) *process {
 	t.Helper()
 	return processOf(t, func() *exec.Cmd {
 		cmd := exec.Command(harness.Binary(t), append([]string{"forward"}, args...)...)
-		cmd.Env = append(os.Environ(), "HUBCLOUD_URL="+tenant.Base, "HUBCLOUD_API_KEY="+tenant.Key,
-			"HUBCLOUD_WEBHOOK_SECRET="+otherSecret+","+receiverSecret)
+		cmd.Env = append(
+			os.Environ(), "HUBCLOUD_URL="+tenant.Base, "HUBCLOUD_API_KEY="+tenant.Key,
+			"HUBCLOUD_WEBHOOK_SECRET="+otherSecret+","+receiverSecret,
+		)
 		return cmd
 	})
 }
@@ -94,7 +96,9 @@ func TestForwardingOverKills(t *testing.T) {
 }
 
 // compareForwarded compares what a receiver took of a hub with the hub's log up to a scene.
-func compareForwarded(t *testing.T, c *client.Client, hub, path string, all []taken, last int) {
+func compareForwarded(
+	t *testing.T, c *client.Client, hub, path string, all []taken, last int,
+) {
 	t.Helper()
 	var log []string
 	for event, err := range c.Events(soon(t), hub, "", client.UntilNewest()) {
@@ -125,7 +129,8 @@ func compareForwarded(t *testing.T, c *client.Client, hub, path string, all []ta
 	}
 	t.Logf("%s: %d events of %s, %d repeats", path, len(first), hub, repeats)
 	if !slices.Equal(first[:min(len(log), len(first))], log) {
-		t.Errorf("%s: got %d events of %s: %v\nwant %d: %v", path, len(first), hub, first, len(log), log)
+		t.Errorf("%s: got %d events of %s: %v\nwant %d: %v",
+			path, len(first), hub, first, len(log), log)
 	}
 }
 
@@ -171,7 +176,10 @@ func forwardCommand(t *testing.T, target *harness.Target) {
 		r := newReceiver(t)
 		var rejected atomic.Int32
 		front := rejecting(t, r.address, second.Cursor, &rejected)
-		args := []string{"--to", front, "--checkpoint", t.TempDir() + "/checkpoint", "--oldest", "--type", "channel.*"}
+		args := []string{
+			"--to", front, "--checkpoint", t.TempDir() + "/checkpoint", "--oldest",
+			"--type", "channel.*",
+		}
 		f := forwarder(t, tenant, args...)
 		r.await("/", 1, hub.ID(), other.ID())
 		streamstest.Eventually(t, "a second attempt", func() bool { return rejected.Load() > 1 })
@@ -201,8 +209,9 @@ func forwardCommand(t *testing.T, target *harness.Target) {
 			w.WriteHeader(http.StatusGone)
 		}))
 		t.Cleanup(gone.Close)
-		_, errs, code := harness.RunBinary(t, "forward", "--url", tenant.Base, "--key", tenant.Key, "--to", gone.URL,
-			"--oldest")
+		_, errs, code := harness.RunBinary(
+			t, "forward", "--url", tenant.Base, "--key", tenant.Key, "--to", gone.URL, "--oldest",
+		)
 		if code != 3 || !strings.Contains(errs, "410") {
 			t.Errorf("got exit code %d, %s, want 3 and the answer 410", code, errs)
 		}
@@ -213,7 +222,9 @@ func forwardCommand(t *testing.T, target *harness.Target) {
 		t.Fatal(err)
 	}
 	foreign := t.TempDir() + "/foreign"
-	if err := os.WriteFile(foreign, []byte(`{"hubcloud_forward_checkpoint":1,"position":"AAAA"}`), 0o600); err != nil {
+	if err := os.WriteFile(
+		foreign, []byte(`{"hubcloud_forward_checkpoint":1,"position":"AAAA"}`), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {

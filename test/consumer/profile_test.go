@@ -58,7 +58,10 @@ func profiles(t *testing.T, target *harness.Target) {
 		out, errs, got := s.run(t, input, append([]string{binary}, args...)...)
 		if got != code || !strings.Contains(out, in) || !strings.Contains(errs, inErr) ||
 			strings.Contains(out+errs, tenant.Key) || code != 0 && strings.Count(errs, "\n") != 1 {
-			t.Errorf("%v: got exit code %d: %s%s\nwant %d, %q and %q", args, got, out, errs, code, in, inErr)
+			t.Errorf(
+				"%v: got exit code %d: %s%s\nwant %d, %q and %q", args, got, out, errs, code, in,
+				inErr,
+			)
 		}
 	}
 	expect("", 1, "", "no service is running", "hubs")
@@ -125,7 +128,8 @@ func lists(t *testing.T, target *harness.Target) {
 	if keys := service.CLI("key", "list"); len(keys) != 2 || keys[1]["org_id"] != two.Org {
 		t.Errorf("key list after one was revoked: got %v, want one of each organization", keys)
 	}
-	if keys := service.CLI("key", "list", "--revoked"); len(keys) != 3 || keys[2]["revoked_at"] == nil {
+	if keys := service.CLI("key", "list", "--revoked"); len(keys) != 3 ||
+		keys[2]["revoked_at"] == nil {
 		t.Errorf("key list --revoked: got %v, want the revoked key too", keys)
 	}
 	service.Inventory(1)
@@ -137,14 +141,18 @@ func lists(t *testing.T, target *harness.Target) {
 		{[]string{"key", "list"}, []string{"KEY", one.KeyID, "all"}},
 		{[]string{"inventory", "list"}, []string{"SERIAL", "TRY-"}},
 	} {
-		out, errs, code := harness.RunBinary(t, append(tt.args, "--data-dir", service.Dir)...)
+		out, errs, code := harness.RunBinary(
+			t, append(tt.args, "--data-dir", service.Dir)...,
+		)
 		for _, want := range tt.want {
 			if code != 0 || !strings.Contains(out, want) {
 				t.Errorf("%v: got exit code %d: %s%s\nwant %q", tt.args, code, out, errs, want)
 			}
 		}
 	}
-	out, errs, code := harness.RunBinary(t, "key", "list", "--org", "nobody", "--data-dir", service.Dir)
+	out, errs, code := harness.RunBinary(
+		t, "key", "list", "--org", "nobody", "--data-dir", service.Dir,
+	)
 	if code != 2 || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "org list") {
 		t.Errorf("key list of nobody: got exit code %d: %s%s", code, out, errs)
 	}

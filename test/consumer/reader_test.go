@@ -45,7 +45,9 @@ func namedReader(t *testing.T, target *harness.Target) {
 		for _, r := range page.Data {
 			api = append(api, describe(r))
 		}
-		out, errs, code := harness.RunBinary(t, "readers", "--json", "--url", tenant.Base, "--key", tenant.Key)
+		out, errs, code := harness.RunBinary(
+			t, "readers", "--json", "--url", tenant.Base, "--key", tenant.Key,
+		)
 		if code != 0 {
 			t.Fatalf("readers: got exit code %d: %s", code, errs)
 		}
@@ -75,7 +77,9 @@ func namedReader(t *testing.T, target *harness.Target) {
 	for name, what := range map[string]string{"wall panel": "--all", "lobby": hub.ID()} {
 		followers[name] = processOf(t, func() *exec.Cmd {
 			cmd := exec.Command(harness.Binary(t), "events", what, "--follow", "--reader", name)
-			cmd.Env = append(os.Environ(), "HUBCLOUD_URL="+tenant.Base, "HUBCLOUD_API_KEY="+tenant.Key)
+			cmd.Env = append(
+				os.Environ(), "HUBCLOUD_URL="+tenant.Base, "HUBCLOUD_API_KEY="+tenant.Key,
+			)
 			return cmd
 		})
 	}

@@ -71,7 +71,9 @@ func receive(path, address string) {
 				return
 			}
 			for _, event := range events {
-				line, err := json.Marshal(taken{r.URL.Path, id, event.HubID, event.Cursor, sceneOf(event)})
+				line, err := json.Marshal(taken{
+					r.URL.Path, id, event.HubID, event.Cursor, sceneOf(event),
+				})
 				if err == nil {
 					_, err = file.Write(append(line, '\n'))
 				}

@@ -27,25 +27,35 @@ func authentication(t *testing.T, c *harness.Target) {
 		}
 		other := map[string]string{"dev": "live", "live": "dev"}[environment[1]]
 		wrong := map[string][]string{
-			"missing":             {"Authorization", ""},
-			"no scheme":           {"Authorization", tenant.Key},
-			"another scheme":      {"Authorization", "Basic " + tenant.Key},
-			"no key":              {"Authorization", "Bearer "},
-			"no shape":            {"Authorization", "Bearer hello"},
-			"cut":                 {"Authorization", "Bearer " + tenant.Key[:len(tenant.Key)-1]},
-			"another last letter": {"Authorization", "Bearer " + tenant.Key[:len(tenant.Key)-1] + last},
-			"longer":              {"Authorization", "Bearer " + tenant.Key + "x"},
+			"missing":        {"Authorization", ""},
+			"no scheme":      {"Authorization", tenant.Key},
+			"another scheme": {"Authorization", "Basic " + tenant.Key},
+			"no key":         {"Authorization", "Bearer "},
+			"no shape":       {"Authorization", "Bearer hello"},
+			"cut":            {"Authorization", "Bearer " + tenant.Key[:len(tenant.Key)-1]},
+			"another last letter": {
+				"Authorization",
+				"Bearer " + tenant.Key[:len(tenant.Key)-1] + last,
+			},
+			"longer": {"Authorization", "Bearer " + tenant.Key + "x"},
 			"other environment": {
-				"Authorization", "Bearer " + strings.Replace(tenant.Key, environment[0], "_"+other+"_", 1),
+				"Authorization",
+				"Bearer " + strings.Replace(tenant.Key, environment[0], "_"+other+"_", 1),
 			},
 		}
 		for what, header := range wrong {
 			client := tenant.Client.For(t)
 			for _, path := range []string{"/sites", "/hubs/" + noHub, "/nothing/at/all"} {
 				apiError := client.Rejected(
-					http.MethodGet, path, nil, http.StatusUnauthorized, "unauthenticated", header...,
-				)
-				if strings.Contains(apiError.Message, tenant.Key[len(tenant.Key)-20:len(tenant.Key)-2]) {
+					http.MethodGet,
+					path,
+					nil,
+					http.StatusUnauthorized,
+					"unauthenticated",
+					header...)
+				if strings.Contains(
+					apiError.Message, tenant.Key[len(tenant.Key)-20:len(tenant.Key)-2],
+				) {
 					t.Errorf("%s: got a message with the key: %s", what, apiError.Message)
 				}
 			}
@@ -56,8 +66,10 @@ func authentication(t *testing.T, c *harness.Target) {
 		// "Every request carries an API key as a bearer token in the Authorization header."
 		client := tenant.Client.For(t)
 		for _, e := range endpoints {
-			client.Rejected(e.method, e.at(noHub), e.sent(), http.StatusUnauthorized, "unauthenticated",
-				"Authorization", "")
+			client.Rejected(
+				e.method, e.at(noHub), e.sent(), http.StatusUnauthorized, "unauthenticated",
+				"Authorization", "",
+			)
 		}
 	})
 
@@ -85,12 +97,24 @@ func authentication(t *testing.T, c *harness.Target) {
 		// "A key belongs to the organization, not to the person who created it, and reaches only
 		// that organization's resources."
 		stranger := c.For(t).OtherTenant("Stranger to authentication")
-		stranger.Rejected(http.MethodGet, "/sites/"+tenant.Site, nil, http.StatusNotFound, "not_found")
-		stranger.Rejected(http.MethodPatch, "/sites/"+tenant.Site, `{"name":"Mine"}`, http.StatusNotFound, "not_found")
-		for _, member := range data(t, tenant.For(t).Must(http.MethodGet, "/members", nil, http.StatusOK).Object(t)) {
-			stranger.Rejected(http.MethodGet, "/members/"+member["id"].(string), nil, http.StatusNotFound, "not_found")
-			stranger.Rejected(http.MethodDelete, "/members/"+member["id"].(string), nil, http.StatusNotFound,
-				"not_found")
+		stranger.Rejected(
+			http.MethodGet, "/sites/"+tenant.Site, nil, http.StatusNotFound, "not_found",
+		)
+		stranger.Rejected(
+			http.MethodPatch, "/sites/"+tenant.Site, `{"name":"Mine"}`, http.StatusNotFound,
+			"not_found",
+		)
+		for _, member := range data(
+			t, tenant.For(t).Must(http.MethodGet, "/members", nil, http.StatusOK).Object(t),
+		) {
+			stranger.Rejected(
+				http.MethodGet, "/members/"+member["id"].(string), nil, http.StatusNotFound,
+				"not_found",
+			)
+			stranger.Rejected(
+				http.MethodDelete, "/members/"+member["id"].(string), nil, http.StatusNotFound,
+				"not_found",
+			)
 		}
 		_, key := c.For(t).OwnService().Key(tenant.Org)
 		second := harness.NewClient(t, c.Base, key)
@@ -180,22 +204,32 @@ func scopes(t *testing.T, c *harness.Target) {
 			only := harness.NewClient(t, c.Base, onlyKey)
 			for _, e := range endpoints {
 				if e.scope != scope {
-					apiError := only.Rejected(e.method, e.at(hub.ID), e.sent(), http.StatusForbidden,
-						"insufficient_scope")
+					apiError := only.Rejected(
+						e.method, e.at(hub.ID), e.sent(), http.StatusForbidden,
+						"insufficient_scope",
+					)
 					if !strings.Contains(apiError.Message, e.scope) {
-						t.Errorf("%s: want the scope %s in the message, got %s", e, e.scope, apiError.Message)
+						t.Errorf(
+							"%s: want the scope %s in the message, got %s", e, e.scope,
+							apiError.Message,
+						)
 					}
 					continue
 				}
 				// 403 takes precedence over 404 and 400 (design, section 6).
-				without.Rejected(e.method, e.at(hub.ID), e.sent(), http.StatusForbidden, "insufficient_scope")
-				without.Rejected(e.method, e.at(noHub), `{"what":`, http.StatusForbidden, "insufficient_scope")
+				without.Rejected(
+					e.method, e.at(hub.ID), e.sent(), http.StatusForbidden, "insufficient_scope",
+				)
+				without.Rejected(
+					e.method, e.at(noHub), `{"what":`, http.StatusForbidden, "insufficient_scope",
+				)
 				// The scope alone is enough: unknown ids are not found, other requests succeed.
 				answer, err := only.Try(e.method, e.at(noHub), e.sent())
 				if err != nil {
 					t.Fatal(err)
 				}
-				if answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized ||
+				if answer.Status == http.StatusForbidden ||
+					answer.Status == http.StatusUnauthorized ||
 					answer.Status >= 500 {
 					t.Errorf("%s with %s alone: got %d %s", e, scope, answer.Status, answer.Body)
 				}

@@ -59,7 +59,11 @@ func auditLog(t *testing.T, c *harness.Target) {
 
 	other := foreign.For(t)
 	for _, path := range []string{"/audit", "/audit.csv", "/audit/stream"} {
-		other.Rejected(http.MethodGet, path+"?after="+got.Cursor, nil, http.StatusGone, "cursor_expired")
-		client.Rejected(http.MethodGet, path+"?after=x", nil, http.StatusBadRequest, "invalid_request")
+		other.Rejected(
+			http.MethodGet, path+"?after="+got.Cursor, nil, http.StatusGone, "cursor_expired",
+		)
+		client.Rejected(
+			http.MethodGet, path+"?after=x", nil, http.StatusBadRequest, "invalid_request",
+		)
 	}
 }

@@ -59,7 +59,9 @@ func doorCodes(t *testing.T, c *harness.Target) {
 	// A code is made, shown once, and reaches the lock.
 	make := func(body string, key string) (code doorCode) {
 		t.Helper()
-		client.Must(http.MethodPost, lock(1), body, http.StatusCreated, "Idempotency-Key", key).JSON(t, &code)
+		client.Must(
+			http.MethodPost, lock(1), body, http.StatusCreated, "Idempotency-Key", key,
+		).JSON(t, &code)
 		return code
 	}
 	const cleaner = `{"label":"Cleaner","valid_until":"2099-01-12T18:00","time_zone":"Europe/Berlin",` +
@@ -142,10 +144,14 @@ func doorCodes(t *testing.T, c *harness.Target) {
 }
 
 // manyDoorCodes sets one code at several locks.
-func manyDoorCodes(t *testing.T, client *harness.Tenant, hub string, lock func(int) string) {
+func manyDoorCodes(
+	t *testing.T, client *harness.Tenant, hub string, lock func(int) string,
+) {
 	body := `{"label":"Night shift","channels":[{"hub_id":"hub-0000-0000-0000","device_id":1}],` +
 		`"select":{"hub_id":"` + hub + `"}}`
-	answer := client.Must(http.MethodPost, "/credentials", body, http.StatusAccepted, "Idempotency-Key", "many")
+	answer := client.Must(
+		http.MethodPost, "/credentials", body, http.StatusAccepted, "Idempotency-Key", "many",
+	)
 	var sent struct {
 		Code string
 		Data []struct {
@@ -157,10 +163,14 @@ func manyDoorCodes(t *testing.T, client *harness.Tenant, hub string, lock func(i
 		sent.Data[0].Error.Type != "not_found" || sent.Data[1].Slot == nil || sent.Data[2].Slot == nil {
 		t.Errorf("many: got %s, want a code for two locks", answer.Body)
 	}
-	client.Rejected(http.MethodPost, "/credentials", strings.Replace(body, "Night", "Day", 1), http.StatusConflict,
-		"idempotency_conflict", "Idempotency-Key", "many")
-	none := client.Must(http.MethodPost, "/credentials", `{"label":"Day shift","select":{"room":"No such room"}}`,
-		http.StatusAccepted)
+	client.Rejected(
+		http.MethodPost, "/credentials", strings.Replace(body, "Night", "Day", 1),
+		http.StatusConflict, "idempotency_conflict", "Idempotency-Key", "many",
+	)
+	none := client.Must(
+		http.MethodPost, "/credentials", `{"label":"Day shift","select":{"room":"No such room"}}`,
+		http.StatusAccepted,
+	)
 	if strings.Contains(string(none.Body), `"code"`) {
 		t.Errorf("no lock: got %s, want no code", none.Body)
 	}
@@ -204,8 +214,12 @@ func doorCodeRejections(t *testing.T, client *harness.Tenant, lock func(int) str
 	}
 	for method, path := range map[string]string{http.MethodPost: lock(2), http.MethodPatch: one} {
 		key := "conflict" + method
-		client.Must(method, path, label, map[string]int{"POST": 201, "PATCH": 200}[method], "Idempotency-Key", key)
-		client.Rejected(method, path, `{"label":"b"}`, http.StatusConflict, "idempotency_conflict", "Idempotency-Key",
-			key)
+		client.Must(
+			method, path, label, map[string]int{"POST": 201, "PATCH": 200}[method], "Idempotency-Key", key,
+		)
+		client.Rejected(
+			method, path, `{"label":"b"}`, http.StatusConflict, "idempotency_conflict",
+			"Idempotency-Key", key,
+		)
 	}
 }

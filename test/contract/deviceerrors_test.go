@@ -29,7 +29,9 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 				continue
 			}
 			began := time.Now()
-			client.Rejected(e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_offline")
+			client.Rejected(
+				e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_offline",
+			)
 			// a connected hub has 10 s to answer
 			if took := time.Since(began); took > 8*time.Second {
 				t.Errorf("%s: answered after %s, want at once", e, took)
@@ -39,7 +41,10 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		// "Commands are never queued for an offline hub."
 		hub.Offline(false)
 		harness.Connected(t, hub)
-		client.Await(hub.ID(), head, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
+		client.Await(
+			hub.ID(), head, "hub.connected",
+			func(e harness.Event) bool { return e.Type == "hub.connected" },
+		)
 		streamstest.Eventually(t, "the hub answers again", func() bool {
 			answer, err := client.Try(http.MethodGet, devicePath(hub.ID(), 1), nil)
 			return err == nil && answer.Status == http.StatusOK
@@ -58,8 +63,10 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			fault(true)
 			for _, e := range endpoints {
 				if e.method == http.MethodPost && e.live {
-					client.Rejected(e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable,
-						"hub_unavailable")
+					client.Rejected(
+						e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable,
+						"hub_unavailable",
+					)
 				}
 			}
 			fault(false)
@@ -102,15 +109,25 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			status int
 			kind   string
 		}{
-			"not found":               {errorOf("not_found"), http.StatusNotFound, "not_found"},
-			"unavailable":             {errorOf("hub_unavailable"), http.StatusServiceUnavailable, "hub_unavailable"},
-			"an unknown type":         {errorOf("on_fire"), http.StatusBadGateway, "hub_error"},
-			"a type of the API":       {errorOf("unauthenticated"), http.StatusBadGateway, "hub_error"},
-			"another type of the API": {errorOf("rate_limited"), http.StatusBadGateway, "hub_error"},
-			"an empty type":           {errorOf(""), http.StatusBadGateway, "hub_error"},
-			"no result":               {harness.Response{}, http.StatusBadGateway, "hub_error"},
-			"an empty result":         {harness.Response{Result: map[string]any{}}, http.StatusBadGateway, "hub_error"},
-			"a list":                  {harness.Response{Result: []int{1}}, http.StatusBadGateway, "hub_error"},
+			"not found": {errorOf("not_found"), http.StatusNotFound, "not_found"},
+			"unavailable": {
+				errorOf("hub_unavailable"), http.StatusServiceUnavailable, "hub_unavailable",
+			},
+			"an unknown type": {errorOf("on_fire"), http.StatusBadGateway, "hub_error"},
+			"a type of the API": {
+				errorOf("unauthenticated"), http.StatusBadGateway, "hub_error",
+			},
+			"another type of the API": {
+				errorOf("rate_limited"), http.StatusBadGateway, "hub_error",
+			},
+			"an empty type": {errorOf(""), http.StatusBadGateway, "hub_error"},
+			"no result":     {harness.Response{}, http.StatusBadGateway, "hub_error"},
+			"an empty result": {
+				harness.Response{Result: map[string]any{}}, http.StatusBadGateway, "hub_error",
+			},
+			"a list": {
+				harness.Response{Result: []int{1}}, http.StatusBadGateway, "hub_error",
+			},
 			"a device that is no object": {
 				harness.Response{Result: map[string]any{"device": "lock"}}, http.StatusBadGateway,
 				"hub_error",
@@ -127,7 +144,10 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 				device(func(_, ch map[string]any) { ch["status"] = "tired" }),
 				http.StatusBadGateway, "hub_error",
 			},
-			"no key": {device(func(_, ch map[string]any) { delete(ch, "key") }), http.StatusBadGateway, "hub_error"},
+			"no key": {
+				device(func(_, ch map[string]any) { delete(ch, "key") }), http.StatusBadGateway,
+				"hub_error",
+			},
 		} {
 			answers <- c.answer
 			answer := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, c.status)
@@ -142,18 +162,24 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			t.Errorf("hub without devices: got %s, want an empty list", list.Body)
 		}
 		answers <- harness.Response{Result: map[string]any{"devices": nil}}
-		client.Rejected(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error")
+		client.Rejected(
+			http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error",
+		)
 		answers <- harness.Response{Raw: []byte(`not JSON`)}
-		client.Rejected(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error")
+		client.Rejected(
+			http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error",
+		)
 		// Valid fields pass, and fields outside the contract are removed.
 		answers <- device(func(d, ch map[string]any) {
 			d["secret"], d["room"], ch["mood"] = "x", "Hall", "fine"
 		})
 		got := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, http.StatusOK).Object(t)
 		hasExactly(t, "device", got, "id", "name", "manufacturer", "model", "room", "channels")
-		hasExactly(t, "channel", got["channels"].([]any)[0].(map[string]any), "key", "endpoint", "kind", "unit",
-			"readable", "writable", "capabilities", "available", "value", "observed_at", "desired", "desired_at",
-			"status")
+		hasExactly(
+			t, "channel", got["channels"].([]any)[0].(map[string]any), "key", "endpoint", "kind",
+			"unit", "readable", "writable", "capabilities", "available", "value", "observed_at",
+			"desired", "desired_at", "status",
+		)
 		if got["room"] != nil {
 			t.Errorf("room: got %v, want null: rooms are set in the API only", got["room"])
 		}

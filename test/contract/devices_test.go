@@ -24,7 +24,9 @@ type channel struct {
 }
 
 // getChannel reads one channel of a device.
-func getChannel(client *harness.Tenant, hub string, device int64, key string, endpoint int64) channel {
+func getChannel(
+	client *harness.Tenant, hub string, device int64, key string, endpoint int64,
+) channel {
 	client.T.Helper()
 	var got struct{ Channels []channel }
 	client.Must(http.MethodGet, devicePath(hub, device), nil, http.StatusOK).JSON(client.T, &got)
@@ -33,7 +35,9 @@ func getChannel(client *harness.Tenant, hub string, device int64, key string, en
 			return c
 		}
 	}
-	client.T.Fatalf("device %d of %s: channel %s at endpoint %d: not found", device, hub, key, endpoint)
+	client.T.Fatalf(
+		"device %d of %s: channel %s at endpoint %d: not found", device, hub, key, endpoint,
+	)
 	return channel{}
 }
 
@@ -122,11 +126,16 @@ func devices(t *testing.T, c *harness.Target) {
 		for i, d := range all {
 			hasExactly(t, "device", d, "id", "name", "manufacturer", "model", "room", "channels")
 			if d["id"] != float64(i+1) || d["name"] != virtualhub.DemoDevices()[i].Name || d["room"] != nil {
-				t.Errorf("device %d: got %v, want the name %s and no room", i+1, d, virtualhub.DemoDevices()[i].Name)
+				t.Errorf(
+					"device %d: got %v, want the name %s and no room", i+1, d,
+					virtualhub.DemoDevices()[i].Name,
+				)
 			}
 			for _, item := range d["channels"].([]any) {
-				hasExactly(t, "listed channel", item.(map[string]any), "key", "endpoint", "kind", "unit", "readable",
-					"writable", "capabilities", "available")
+				hasExactly(
+					t, "listed channel", item.(map[string]any), "key", "endpoint", "kind", "unit",
+					"readable", "writable", "capabilities", "available",
+				)
 			}
 		}
 	})
@@ -142,8 +151,11 @@ func devices(t *testing.T, c *harness.Target) {
 				ch := item.(map[string]any)
 				key, _ := ch["key"].(string)
 				seen[key] = true
-				hasExactly(t, "channel "+key, ch, "key", "endpoint", "kind", "unit", "readable", "writable",
-					"capabilities", "available", "value", "observed_at", "desired", "desired_at", "status")
+				hasExactly(
+					t, "channel "+key, ch, "key", "endpoint", "kind", "unit", "readable",
+					"writable", "capabilities", "available", "value", "observed_at", "desired",
+					"desired_at", "status",
+				)
 				known, ok := channelKeys[key]
 				if !ok {
 					t.Errorf("channel key %q: not in the contract", key)
@@ -152,9 +164,13 @@ func devices(t *testing.T, c *harness.Target) {
 				// "kind: equals the key in every case given"; "unit: % for battery; null for lock";
 				// "empty object by default; for heating_setpoint and cooling_setpoint holds min and
 				// max".
-				if ch["kind"] != key || ch["writable"] != known.writable || ch["available"] != true ||
+				if ch["kind"] != key || ch["writable"] != known.writable ||
+					ch["available"] != true ||
 					ch["readable"] != true {
-					t.Errorf("channel: got %v, want it available, readable, writable: %v", ch, known.writable)
+					t.Errorf(
+						"channel: got %v, want it available, readable, writable: %v", ch,
+						known.writable,
+					)
 				}
 				if key == "battery" && ch["unit"] != "%" || key == "lock" && ch["unit"] != nil {
 					t.Errorf("unit of %s: got %v", key, ch["unit"])
@@ -209,12 +225,18 @@ func devices(t *testing.T, c *harness.Target) {
 
 	t.Run("no such device", func(t *testing.T) {
 		client := tenant.For(t)
-		for _, id := range []string{"999", "0", "-1", "x", "1.5", "1e3", "99999999999999999999", "%31%00", "01x"} {
+		for _, id := range []string{
+			"999", "0", "-1", "x", "1.5", "1e3", "99999999999999999999", "%31%00", "01x",
+		} {
 			client.Rejected(http.MethodGet, path+"/"+id, nil, http.StatusNotFound, "not_found")
-			client.Rejected(http.MethodPatch, path+"/"+id, `{"name":"x"}`, http.StatusNotFound, "not_found")
+			client.Rejected(
+				http.MethodPatch, path+"/"+id, `{"name":"x"}`, http.StatusNotFound, "not_found",
+			)
 			client.Rejected(http.MethodDelete, path+"/"+id, nil, http.StatusNotFound, "not_found")
-			client.Rejected(http.MethodPost, path+"/"+id+"/commands", `{"key":"lock","value":true}`,
-				http.StatusNotFound, "not_found")
+			client.Rejected(
+				http.MethodPost, path+"/"+id+"/commands", `{"key":"lock","value":true}`,
+				http.StatusNotFound, "not_found",
+			)
 		}
 	})
 
@@ -226,7 +248,9 @@ func devices(t *testing.T, c *harness.Target) {
 			if err := hub.Report(11, virtualhub.ChannelRef{Key: "temperature"}, value); err != nil {
 				t.Fatal(err)
 			}
-			if got := getChannel(client, hub.ID(), 11, "temperature", 0); string(got.Value) != fmt.Sprint(value) {
+			if got := getChannel(client, hub.ID(), 11, "temperature", 0); string(
+				got.Value,
+			) != fmt.Sprint(value) {
 				t.Errorf("got %s, want %v as reported", got.Value, value)
 			}
 		}
@@ -240,8 +264,10 @@ func devices(t *testing.T, c *harness.Target) {
 		if err := hub.Unreachable(7); err != nil {
 			t.Fatal(err)
 		}
-		unavailable := client.Await(hub.ID(), head, "device.unavailable",
-			func(e harness.Event) bool { return e.About("device.unavailable", 7) })
+		unavailable := client.Await(
+			hub.ID(), head, "device.unavailable",
+			func(e harness.Event) bool { return e.About("device.unavailable", 7) },
+		)
 		if string(unavailable.Data) != "{}" {
 			t.Errorf("device.unavailable: got data %s, want {}", unavailable.Data)
 		}
@@ -258,8 +284,10 @@ func devices(t *testing.T, c *harness.Target) {
 		if err := hub.Reachable(7); err != nil {
 			t.Fatal(err)
 		}
-		client.Await(hub.ID(), unavailable.Cursor, "device.available",
-			func(e harness.Event) bool { return e.About("device.available", 7) })
+		client.Await(
+			hub.ID(), unavailable.Cursor, "device.available",
+			func(e harness.Event) bool { return e.About("device.available", 7) },
+		)
 		if !getChannel(client, hub.ID(), 7, "leak", 0).Available {
 			t.Error("reachable device: got not available")
 		}
@@ -270,20 +298,31 @@ func devices(t *testing.T, c *harness.Target) {
 		// hub's network; … a device.forgotten event follows".
 		client := tenant.For(t)
 		head := client.Head(hub.ID())
-		client.Rejected(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusBadRequest, "invalid_request")
+		client.Rejected(
+			http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusBadRequest,
+			"invalid_request",
+		)
 		if err := hub.Unreachable(15); err != nil {
 			t.Fatal(err)
 		}
-		answer := client.Must(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNoContent)
+		answer := client.Must(
+			http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNoContent,
+		)
 		if len(answer.Body) != 0 {
 			t.Errorf("204: got body %s, want none", answer.Body)
 		}
-		forgotten := client.Await(hub.ID(), head, "device.forgotten",
-			func(e harness.Event) bool { return e.About("device.forgotten", 15) })
+		forgotten := client.Await(
+			hub.ID(), head, "device.forgotten",
+			func(e harness.Event) bool { return e.About("device.forgotten", 15) },
+		)
 		if string(forgotten.Data) != `{"name":"Water"}` {
 			t.Errorf("data %s", forgotten.Data)
 		}
-		client.Rejected(http.MethodGet, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found")
-		client.Rejected(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found")
+		client.Rejected(
+			http.MethodGet, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found",
+		)
+		client.Rejected(
+			http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found",
+		)
 	})
 }

@@ -24,8 +24,11 @@ var endpoints = []endpoint{
 
 	{http.MethodGet, "/hubs", "hubs:read", "", false},
 	{
-		http.MethodPost, "/hubs", "hubs:write",
-		`{"serial":"HUB-ZZZZ-ZZZZ-ZZZZ","site_id":"0190a0a0-0000-7000-8000-000000000000","name":"Lobby"}`, false,
+		http.MethodPost,
+		"/hubs",
+		"hubs:write",
+		`{"serial":"HUB-ZZZZ-ZZZZ-ZZZZ","site_id":"0190a0a0-0000-7000-8000-000000000000","name":"Lobby"}`,
+		false,
 	},
 	{http.MethodGet, "/hubs/{hub_id}", "hubs:read", "", false},
 	{http.MethodPatch, "/hubs/{hub_id}", "hubs:write", `{"name":"Lobby"}`, false},
@@ -33,7 +36,13 @@ var endpoints = []endpoint{
 
 	{http.MethodGet, "/hubs/{hub_id}/devices", "hubs:read", "", true},
 	{http.MethodGet, "/hubs/{hub_id}/devices/{device_id}", "hubs:read", "", true},
-	{http.MethodPatch, "/hubs/{hub_id}/devices/{device_id}", "hubs:write", `{"name":"Door","room":"Hall"}`, true},
+	{
+		http.MethodPatch,
+		"/hubs/{hub_id}/devices/{device_id}",
+		"hubs:write",
+		`{"name":"Door","room":"Hall"}`,
+		true,
+	},
 	{http.MethodDelete, "/hubs/{hub_id}/devices/{device_id}", "hubs:write", "", true},
 	{http.MethodPost, "/hubs/{hub_id}/pairing", "hubs:write", `{"setup_code":"12345"}`, true},
 	{http.MethodDelete, "/hubs/{hub_id}/pairing", "hubs:write", "", true},
@@ -41,7 +50,10 @@ var endpoints = []endpoint{
 	{http.MethodDelete, "/hubs/{hub_id}/removal", "hubs:write", "", true},
 
 	{
-		http.MethodPost, "/hubs/{hub_id}/devices/{device_id}/commands", "hubs:command", `{"key":"lock","value":true}`,
+		http.MethodPost,
+		"/hubs/{hub_id}/devices/{device_id}/commands",
+		"hubs:command",
+		`{"key":"lock","value":true}`,
 		true,
 	},
 
@@ -53,7 +65,13 @@ var endpoints = []endpoint{
 	{http.MethodPatch, "/members/{member_id}", "members:write", `{"role":"admin"}`, false},
 	{http.MethodDelete, "/members/{member_id}", "members:write", "", false},
 	{http.MethodGet, "/invitations", "members:read", "", false},
-	{http.MethodPost, "/invitations", "members:write", `{"email":"somebody@example.com","role":"member"}`, false},
+	{
+		http.MethodPost,
+		"/invitations",
+		"members:write",
+		`{"email":"somebody@example.com","role":"member"}`,
+		false,
+	},
 	{http.MethodDelete, "/invitations/{invitation_id}", "members:write", "", false},
 }
 

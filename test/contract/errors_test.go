@@ -18,7 +18,9 @@ func errorBodies(t *testing.T, c *harness.Target) {
 		// "request_id is quoted to support": every answer has a unique one.
 		client := tenant.For(t)
 		seen := map[string]bool{}
-		for _, path := range []string{"/sites", "/sites", "/sites?limit=0", "/nothing", "/hubs/" + noHub} {
+		for _, path := range []string{
+			"/sites", "/sites", "/sites?limit=0", "/nothing", "/hubs/" + noHub,
+		} {
 			answer, err := client.Try(http.MethodGet, path, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -31,7 +33,9 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			if answer.Status >= 400 {
 				harness.CheckAPIError(t, answer)
 			}
-			if got := answer.Header.Get("Content-Type"); !strings.HasPrefix(got, "application/json") {
+			if got := answer.Header.Get("Content-Type"); !strings.HasPrefix(
+				got, "application/json",
+			) {
 				t.Errorf("%s: got Content-Type %q, want JSON", path, got)
 			}
 		}
@@ -61,19 +65,25 @@ func errorBodies(t *testing.T, c *harness.Target) {
 		}
 		for path, methods := range allowed {
 			for _, method := range []string{
-				http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, "PURGE",
+				http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
+				http.MethodDelete, "PURGE",
 			} {
 				if strings.Contains(strings.Join(methods, " "), method) {
 					continue
 				}
 				e := endpoint{method: method, path: path}
 				answer := client.Must(method, e.at(noHub), nil, http.StatusMethodNotAllowed)
-				if apiError := harness.CheckAPIError(t, answer); apiError.Type != "invalid_request" {
+				if apiError := harness.CheckAPIError(
+					t, answer,
+				); apiError.Type != "invalid_request" {
 					t.Errorf("%s: got %s, want invalid_request", e, answer.Body)
 				}
 				for _, method := range methods {
 					if !strings.Contains(answer.Header.Get("Allow"), method) {
-						t.Errorf("%s: got Allow %q, want %s in it", e, answer.Header.Get("Allow"), method)
+						t.Errorf(
+							"%s: got Allow %q, want %s in it", e, answer.Header.Get("Allow"),
+							method,
+						)
 					}
 				}
 			}
@@ -88,20 +98,36 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			"text/plain", "application/x-www-form-urlencoded", "application/jsonp",
 			"multipart/form-data; boundary=x", "application/json; charset=latin1",
 		} {
-			client.Rejected(http.MethodPost, "/sites", `{"name":"x"}`, http.StatusBadRequest, "invalid_request",
-				"Content-Type", contentType)
+			client.Rejected(
+				http.MethodPost, "/sites", `{"name":"x"}`, http.StatusBadRequest, "invalid_request",
+				"Content-Type", contentType,
+			)
 		}
 		for _, contentType := range []string{
 			"application/json", "application/json; charset=utf-8",
 			"application/json;charset=UTF-8", "Application/JSON",
 		} {
-			client.Must(http.MethodPost, "/sites", `{"name":"x"}`, http.StatusCreated, "Content-Type", contentType)
+			client.Must(
+				http.MethodPost, "/sites", `{"name":"x"}`, http.StatusCreated,
+				"Content-Type", contentType,
+			)
 		}
-		client.Must(http.MethodPost, "/sites", `{"name":"x"}`+strings.Repeat(" ", 63<<10), http.StatusCreated)
-		client.Rejected(http.MethodPost, "/sites", `{"name":"x"}`+strings.Repeat(" ", 65<<10), http.StatusBadRequest,
-			"invalid_request")
-		client.Rejected(http.MethodPost, "/sites", `{"name":`+strings.Repeat("[", 30000)+strings.Repeat("]", 30000)+`}`,
-			http.StatusBadRequest, "invalid_request")
-		client.Rejected(http.MethodPost, "/sites", "{\"name\":\"\xff\xfe\"}", http.StatusBadRequest, "invalid_request")
+		client.Must(
+			http.MethodPost, "/sites", `{"name":"x"}`+strings.Repeat(" ", 63<<10),
+			http.StatusCreated,
+		)
+		client.Rejected(
+			http.MethodPost, "/sites", `{"name":"x"}`+strings.Repeat(" ", 65<<10),
+			http.StatusBadRequest, "invalid_request",
+		)
+		client.Rejected(
+			http.MethodPost, "/sites",
+			`{"name":`+strings.Repeat("[", 30000)+strings.Repeat("]", 30000)+`}`,
+			http.StatusBadRequest, "invalid_request",
+		)
+		client.Rejected(
+			http.MethodPost, "/sites", "{\"name\":\"\xff\xfe\"}", http.StatusBadRequest,
+			"invalid_request",
+		)
 	})
 }

@@ -25,8 +25,10 @@ func events(t *testing.T, c *harness.Target) {
 		hub.EventsFrom("log-1", 1, 250)
 		hub.WaitAck("log-1", 250)
 		path := "/hubs/" + hub.ID + "/events"
-		hasExactly(t, "page", client.Must(http.MethodGet, path, nil, http.StatusOK).Object(t), "data", "next_cursor",
-			"has_more")
+		hasExactly(
+			t, "page", client.Must(http.MethodGet, path, nil, http.StatusOK).Object(t), "data",
+			"next_cursor", "has_more",
+		)
 		var first harness.Page
 		client.Must(http.MethodGet, path, nil, http.StatusOK).JSON(t, &first)
 		if len(first.Data) != 100 || !first.HasMore {
@@ -43,11 +45,16 @@ func events(t *testing.T, c *harness.Target) {
 					next++
 				}
 				if more := next <= 250; page.HasMore != more || more && len(page.Data) != limit {
-					t.Fatalf("pages of %d: %d events, has_more %v, up to %d", limit, len(page.Data), page.HasMore,
-						next-1)
+					t.Fatalf(
+						"pages of %d: %d events, has_more %v, up to %d", limit, len(page.Data),
+						page.HasMore, next-1,
+					)
 				}
 				if n := len(page.Data); n > 0 && page.NextCursor != page.Data[n-1].Cursor {
-					t.Errorf("next_cursor: got %q, want the last event's %q", page.NextCursor, page.Data[n-1].Cursor)
+					t.Errorf(
+						"next_cursor: got %q, want the last event's %q", page.NextCursor,
+						page.Data[n-1].Cursor,
+					)
 				}
 				after = page.NextCursor
 				if !page.HasMore {
@@ -66,7 +73,10 @@ func events(t *testing.T, c *harness.Target) {
 		again, cursors := client.AllEvents(hub.ID, ""), map[string]bool{}
 		for i, e := range again {
 			if cursors[e.Cursor] = true; i < 100 && e.Cursor != first.Data[i].Cursor {
-				t.Errorf("event %d: want cursor %s as before, got %s", i+1, first.Data[i].Cursor, e.Cursor)
+				t.Errorf(
+					"event %d: want cursor %s as before, got %s", i+1, first.Data[i].Cursor,
+					e.Cursor,
+				)
 			}
 		}
 		if len(cursors) != 250 {
@@ -81,13 +91,16 @@ func events(t *testing.T, c *harness.Target) {
 		hub := c.For(t).Online(tenant)
 		began := time.Now()
 		empty := client.Events(hub.ID, "", 100, 1)
-		if took := time.Since(began); len(empty.Data) != 0 || empty.HasMore || took < 900*time.Millisecond ||
+		if took := time.Since(began); len(empty.Data) != 0 || empty.HasMore ||
+			took < 900*time.Millisecond ||
 			took > 30*time.Second {
 			t.Errorf("empty wait of 1 s: took %s, got %+v", took, empty)
 		}
 		answered := make(chan harness.Answer, 1)
 		go func() {
-			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+empty.NextCursor, nil)
+			answer, err := client.Try(
+				http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+empty.NextCursor, nil,
+			)
 			if err != nil {
 				t.Error(err)
 			}
@@ -120,28 +133,43 @@ func events(t *testing.T, c *harness.Target) {
 		path := "/hubs/" + hub.ID + "/events"
 		cursor := client.Events(hub.ID, "", 1, 0).NextCursor
 		swapped := []byte(cursor)
-		if swapped[len(swapped)/2]++; swapped[len(swapped)/2] > 'z' || swapped[len(swapped)/2] == ':' ||
+		if swapped[len(swapped)/2]++; swapped[len(swapped)/2] > 'z' ||
+			swapped[len(swapped)/2] == ':' ||
 			swapped[len(swapped)/2] == '[' {
 			swapped[len(swapped)/2] -= 2
 		}
 		for _, query := range []string{
-			"limit=0", "limit=501", "limit=ten", "limit=", "limit=-1", "limit=1.5", "limit=99999999999999999999",
-			"wait=-1", "wait=61", "wait=1.5", "wait=x", "wait=", "after=garbage", "after=", "after=%00",
-			"after=" + strings.Repeat("x", 3000), "after=" + cursor + "x", "after=" + cursor[1:],
-			"after=" + url.QueryEscape(string(swapped)), "after=" + cursor + "&after=" + cursor, "limit=1&limit=2",
+			"limit=0", "limit=501", "limit=ten", "limit=", "limit=-1", "limit=1.5",
+			"limit=99999999999999999999", "wait=-1", "wait=61", "wait=1.5", "wait=x", "wait=",
+			"after=garbage", "after=", "after=%00", "after=" + strings.Repeat("x", 3000),
+			"after=" + cursor + "x", "after=" + cursor[1:],
+			"after=" + url.QueryEscape(string(swapped)),
+			"after=" + cursor + "&after=" + cursor, "limit=1&limit=2",
 		} {
-			client.Rejected(http.MethodGet, path+"?"+query, nil, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodGet, path+"?"+query, nil, http.StatusBadRequest, "invalid_request",
+			)
 		}
 		// "cursor: position in the hub's events": another hub's cursor is invalid.
 		foreign := client.Events(other.ID, "", 1, 0).NextCursor
-		client.Rejected(http.MethodGet, path+"?after="+foreign, nil, http.StatusGone, "cursor_expired")
+		client.Rejected(
+			http.MethodGet, path+"?after="+foreign, nil, http.StatusGone, "cursor_expired",
+		)
 		answer, err := client.Try(http.MethodGet, path+"/stream", nil, "Last-Event-ID", "garbage")
-		if err != nil || answer.Status != http.StatusBadRequest || answer.ErrorType() != "invalid_request" {
-			t.Errorf("stream after a malformed cursor: got %d %s %v, want 400", answer.Status, answer.Body, err)
+		if err != nil || answer.Status != http.StatusBadRequest ||
+			answer.ErrorType() != "invalid_request" {
+			t.Errorf(
+				"stream after a malformed cursor: got %d %s %v, want 400", answer.Status,
+				answer.Body, err,
+			)
 		}
 		answer, err = client.Try(http.MethodGet, path+"/stream", nil, "Last-Event-ID", foreign)
-		if err != nil || answer.Status != http.StatusGone || answer.ErrorType() != "cursor_expired" {
-			t.Errorf("stream after another hub's cursor: got %d %s %v, want 410", answer.Status, answer.Body, err)
+		if err != nil || answer.Status != http.StatusGone ||
+			answer.ErrorType() != "cursor_expired" {
+			t.Errorf(
+				"stream after another hub's cursor: got %d %s %v, want 410", answer.Status,
+				answer.Body, err,
+			)
 		}
 	})
 
@@ -157,11 +185,17 @@ func events(t *testing.T, c *harness.Target) {
 		hub.EventsFrom("log-2", 1, 2)
 		hub.WaitAck("log-2", 2)
 		for _, cursor := range []string{page.Data[0].Cursor, page.NextCursor} {
-			client.Rejected(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil, http.StatusGone,
-				"cursor_expired")
-			client.Rejected(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=30&after="+cursor, nil, http.StatusGone,
-				"cursor_expired")
-			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor)
+			client.Rejected(
+				http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil, http.StatusGone,
+				"cursor_expired",
+			)
+			client.Rejected(
+				http.MethodGet, "/hubs/"+hub.ID+"/events?wait=30&after="+cursor, nil,
+				http.StatusGone, "cursor_expired",
+			)
+			answer, err := client.Try(
+				http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor,
+			)
 			if err != nil || answer.Status != http.StatusGone {
 				t.Errorf("stream: %d %s %v", answer.Status, answer.Body, err)
 			}
@@ -169,7 +203,10 @@ func events(t *testing.T, c *harness.Target) {
 		all := client.AllEvents(hub.ID, "")
 		if len(all) != 3 || all[0].Type != "hub.log_reset" || all[0].DeviceID != nil ||
 			!sameJSON(all[0].Data, []byte(`{"reason":"factory_reset"}`)) {
-			t.Errorf("after the reset: got %s, want hub.log_reset and two events", harness.FormatEvents(all))
+			t.Errorf(
+				"after the reset: got %s, want hub.log_reset and two events",
+				harness.FormatEvents(all),
+			)
 		}
 	})
 
@@ -178,7 +215,9 @@ func events(t *testing.T, c *harness.Target) {
 		// reader follows while the hub sends.
 		client := tenant.For(t)
 		hub := c.For(t).
-			VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}})
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}},
+			})
 		const many = 1500
 		after := client.Head(hub.ID())
 		go func() {
@@ -200,7 +239,9 @@ func events(t *testing.T, c *harness.Target) {
 					t.Fatalf("cursor %s: got it twice", e.Cursor)
 				}
 				if seen[e.Cursor] = true; e.Type == "channel.observed" {
-					if want := text(number(uint64(50 - got%50))); string(e.Observed().Value) != want {
+					if want := text(number(uint64(50 - got%50))); string(
+						e.Observed().Value,
+					) != want {
 						t.Fatalf("event %d: got %s, want %s", got, e.Data, want)
 					}
 					got++

@@ -28,7 +28,10 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			}
 		}
 		hub.Send("events", map[string]any{"log": "log-1", "events": []any{
-			send(1, "channel.observed", 3, true, map[string]any{"key": "lock", "endpoint": 0, "value": true}),
+			send(
+				1, "channel.observed", 3, true,
+				map[string]any{"key": "lock", "endpoint": 0, "value": true},
+			),
 			send(
 				2,
 				"channel.observed",
@@ -40,19 +43,25 @@ func eventTypes(t *testing.T, c *harness.Target) {
 					"value":    map[string]any{"red": 1, "green": 2, "blue": 3, "warm_white": 0},
 				},
 			),
-			send(3, "credential.created", 3, nil, map[string]any{"slot": 4, "label": "Cleaner «é»"}),
+			send(
+				3, "credential.created", 3, nil, map[string]any{"slot": 4, "label": "Cleaner «é»"},
+			),
 			send(4, "credential.applied", 3, true, map[string]any{"state": "active"}),
 			send(5, "credential.revoked", 3, true, map[string]any{}),
 			send(6, "rule.created", nil, true, map[string]any{"name": "Night", "enabled": true}),
 			send(7, "rule.fired", nil, true, map[string]any{}),
 			// "New event types are added without a version change."
-			send(8, "weather.changed", nil, true, map[string]any{"deep": []any{1.0, map[string]any{"x": nil}}}),
+			send(
+				8, "weather.changed", nil, true,
+				map[string]any{"deep": []any{1.0, map[string]any{"x": nil}}},
+			),
 		}})
 		hub.WaitAck("log-1", 8)
 		// "timestamp with microseconds", in UTC, whatever format the hub used.
 		var formatted []any
 		for i, written := range []string{
-			"2026-01-02T03:04:05Z", "2026-01-02T05:04:05.5+02:00", "2026-01-02T03:04:05.123456789Z",
+			"2026-01-02T03:04:05Z", "2026-01-02T05:04:05.5+02:00",
+			"2026-01-02T03:04:05.123456789Z",
 		} {
 			event := send(9+i, "rule.fired", nil, true, map[string]any{})
 			event["time"] = written
@@ -62,25 +71,33 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		hub.WaitAck("log-1", 11)
 		last := client.AllEvents(hub.ID, "")[8:]
 		for i, want := range []string{
-			"2026-01-02T03:04:05.000000Z", "2026-01-02T03:04:05.500000Z", "2026-01-02T03:04:05.123456Z",
+			"2026-01-02T03:04:05.000000Z", "2026-01-02T03:04:05.500000Z",
+			"2026-01-02T03:04:05.123456Z",
 		} {
 			if last[i].Time != want {
 				t.Errorf("event %v: got time %s, want %s", formatted[i], last[i].Time, want)
 			}
 		}
-		list := data(t, client.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).Object(t))
+		list := data(
+			t, client.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).Object(t),
+		)
 		if list = list[:min(8, len(list))]; len(list) != 8 {
 			t.Fatalf("got %d events, want 8: %v", len(list), list)
 		}
 		for i, e := range list {
-			hasExactly(t, "event", e, "cursor", "type", "hub_id", "device_id", "time", "clock_trusted", "data")
+			hasExactly(
+				t, "event", e, "cursor", "type", "hub_id", "device_id", "time", "clock_trusted",
+				"data",
+			)
 			isMicroTimestamp(t, "time", e["time"])
 			if e["hub_id"] != hub.ID || e["time"] != "2026-01-02T03:04:05.123456Z" {
 				t.Errorf("event %d: got %v, want hub %s and the time sent", i+1, e, hub.ID)
 			}
 		}
-		if list[0]["device_id"] != 3.0 || list[5]["device_id"] != nil || list[1]["clock_trusted"] != false ||
-			list[2]["clock_trusted"] != nil || list[0]["clock_trusted"] != true {
+		if list[0]["device_id"] != 3.0 || list[5]["device_id"] != nil ||
+			list[1]["clock_trusted"] != false ||
+			list[2]["clock_trusted"] != nil ||
+			list[0]["clock_trusted"] != true {
 			t.Errorf("got %v, want device_id and clock_trusted as sent", list)
 		}
 		all := client.AllEvents(hub.ID, "")
@@ -97,15 +114,23 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		hub := c.For(t).Online(tenant)
 		before := time.Now().Add(-time.Second)
 		hub.Disconnect()
-		disconnected := client.Await(hub.ID, "", "hub.disconnected",
-			func(e harness.Event) bool { return e.Type == "hub.disconnected" })
+		disconnected := client.Await(
+			hub.ID, "", "hub.disconnected",
+			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
+		)
 		hub.Connect()
-		connected := client.Await(hub.ID, disconnected.Cursor, "hub.connected",
-			func(e harness.Event) bool { return e.Type == "hub.connected" })
+		connected := client.Await(
+			hub.ID, disconnected.Cursor, "hub.connected",
+			func(e harness.Event) bool { return e.Type == "hub.connected" },
+		)
 		if !sameJSON(disconnected.Data, []byte(`{"reason":"client closed"}`)) ||
-			!sameJSON(connected.Data, []byte(`{}`)) || disconnected.DeviceID != nil || connected.DeviceID != nil {
-			t.Errorf("got %+v, then %+v, want the reason client closed, then {}, both without a device", disconnected,
-				connected)
+			!sameJSON(connected.Data, []byte(`{}`)) ||
+			disconnected.DeviceID != nil ||
+			connected.DeviceID != nil {
+			t.Errorf(
+				"got %+v, then %+v, want the reason client closed, then {}, both without a device",
+				disconnected, connected,
+			)
 		}
 		for _, e := range []harness.Event{disconnected, connected} {
 			if at, err := time.Parse(time.RFC3339Nano, e.Time); err != nil || at.Before(before) ||
@@ -121,7 +146,9 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		// gap", "{from: integer, to: integer}".
 		client := tenant.For(t)
 		hub := c.For(t).
-			VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "leak_sensor"}}})
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: []virtualhub.DeviceSpec{{Kind: "leak_sensor"}},
+			})
 		head := client.Head(hub.ID())
 		from, to, err := hub.LoseEvents(5)
 		if err != nil {
@@ -130,21 +157,27 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		if err := hub.Report(1, virtualhub.ChannelRef{Key: "leak"}, true); err != nil {
 			t.Fatal(err)
 		}
-		skipped := client.Await(hub.ID(), head, "hub.events_skipped",
-			func(e harness.Event) bool { return e.Type == "hub.events_skipped" })
+		skipped := client.Await(
+			hub.ID(), head, "hub.events_skipped",
+			func(e harness.Event) bool { return e.Type == "hub.events_skipped" },
+		)
 		want := `{"from":` + text(number(from)) + `,"to":` + text(number(to)) + `}`
 		if !sameJSON(skipped.Data, []byte(want)) || skipped.DeviceID != nil {
 			t.Errorf("got %s, want %s", skipped.Data, want)
 		}
-		client.Await(hub.ID(), skipped.Cursor, "the event after the gap",
-			func(e harness.Event) bool { return e.About("channel.observed", 1) })
+		client.Await(
+			hub.ID(), skipped.Cursor, "the event after the gap",
+			func(e harness.Event) bool { return e.About("channel.observed", 1) },
+		)
 	})
 
 	t.Run("events before the hub knows the time", func(t *testing.T) {
 		// "clock_trusted: false when the hub stamped the event before it knew the time".
 		client := tenant.For(t)
 		hub := c.For(t).
-			VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "leak_sensor"}}})
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: []virtualhub.DeviceSpec{{Kind: "leak_sensor"}},
+			})
 		head := client.Head(hub.ID())
 		hub.ClockUnknown(true)
 		for _, value := range []bool{true, false} {
@@ -153,14 +186,22 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			}
 			hub.ClockUnknown(false)
 		}
-		untrusted := client.Await(hub.ID(), head, "channel.observed",
-			func(e harness.Event) bool { return e.About("channel.observed", 1) })
-		trusted := client.Await(hub.ID(), untrusted.Cursor, "channel.observed",
-			func(e harness.Event) bool { return e.About("channel.observed", 1) })
-		if untrusted.ClockTrusted == nil || *untrusted.ClockTrusted || !strings.HasPrefix(untrusted.Time, "2000-") ||
-			trusted.ClockTrusted == nil || !*trusted.ClockTrusted {
-			t.Errorf("got %+v, then %+v, want a time of 2000 and an untrusted clock, then a trusted one", untrusted,
-				trusted)
+		untrusted := client.Await(
+			hub.ID(), head, "channel.observed",
+			func(e harness.Event) bool { return e.About("channel.observed", 1) },
+		)
+		trusted := client.Await(
+			hub.ID(), untrusted.Cursor, "channel.observed",
+			func(e harness.Event) bool { return e.About("channel.observed", 1) },
+		)
+		if untrusted.ClockTrusted == nil || *untrusted.ClockTrusted ||
+			!strings.HasPrefix(untrusted.Time, "2000-") ||
+			trusted.ClockTrusted == nil ||
+			!*trusted.ClockTrusted {
+			t.Errorf(
+				"got %+v, then %+v, want a time of 2000 and an untrusted clock, then a trusted one",
+				untrusted, trusted,
+			)
 		}
 	})
 
@@ -168,7 +209,9 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		// "sent on every change, and for alarm and scene channels on every report".
 		client := tenant.For(t)
 		hub := c.For(t).
-			VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "keypad"}}})
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: []virtualhub.DeviceSpec{{Kind: "keypad"}},
+			})
 		head := client.Head(hub.ID())
 		for range 3 {
 			if err := hub.Report(1, virtualhub.ChannelRef{

@@ -35,15 +35,21 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if i == 0 && (unknown.Status != http.StatusNotFound || unknown.ErrorType() != "not_found") {
-					t.Fatalf("unknown hub: got %d %s, want 404 not_found", unknown.Status, unknown.Body)
+				if i == 0 &&
+					(unknown.Status != http.StatusNotFound || unknown.ErrorType() != "not_found") {
+					t.Fatalf(
+						"unknown hub: got %d %s, want 404 not_found", unknown.Status, unknown.Body,
+					)
 				}
 				for _, id := range []string{foreign, unowned} {
 					answer := client.Must(e.method, e.at(id), body, unknown.Status)
 					apiError := harness.CheckAPIError(t, answer)
-					if apiError.Type != unknown.ErrorType() || apiError.Message != unknown.APIError().Message ||
+					if apiError.Type != unknown.ErrorType() ||
+						apiError.Message != unknown.APIError().Message ||
 						strings.Contains(apiError.Message, id) {
-						t.Errorf("unknown and foreign hub differ: %s and %s", unknown.Body, answer.Body)
+						t.Errorf(
+							"unknown and foreign hub differ: %s and %s", unknown.Body, answer.Body,
+						)
 					}
 				}
 			}
@@ -54,11 +60,16 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 	} {
 		tenant.Rejected(http.MethodGet, "/hubs/"+id, nil, http.StatusNotFound, "not_found")
 	}
-	list := data(t, tenant.Must(http.MethodGet, "/hubs?site_id="+stranger.Site, nil, http.StatusOK).Object(t))
+	list := data(t, tenant.Must(
+		http.MethodGet, "/hubs?site_id="+stranger.Site, nil, http.StatusOK,
+	).Object(t))
 	if len(list) != 0 {
 		t.Errorf("another organization's site: got hubs %v, want none", list)
 	}
-	tenant.Rejected(http.MethodGet, "/hubs?starting_after="+foreign, nil, http.StatusBadRequest, "invalid_request")
+	tenant.Rejected(
+		http.MethodGet, "/hubs?starting_after="+foreign, nil, http.StatusBadRequest,
+		"invalid_request",
+	)
 
 	t.Run("time", func(t *testing.T) {
 		// Other load only makes requests slower, so compare the fastest of several. A real
@@ -83,7 +94,9 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 					}
 					fastest[i] = min(fastest[i], took)
 				}
-				if (fastest[0] - fastest[1]).Abs() < max(300*time.Microsecond, min(fastest[0], fastest[1])/2) {
+				if (fastest[0] - fastest[1]).Abs() < max(
+					300*time.Microsecond, min(fastest[0], fastest[1])/2,
+				) {
 					return
 				}
 				difference = fmt.Sprintf("foreign %s, unknown %s", fastest[0], fastest[1])
@@ -101,7 +114,9 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 			}
 		}
 		alike("POST /hubs", func(hub string) (harness.Answer, error) {
-			return client.Do(http.MethodPost, "/hubs", map[string]string{"serial": hub, "site_id": client.Site})
+			return client.Do(
+				http.MethodPost, "/hubs", map[string]string{"serial": hub, "site_id": client.Site},
+			)
 		})
 	})
 }

@@ -46,11 +46,16 @@ func hostile(t *testing.T, c *harness.Target) {
 						case err != nil:
 							// rejected by the HTTP client: nothing was sent
 							if !strings.Contains(err.Error(), "invalid") {
-								t.Errorf("%s %s %.200s %q: got error %v, want an answer", method, path, body, header,
-									err)
+								t.Errorf(
+									"%s %s %.200s %q: got error %v, want an answer", method, path,
+									body, header, err,
+								)
 							}
 						case answer.Status >= 500 && !strings.HasPrefix(answer.ErrorType(), "hub_"):
-							t.Errorf("%s %s %.200s %q: %d %s", method, path, body, header, answer.Status, answer.Body)
+							t.Errorf(
+								"%s %s %.200s %q: %d %s", method, path, body, header, answer.Status,
+								answer.Body,
+							)
 						case answer.Status >= 400:
 							harness.CheckAPIError(t, answer)
 						}
@@ -78,8 +83,12 @@ func hostile(t *testing.T, c *harness.Target) {
 			for range 10 {
 				method, path, body, header := generator.malformed(e)
 				answer, err := public.Try(method, path, body, header...)
-				if err == nil && answer.Status >= 500 || err != nil && !strings.Contains(err.Error(), "invalid") {
-					t.Errorf("%s %s %.200s %q: %d %s %v", method, path, body, header, answer.Status, answer.Body, err)
+				if err == nil && answer.Status >= 500 ||
+					err != nil && !strings.Contains(err.Error(), "invalid") {
+					t.Errorf(
+						"%s %s %.200s %q: %d %s %v", method, path, body, header, answer.Status,
+						answer.Body, err,
+					)
 				}
 			}
 		}
@@ -164,14 +173,19 @@ func (g *generator) one(of ...string) string { return of[g.IntN(len(of))] }
 
 // malformed returns a request to an endpoint with one or more faults.
 func (g *generator) malformed(e endpoint) (method, path string, body any, header []string) {
-	hub := g.one(g.hub, g.hub, g.hub, noHub, "x", "%00", "%ff%fe", strings.Repeat("x", 3000), "..%2f", "😀")
+	hub := g.one(
+		g.hub, g.hub, g.hub, noHub, "x", "%00", "%ff%fe", strings.Repeat("x", 3000), "..%2f", "😀",
+	)
 	if strings.HasSuffix(e.path, "/reset-link") && hub == g.hub {
 		hub = noHub // the request has no parameters, and the hub must stay connected
 	}
 	method, path, body = e.method, e.at(hub), e.sent()
 	if strings.HasSuffix(path, "/stream") {
 		// never a valid id: a stream would not end
-		header = append(header, "Last-Event-ID", g.one("garbage", strings.Repeat("x", 3000), "AAAA", "\x01", "é"))
+		header = append(
+			header, "Last-Event-ID",
+			g.one("garbage", strings.Repeat("x", 3000), "AAAA", "\x01", "é"),
+		)
 	}
 	for range 1 + g.IntN(2) {
 		switch g.IntN(6) {
@@ -198,8 +212,11 @@ func (g *generator) malformed(e endpoint) (method, path string, body any, header
 				),
 			)
 		case 5:
-			path = strings.Replace(path, "/1",
-				"/"+g.one("0", "-1", "x", "9999999999999999999999", "1.5", "%31", "1%00", "true"), 1)
+			path = strings.Replace(
+				path, "/1",
+				"/"+g.one("0", "-1", "x", "9999999999999999999999", "1.5", "%31", "1%00", "true"),
+				1,
+			)
 		}
 	}
 	return method, path, body, header
@@ -207,8 +224,10 @@ func (g *generator) malformed(e endpoint) (method, path string, body any, header
 
 // query returns a nearly valid query.
 func (g *generator) query() string {
-	value := g.one("", "0", "-1", "x", "1e9", "99999999999999999999", "null", "true", strings.Repeat("9", 2000), "\x00",
-		"é", "' OR 1=1 --", "%", "a&b=c;d")
+	value := g.one(
+		"", "0", "-1", "x", "1e9", "99999999999999999999", "null", "true",
+		strings.Repeat("9", 2000), "\x00", "é", "' OR 1=1 --", "%", "a&b=c;d",
+	)
 	return g.one(
 		"limit", "after", "wait", "starting_after", "site_id", "x", "limit[]", "LIMIT",
 	) + "=" + g.one(url.QueryEscape(value), "%zz", "%", "%00")
@@ -252,7 +271,9 @@ func (g *generator) body(good string) any {
 	case 3:
 		return strings.Repeat("[", 1+g.IntN(20000))
 	case 4:
-		return fmt.Sprintf(`{"name":%s1%s}`, strings.Repeat(`{"a":`, 5000), strings.Repeat("}", 5000))
+		return fmt.Sprintf(
+			`{"name":%s1%s}`, strings.Repeat(`{"a":`, 5000), strings.Repeat("}", 5000),
+		)
 	default:
 		return text
 	}

@@ -35,10 +35,14 @@ func hubList(t *testing.T, c *harness.Target) {
 				if i < 3 {
 					site = other
 				}
-				answer, err := tenant.Try(http.MethodPost, "/hubs",
-					map[string]string{"serial": raw.Serial, "site_id": site})
+				answer, err := tenant.Try(
+					http.MethodPost, "/hubs",
+					map[string]string{"serial": raw.Serial, "site_id": site},
+				)
 				if err != nil || answer.Status != http.StatusOK {
-					t.Errorf("add %s: got %d %s %v, want 200", raw.ID, answer.Status, answer.Body, err)
+					t.Errorf(
+						"add %s: got %d %s %v, want 200", raw.ID, answer.Status, answer.Body, err,
+					)
 				}
 			}
 		})
@@ -95,8 +99,11 @@ func hubList(t *testing.T, c *harness.Target) {
 		t.Errorf("unknown site: got hubs %v, want none", got)
 	}
 	for _, query := range []string{
-		"limit=0", "limit=51", "limit=x", "limit=-1", "starting_after=x", "starting_after=" + noHub,
+		"limit=0", "limit=51", "limit=x", "limit=-1", "starting_after=x",
+		"starting_after=" + noHub,
 	} {
-		tenant.Rejected(http.MethodGet, "/hubs?"+query, nil, http.StatusBadRequest, "invalid_request")
+		tenant.Rejected(
+			http.MethodGet, "/hubs?"+query, nil, http.StatusBadRequest, "invalid_request",
+		)
 	}
 }

@@ -58,14 +58,22 @@ func hubs(t *testing.T, c *harness.Target) {
 		}, http.StatusOK).
 			Object(t)
 		single := client.Must(http.MethodGet, "/hubs/"+raw.ID, nil, http.StatusOK).Object(t)
-		patched := client.Must(http.MethodPatch, "/hubs/"+raw.ID, `{"name":"Lobby"}`, http.StatusOK).
+		patched := client.Must(
+			http.MethodPatch, "/hubs/"+raw.ID, `{"name":"Lobby"}`, http.StatusOK,
+		).
 			Object(t)
 		for what, got := range map[string]map[string]any{
 			"added": added, "single": single, "patched": patched,
 		} {
-			hasExactly(t, what, got, "id", "name", "site_id", "connection", "firmware", "network", "registered_at")
+			hasExactly(
+				t, what, got, "id", "name", "site_id", "connection", "firmware", "network",
+				"registered_at",
+			)
 			connection := got["connection"].(map[string]any)
-			hasExactly(t, what+" connection", connection, "status", "since", "public_ip", "disconnect_reason")
+			hasExactly(
+				t, what+" connection", connection, "status", "since", "public_ip",
+				"disconnect_reason",
+			)
 			isTimestamp(t, what+" since", connection["since"])
 			isTimestamp(t, what+" registered_at", got["registered_at"])
 			if ip, _ := connection["public_ip"].(string); net.ParseIP(ip) == nil {
@@ -73,15 +81,21 @@ func hubs(t *testing.T, c *harness.Target) {
 			}
 			if got["id"] != raw.ID || got["name"] != "Lobby" || got["site_id"] != client.Site ||
 				connection["status"] != "online" {
-				t.Errorf("%s: got %v, want hub %s online at site %s", what, got, raw.ID, client.Site)
+				t.Errorf(
+					"%s: got %v, want hub %s online at site %s", what, got, raw.ID, client.Site,
+				)
 			}
 			hasExactly(t, what+" firmware", got["firmware"].(map[string]any), "version")
 			network := got["network"].(map[string]any)
-			hasExactly(t, what+" network", network, "type", "interface", "ip_address", "ipv6_address", "mac_address",
-				"ssid", "signal_dbm", "carrier", "radio", "metered", "reported_at")
+			hasExactly(
+				t, what+" network", network, "type", "interface", "ip_address", "ipv6_address",
+				"mac_address", "ssid", "signal_dbm", "carrier", "radio", "metered", "reported_at",
+			)
 			isTimestamp(t, what+" reported_at", network["reported_at"])
-			if network["type"] != "wifi" || network["signal_dbm"] != -61.0 || network["metered"] != true ||
-				network["ipv6_address"] != nil || network["ssid"] != "Lobby" {
+			if network["type"] != "wifi" || network["signal_dbm"] != -61.0 ||
+				network["metered"] != true ||
+				network["ipv6_address"] != nil ||
+				network["ssid"] != "Lobby" {
 				t.Errorf("%s: got network %v, want that of the hello", what, network)
 			}
 		}
@@ -92,7 +106,10 @@ func hubs(t *testing.T, c *harness.Target) {
 			// "The list form of a hub carries id, name, site_id, connection (status, since) and
 			// registered_at."
 			hasExactly(t, "list form", item, "id", "name", "site_id", "connection", "registered_at")
-			hasExactly(t, "connection of the list form", item["connection"].(map[string]any), "status", "since")
+			hasExactly(
+				t, "connection of the list form", item["connection"].(map[string]any),
+				"status", "since",
+			)
 		}
 	})
 
@@ -102,8 +119,10 @@ func hubs(t *testing.T, c *harness.Target) {
 		raw := c.For(t).Online(tenant)
 		head := client.Head(raw.ID)
 		raw.Disconnect()
-		client.Await(raw.ID, head, "hub.disconnected",
-			func(e harness.Event) bool { return e.Type == "hub.disconnected" })
+		client.Await(
+			raw.ID, head, "hub.disconnected",
+			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
+		)
 		streamstest.Eventually(t, "status offline",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "offline" },
 		)
@@ -113,12 +132,18 @@ func hubs(t *testing.T, c *harness.Target) {
 		}
 		away := getHub(client.Client, raw.ID)
 		raw.Connect()
-		client.Await(raw.ID, head, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
+		client.Await(
+			raw.ID, head, "hub.connected",
+			func(e harness.Event) bool { return e.Type == "hub.connected" },
+		)
 		streamstest.Eventually(t, "status online",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
 		)
 		if back := getHub(client.Client, raw.ID); back.Connection.Since <= away.Connection.Since {
-			t.Errorf("got offline since %s, online since %s", away.Connection.Since, back.Connection.Since)
+			t.Errorf(
+				"got offline since %s, online since %s", away.Connection.Since,
+				back.Connection.Since,
+			)
 		}
 		// `network`: "what the hub reported when it last connected"; and so with firmware.
 		raw.Send("hello", map[string]any{
@@ -135,7 +160,8 @@ func hubs(t *testing.T, c *harness.Target) {
 		streamstest.Eventually(t, "the values of the last hello", func() bool {
 			got := client.Must(http.MethodGet, "/hubs/"+raw.ID, nil, http.StatusOK).Object(t)
 			network := got["network"].(map[string]any)
-			return got["firmware"].(map[string]any)["version"] == "9.9.9" && network["type"] == "cellular" &&
+			return got["firmware"].(map[string]any)["version"] == "9.9.9" &&
+				network["type"] == "cellular" &&
 				network["carrier"] == "Telenor"
 		})
 	})
@@ -166,7 +192,10 @@ func hubs(t *testing.T, c *harness.Target) {
 			t.Errorf("hub added while offline: got %+v, want unknown without a reason", got)
 		}
 		raw.Connect()
-		client.Await(raw.ID, "", "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
+		client.Await(
+			raw.ID, "", "hub.connected",
+			func(e harness.Event) bool { return e.Type == "hub.connected" },
+		)
 		streamstest.Eventually(t, "status online",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
 		)
@@ -187,28 +216,40 @@ func hubs(t *testing.T, c *harness.Target) {
 			}
 			return got
 		}
-		if patch(`{"name":"Lobby"}`); got.Name == nil || *got.Name != "Lobby" || got.SiteID != client.Site {
+		if patch(`{"name":"Lobby"}`); got.Name == nil || *got.Name != "Lobby" ||
+			got.SiteID != client.Site {
 			t.Errorf("renamed: got %+v, want Lobby at %s", got, client.Site)
 		}
-		if patch(`{"site_id":"` + second + `"}`); got.Name == nil || *got.Name != "Lobby" || got.SiteID != second {
+		if patch(`{"site_id":"` + second + `"}`); got.Name == nil || *got.Name != "Lobby" ||
+			got.SiteID != second {
 			t.Errorf("moved: got %+v, want Lobby at %s", got, second)
 		}
-		if patch(`{"name":null,"site_id":"` + client.Site + `"}`); got.Name != nil || got.SiteID != client.Site {
+		if patch(`{"name":null,"site_id":"` + client.Site + `"}`); got.Name != nil ||
+			got.SiteID != client.Site {
 			t.Errorf("cleared and moved: got %+v, want no name, at %s", got, client.Site)
 		}
 		patch(`{"site_id":"` + second + `"}`)
 		var counted site
-		if client.Must(http.MethodGet, "/sites/"+second, nil, http.StatusOK).JSON(t, &counted); counted.HubCount != 1 {
+		if client.Must(
+			http.MethodGet, "/sites/"+second, nil, http.StatusOK,
+		).JSON(t, &counted); counted.HubCount != 1 {
 			t.Errorf("hub_count: got %d, want 1", counted.HubCount)
 		}
 		for _, body := range []string{
 			``, `{}`, `{"site_id":null}`, `{"site_id":7}`, `{"name":7}`, `{"name":""}`,
 			`{"color":"red"}`, `[]`, `{"name":"` + strings.Repeat("x", 201) + `"}`,
 		} {
-			client.Rejected(http.MethodPatch, "/hubs/"+raw.ID, body, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodPatch, "/hubs/"+raw.ID, body, http.StatusBadRequest, "invalid_request",
+			)
 		}
-		client.Rejected(http.MethodPatch, "/hubs/"+raw.ID, `{"site_id":"`+noSite+`"}`, http.StatusNotFound, "not_found")
-		client.Rejected(http.MethodPatch, "/hubs/"+noHub, `{"name":"x"}`, http.StatusNotFound, "not_found")
+		client.Rejected(
+			http.MethodPatch, "/hubs/"+raw.ID, `{"site_id":"`+noSite+`"}`, http.StatusNotFound,
+			"not_found",
+		)
+		client.Rejected(
+			http.MethodPatch, "/hubs/"+noHub, `{"name":"x"}`, http.StatusNotFound, "not_found",
+		)
 		// "Adding a hub that the caller's organization already owns moves it to the site named in
 		// the request."
 		client.Must(http.MethodPost, "/hubs", map[string]string{
@@ -228,7 +269,9 @@ func hubs(t *testing.T, c *harness.Target) {
 		// "Every hub is at exactly one site"; "hub_count: number of hubs at the site".
 		client := tenant.For(t)
 		raw := c.For(t).Online(tenant)
-		sites := []string{client.NewSite("A"), client.NewSite("B"), client.NewSite("C")}
+		sites := []string{
+			client.NewSite("A"), client.NewSite("B"), client.NewSite("C"),
+		}
 		for round := range 10 {
 			name := fmt.Sprintf("Hub %d", round)
 			for _, answer := range atOnce(t, 7, func(i int) (harness.Answer, error) {
@@ -259,7 +302,10 @@ func hubs(t *testing.T, c *harness.Target) {
 				var counted site
 				client.Must(http.MethodGet, "/sites/"+id, nil, http.StatusOK).JSON(t, &counted)
 				if want := map[bool]int{true: 1}[id == at.SiteID]; counted.HubCount != want {
-					t.Errorf("hub at %s: hub_count of site %s: got %d, want %d", at.SiteID, id, counted.HubCount, want)
+					t.Errorf(
+						"hub at %s: hub_count of site %s: got %d, want %d", at.SiteID, id,
+						counted.HubCount, want,
+					)
 				}
 			}
 		}
@@ -271,18 +317,25 @@ func hubs(t *testing.T, c *harness.Target) {
 		raw := c.For(t).Online(tenant)
 		bare := strings.ReplaceAll(raw.Serial, "-", "")
 		mixed := strings.ToLower(raw.Serial[:len(raw.Serial)/2]) + raw.Serial[len(raw.Serial)/2:]
-		for _, serial := range []string{raw.Serial, strings.ToLower(raw.Serial), bare, strings.ToLower(bare), mixed} {
-			client.Must(http.MethodPost, "/hubs", map[string]string{"serial": serial, "site_id": client.Site},
-				http.StatusOK)
+		for _, serial := range []string{
+			raw.Serial, strings.ToLower(raw.Serial), bare, strings.ToLower(bare), mixed,
+		} {
+			client.Must(
+				http.MethodPost, "/hubs",
+				map[string]string{"serial": serial, "site_id": client.Site}, http.StatusOK,
+			)
 		}
 		for _, body := range []string{
 			`{"site_id":"` + client.Site + `"}`, `{"serial":"` + raw.Serial + `"}`,
-			`{"serial":null,"site_id":"` + client.Site + `"}`, `{"serial":7,"site_id":"` + client.Site + `"}`,
+			`{"serial":null,"site_id":"` + client.Site + `"}`,
+			`{"serial":7,"site_id":"` + client.Site + `"}`,
 			`{"serial":"` + raw.Serial + `","site_id":null}`,
 			`{"serial":"` + raw.Serial + `","site_id":"` + client.Site + `","colour":1}`,
 			`{"serial":"` + raw.Serial + `","site_id":"` + client.Site + `","name":7}`,
 		} {
-			client.Rejected(http.MethodPost, "/hubs", body, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodPost, "/hubs", body, http.StatusBadRequest, "invalid_request",
+			)
 		}
 	})
 
@@ -300,19 +353,26 @@ func hubs(t *testing.T, c *harness.Target) {
 		serials["another's"] = c.For(t).Online(c.For(t).OtherTenant("Stranger to hubs")).Serial
 		messages := map[string]bool{}
 		for what, serial := range serials {
-			apiError := client.Rejected(http.MethodPost, "/hubs",
-				map[string]string{"serial": serial, "site_id": client.Site}, http.StatusUnprocessableEntity,
-				"hub_not_addable")
+			apiError := client.Rejected(
+				http.MethodPost, "/hubs",
+				map[string]string{"serial": serial, "site_id": client.Site},
+				http.StatusUnprocessableEntity, "hub_not_addable",
+			)
 			messages[apiError.Message] = true
 			if len(messages) > 1 {
 				t.Errorf("%s: got distinguishable answers: %v", what, messages)
 			}
 		}
-		client.Rejected(http.MethodPost, "/hubs", map[string]string{"serial": unseen.Serial, "site_id": noSite},
-			http.StatusNotFound, "not_found")
+		client.Rejected(
+			http.MethodPost, "/hubs", map[string]string{"serial": unseen.Serial, "site_id": noSite},
+			http.StatusNotFound, "not_found",
+		)
 		unseen.Enroll()
-		client.Rejected(http.MethodPost, "/hubs", map[string]string{"serial": unseen.Serial, "site_id": client.Site},
-			http.StatusUnprocessableEntity, "hub_not_addable")
+		client.Rejected(
+			http.MethodPost, "/hubs",
+			map[string]string{"serial": unseen.Serial, "site_id": client.Site},
+			http.StatusUnprocessableEntity, "hub_not_addable",
+		)
 		// "yes, once the hub is online".
 		unseen.GoOnline()
 		client.Add(unseen.Serial)
@@ -323,7 +383,9 @@ func hubs(t *testing.T, c *harness.Target) {
 		// it stays in the organization and at its site." The answer is 204 (design, section 6).
 		client := tenant.For(t)
 		raw := c.For(t).Online(tenant)
-		answer := client.Must(http.MethodPost, "/hubs/"+raw.ID+"/reset-link", nil, http.StatusNoContent)
+		answer := client.Must(
+			http.MethodPost, "/hubs/"+raw.ID+"/reset-link", nil, http.StatusNoContent,
+		)
 		if len(answer.Body) != 0 {
 			t.Errorf("204: got body %s, want none", answer.Body)
 		}
@@ -343,6 +405,8 @@ func hubs(t *testing.T, c *harness.Target) {
 		streamstest.Eventually(t, "status online",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
 		)
-		client.Rejected(http.MethodPost, "/hubs/"+noHub+"/reset-link", nil, http.StatusNotFound, "not_found")
+		client.Rejected(
+			http.MethodPost, "/hubs/"+noHub+"/reset-link", nil, http.StatusNotFound, "not_found",
+		)
 	})
 }

@@ -43,7 +43,8 @@ func idempotency(t *testing.T, c *harness.Target) {
 			},
 		)
 		for _, body := range []string{
-			unlock, `{ "value" : false, "key" : "lock" }`, "{\"key\":\"\\u006cock\",\n\"value\":false}",
+			unlock, `{ "value" : false, "key" : "lock" }`,
+			"{\"key\":\"\\u006cock\",\n\"value\":false}",
 		} {
 			if again := client.Must(
 				http.MethodPost, path, body, http.StatusAccepted, keyHeader, "retry",
@@ -52,13 +53,18 @@ func idempotency(t *testing.T, c *harness.Target) {
 			}
 		}
 		for _, body := range []string{
-			`{"key":"lock","value":true}`, `{"key":"level","value":1}`, `{"key":"lock","value":false,"endpoint":1}`,
+			`{"key":"lock","value":true}`, `{"key":"level","value":1}`,
+			`{"key":"lock","value":false,"endpoint":1}`,
 		} {
-			client.Rejected(http.MethodPost, path, body, http.StatusConflict, "idempotency_conflict", keyHeader,
-				"retry")
+			client.Rejected(
+				http.MethodPost, path, body, http.StatusConflict, "idempotency_conflict", keyHeader,
+				"retry",
+			)
 		}
-		client.Rejected(http.MethodPost, commandPath(hub.ID(), 2), unlock, http.StatusConflict, "idempotency_conflict",
-			keyHeader, "retry")
+		client.Rejected(
+			http.MethodPost, commandPath(hub.ID(), 2), unlock, http.StatusConflict,
+			"idempotency_conflict", keyHeader, "retry",
+		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
 			t.Errorf("one command: got %d runs, want 1", n)
 		}
@@ -94,8 +100,10 @@ func idempotency(t *testing.T, c *harness.Target) {
 		if n := desiredCount(client, hub, 1, "lock"); n != len(keys) {
 			t.Errorf("got %d runs, want one for each of %d keys", n, len(keys))
 		}
-		client.Rejected(http.MethodPost, path, unlock, http.StatusBadRequest, "invalid_request", keyHeader,
-			strings.Repeat("k", 256))
+		client.Rejected(
+			http.MethodPost, path, unlock, http.StatusBadRequest, "invalid_request", keyHeader,
+			strings.Repeat("k", 256),
+		)
 	})
 
 	t.Run("of the organization", func(t *testing.T) {
@@ -106,15 +114,20 @@ func idempotency(t *testing.T, c *harness.Target) {
 		theirs := c.For(t).VirtualHub(stranger, house)
 		_, key := c.For(t).OwnService().Key(tenant.Org)
 		second := harness.NewClient(t, c.Base, key)
-		first := client.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
-			"shared")
+		first := client.Must(
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
+			"shared",
+		)
 		if again := second.Must(
-			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader, "shared",
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
+			"shared",
 		); !sameJSON(again.Body, first.Body) {
 			t.Errorf("same key: got %s\nwant %s", again.Body, first.Body)
 		}
-		stranger.Must(http.MethodPost, commandPath(theirs.ID(), 1), `{"key":"lock","value":true}`, http.StatusAccepted,
-			keyHeader, "shared")
+		stranger.Must(
+			http.MethodPost, commandPath(theirs.ID(), 1), `{"key":"lock","value":true}`,
+			http.StatusAccepted, keyHeader, "shared",
+		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
 			t.Errorf("one command: got %d runs, want 1", n)
 		}
@@ -126,16 +139,22 @@ func idempotency(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
 		hub.RejectCommands(true)
-		first := client.Rejected(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
-			"command_refused", keyHeader, "rejected")
+		first := client.Rejected(
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
+			"command_refused", keyHeader, "rejected",
+		)
 		hub.RejectCommands(false)
-		again := client.Rejected(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
-			"command_refused", keyHeader, "rejected")
+		again := client.Rejected(
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
+			"command_refused", keyHeader, "rejected",
+		)
 		if again.Message != first.Message {
 			t.Errorf("same key: got message %q, want %q", again.Message, first.Message)
 		}
-		client.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
-			"no longer rejected")
+		client.Must(
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
+			"no longer rejected",
+		)
 	})
 
 	t.Run("a failed command is sent again", func(t *testing.T) {
@@ -145,23 +164,28 @@ func idempotency(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
 		hub.RadioDown(true)
-		client.Rejected(http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_unavailable", keyHeader,
-			"later")
+		client.Rejected(
+			http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_unavailable",
+			keyHeader, "later",
+		)
 		hub.RadioDown(false)
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
 		hub.Offline(true)
 		streamstest.Eventually(t, "status offline",
 			func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" },
 		)
-		client.Rejected(http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_offline", keyHeader,
-			"later still")
+		client.Rejected(
+			http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_offline", keyHeader,
+			"later still",
+		)
 		// A stored response needs no hub.
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
 		hub.Offline(false)
 		harness.Connected(t, hub)
 		streamstest.Eventually(t, "accepted once the hub is back", func() bool {
 			answer, err := client.Try(http.MethodPost, path, unlock, keyHeader, "later still")
-			if err == nil && answer.Status != http.StatusAccepted && answer.Status != http.StatusServiceUnavailable {
+			if err == nil && answer.Status != http.StatusAccepted &&
+				answer.Status != http.StatusServiceUnavailable {
 				t.Fatalf("hub is back: got %d %s, want 202 or 503", answer.Status, answer.Body)
 			}
 			return err == nil && answer.Status == http.StatusAccepted
@@ -180,7 +204,9 @@ func idempotency(t *testing.T, c *harness.Target) {
 		})
 		for _, answer := range answers {
 			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
-				t.Errorf("got %d %s, want the answer %s", answer.Status, answer.Body, answers[0].Body)
+				t.Errorf(
+					"got %d %s, want the answer %s", answer.Status, answer.Body, answers[0].Body,
+				)
 			}
 		}
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
@@ -194,8 +220,10 @@ func idempotency(t *testing.T, c *harness.Target) {
 		for round := range 10 {
 			key := fmt.Sprintf("two bodies %d", round)
 			answers := atOnce(t, 6, func(i int) (harness.Answer, error) {
-				return client.Try(http.MethodPost, commandPath(hub.ID(), 3),
-					fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, 20+i%2), keyHeader, key)
+				return client.Try(
+					http.MethodPost, commandPath(hub.ID(), 3),
+					fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, 20+i%2), keyHeader, key,
+				)
 			})
 			ran := answers[0].Status == http.StatusAccepted
 			for i, answer := range answers {
@@ -204,7 +232,10 @@ func idempotency(t *testing.T, c *harness.Target) {
 					want, kind = http.StatusConflict, "idempotency_conflict"
 				}
 				if answer.Status != want || answer.ErrorType() != kind {
-					t.Errorf("round %d, body %d: got %d %s, want %d", round, i%2, answer.Status, answer.Body, want)
+					t.Errorf(
+						"round %d, body %d: got %d %s, want %d", round, i%2, answer.Status,
+						answer.Body, want,
+					)
 				}
 			}
 		}
@@ -228,19 +259,29 @@ func creations(t *testing.T, c *harness.Target) {
 		})
 		for _, answer := range answers {
 			if answer.Status != http.StatusCreated || !sameJSON(answer.Body, answers[0].Body) {
-				t.Errorf("got %d %s, want the answer %s", answer.Status, answer.Body, answers[0].Body)
+				t.Errorf(
+					"got %d %s, want the answer %s", answer.Status, answer.Body, answers[0].Body,
+				)
 			}
 		}
-		again := client.Must(http.MethodPost, "/sites", `{ "name" : "Once" }`, http.StatusCreated, keyHeader, "site")
+		again := client.Must(
+			http.MethodPost, "/sites", `{ "name" : "Once" }`, http.StatusCreated, keyHeader, "site",
+		)
 		if !sameJSON(again.Body, answers[0].Body) {
 			t.Errorf("same key: got %s, want %s", again.Body, answers[0].Body)
 		}
-		client.Rejected(http.MethodPost, "/sites", `{"name":"Twice"}`, http.StatusConflict, "idempotency_conflict",
-			keyHeader, "site")
-		client.Rejected(http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusConflict,
-			"idempotency_conflict", keyHeader, "site")
-		client.Rejected(http.MethodPost, "/sites", `{"name":"Once"}`, http.StatusBadRequest, "invalid_request",
-			keyHeader, strings.Repeat("k", 256))
+		client.Rejected(
+			http.MethodPost, "/sites", `{"name":"Twice"}`, http.StatusConflict,
+			"idempotency_conflict", keyHeader, "site",
+		)
+		client.Rejected(
+			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusConflict,
+			"idempotency_conflict", keyHeader, "site",
+		)
+		client.Rejected(
+			http.MethodPost, "/sites", `{"name":"Once"}`, http.StatusBadRequest, "invalid_request",
+			keyHeader, strings.Repeat("k", 256),
+		)
 		var all siteList
 		client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &all)
 		created := 0
@@ -256,10 +297,14 @@ func creations(t *testing.T, c *harness.Target) {
 
 	t.Run("an invitation is created once", func(t *testing.T) {
 		client := tenant.For(t)
-		first := client.Must(http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated,
-			keyHeader, "invitation")
-		again := client.Must(http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated,
-			keyHeader, "invitation")
+		first := client.Must(
+			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated,
+			keyHeader, "invitation",
+		)
+		again := client.Must(
+			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated,
+			keyHeader, "invitation",
+		)
 		if !sameJSON(again.Body, first.Body) {
 			t.Errorf("same key: got %s, want %s", again.Body, first.Body)
 		}
@@ -275,7 +320,10 @@ func creations(t *testing.T, c *harness.Target) {
 			JSON(t, &second)
 		add := fmt.Sprintf(`{"serial":%q,"site_id":%q}`, hub.ID(), first.ID)
 		answer := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub")
-		client.Must(http.MethodPatch, "/hubs/"+hub.ID(), fmt.Sprintf(`{"site_id":%q}`, second.ID), http.StatusOK)
+		client.Must(
+			http.MethodPatch, "/hubs/"+hub.ID(), fmt.Sprintf(`{"site_id":%q}`, second.ID),
+			http.StatusOK,
+		)
 		again := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub")
 		if !sameJSON(again.Body, answer.Body) {
 			t.Errorf("same key: got %s, want %s", again.Body, answer.Body)
@@ -284,9 +332,14 @@ func creations(t *testing.T, c *harness.Target) {
 			t.Errorf("site after a repeated request: got %s, want %s", at, second.ID)
 		}
 		nowhere := strings.Replace(add, first.ID, "01935f2e-0000-7000-8000-00000000000a", 1)
-		client.Rejected(http.MethodPost, "/hubs", nowhere, http.StatusNotFound, "not_found", keyHeader, "nowhere")
-		client.Rejected(http.MethodPost, "/hubs", add, http.StatusConflict, "idempotency_conflict", keyHeader,
-			"nowhere")
+		client.Rejected(
+			http.MethodPost, "/hubs", nowhere, http.StatusNotFound, "not_found", keyHeader,
+			"nowhere",
+		)
+		client.Rejected(
+			http.MethodPost, "/hubs", add, http.StatusConflict, "idempotency_conflict", keyHeader,
+			"nowhere",
+		)
 	})
 }
 
@@ -327,7 +380,9 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 		hub.LateAnswers(20 * time.Second)
 		reported := make(chan harness.Answer, 1)
 		go func() {
-			answer, err := client.Try(http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut")
+			answer, err := client.Try(
+				http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut",
+			)
 			if err != nil {
 				t.Error(err)
 			}
@@ -340,12 +395,15 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 		hub.LateAnswers(0)
 		harness.Connected(t, hub)
 		answer := <-reported
-		if answer.Status != http.StatusBadGateway && answer.Status != http.StatusServiceUnavailable &&
+		if answer.Status != http.StatusBadGateway &&
+			answer.Status != http.StatusServiceUnavailable &&
 			answer.Status != http.StatusGatewayTimeout {
 			t.Errorf("cut connection: got %d %s, want 502, 503 or 504", answer.Status, answer.Body)
 		}
 		streamstest.Eventually(t, "the same key returns the hub's result", func() bool {
-			answer, err := client.Try(http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut")
+			answer, err := client.Try(
+				http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut",
+			)
 			return err == nil && answer.Status == http.StatusAccepted
 		})
 		if n := desiredCount(client, hub, 1, "lock"); n != before+1 {
@@ -367,7 +425,9 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 	}
 	began := time.Now()
 	answers := atOnce(t, len(calls), func(i int) (harness.Answer, error) {
-		return tenant.Try(calls[i].method, calls[i].at(hub.ID()), calls[i].sent(), keyHeader, "late")
+		return tenant.Try(
+			calls[i].method, calls[i].at(hub.ID()), calls[i].sent(), keyHeader, "late",
+		)
 	})
 	took := time.Since(began)
 	for i, answer := range answers {
@@ -381,8 +441,11 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 	hub.LateAnswers(0)
 	var got accepted
 	streamstest.Eventually(t, "the same key returns the hub's result", func() bool {
-		answer, err := tenant.Try(http.MethodPost, commandPath(hub.ID(), 1), unlock, keyHeader, "late")
-		if err != nil || answer.Status != http.StatusAccepted && answer.Status != http.StatusGatewayTimeout {
+		answer, err := tenant.Try(
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, keyHeader, "late",
+		)
+		if err != nil ||
+			answer.Status != http.StatusAccepted && answer.Status != http.StatusGatewayTimeout {
 			t.Fatalf("same key: got %d %s %v, want 202 or 504", answer.Status, answer.Body, err)
 		}
 		if answer.Status == http.StatusAccepted {

@@ -39,7 +39,9 @@ func pending(client *harness.Tenant, id string) bool {
 }
 
 // invite invites a person and returns the link in the mail.
-func invite(s *harness.Service, client *harness.Tenant, email, role string) (created invitation, link string) {
+func invite(
+	s *harness.Service, client *harness.Tenant, email, role string,
+) (created invitation, link string) {
 	client.T.Helper()
 	s = s.For(client.T)
 	mails := len(s.Mails(email, 0))
@@ -64,10 +66,14 @@ func invitations(t *testing.T, c *harness.Target) {
 		// their account if they have none."
 		client, s := tenant.For(t), c.For(t).OwnService()
 		const email = "new@invitations.example.com"
-		answer := client.Must(http.MethodPost, "/invitations", `{"email":"`+email+`"}`, http.StatusCreated)
+		answer := client.Must(
+			http.MethodPost, "/invitations", `{"email":"`+email+`"}`, http.StatusCreated,
+		)
 		made := answer.Object(t)
 		// design, section 6
-		hasExactly(t, "invitation", made, "id", "email", "role", "access", "status", "created_at", "expires_at")
+		hasExactly(
+			t, "invitation", made, "id", "email", "role", "access", "status", "created_at", "expires_at",
+		)
 		if made["email"] != email || made["role"] != "member" || made["status"] != "pending" {
 			t.Errorf("got %v, want a pending invitation of a member, %s", made, email)
 		}
@@ -86,7 +92,8 @@ func invitations(t *testing.T, c *harness.Target) {
 		mail := s.For(t).Mails(email, 1)[0]
 		link := mail.Link()
 		if !strings.Contains(mail.Text, tenantName) || mail.Header.Get("Subject") == "" ||
-			mail.Header.Get("From") == "" || mail.Header.Get("Date") == "" {
+			mail.Header.Get("From") == "" ||
+			mail.Header.Get("Date") == "" {
 			t.Errorf("got mail %v\n%s", mail.Header, mail.Text)
 		}
 		token := link[strings.LastIndex(link, "/")+1:]
@@ -102,10 +109,13 @@ func invitations(t *testing.T, c *harness.Target) {
 			t.Error("HEAD: the invitation is no longer pending")
 		}
 		page := harness.Open(t, http.MethodGet, link)
-		if page.Status != http.StatusOK || !strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") ||
+		if page.Status != http.StatusOK ||
+			!strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") ||
 			!strings.Contains(string(page.Body), tenantName) {
-			t.Errorf("opened link: got %d %v %s, want a page that names %s", page.Status, page.Header, page.Body,
-				tenantName)
+			t.Errorf(
+				"opened link: got %d %v %s, want a page that names %s", page.Status, page.Header,
+				page.Body, tenantName,
+			)
 		}
 		if m, ok := memberOf(client, email); !ok || m.Role != "member" {
 			t.Errorf("got %+v, want a member", m)
@@ -115,7 +125,10 @@ func invitations(t *testing.T, c *harness.Target) {
 		if pending(client, made["id"].(string)) {
 			t.Error("accepted invitation: still listed")
 		}
-		client.Rejected(http.MethodDelete, "/invitations/"+made["id"].(string), nil, http.StatusNotFound, "not_found")
+		client.Rejected(
+			http.MethodDelete, "/invitations/"+made["id"].(string), nil, http.StatusNotFound,
+			"not_found",
+		)
 		// The link signs in once.
 		for _, want := range []bool{true, false} {
 			request, _ := http.NewRequest(http.MethodPost, link, nil)
@@ -150,13 +163,19 @@ func invitations(t *testing.T, c *harness.Target) {
 	t.Run("the page keeps its secret link", func(t *testing.T) {
 		s := c.For(t).OwnService()
 		_, link := invite(s, tenant.For(t), "page@invitations.example.com", "admin")
-		for _, url := range []string{link, link[:len(link)-1], s.Public() + "/portal/invitations/garbage"} {
+		for _, url := range []string{
+			link, link[:len(link)-1], s.Public() + "/portal/invitations/garbage",
+		} {
 			page := harness.Open(t, http.MethodGet, url)
 			if page.Header.Get("Referrer-Policy") != "no-referrer" ||
 				!strings.Contains(page.Header.Get("Cache-Control"), "no-store") ||
-				!strings.Contains(page.Header.Get("Content-Security-Policy"), "default-src 'none'") ||
+				!strings.Contains(
+					page.Header.Get("Content-Security-Policy"), "default-src 'none'",
+				) ||
 				page.Header.Get("X-Content-Type-Options") != "nosniff" {
-				t.Errorf("%s: got header %v, want the headers that protect the link", url, page.Header)
+				t.Errorf(
+					"%s: got header %v, want the headers that protect the link", url, page.Header,
+				)
 			}
 			if external := regexp.MustCompile(
 				`(src|href|action)="(https?:)?//`,
@@ -164,7 +183,8 @@ func invitations(t *testing.T, c *harness.Target) {
 				t.Errorf("the page requests another host: %s", external)
 			}
 		}
-		if m, ok := memberOf(tenant.For(t), "page@invitations.example.com"); !ok || m.Role != "admin" {
+		if m, ok := memberOf(tenant.For(t), "page@invitations.example.com"); !ok ||
+			m.Role != "admin" {
 			t.Errorf("got %+v, want an admin", m)
 		}
 	})
@@ -184,7 +204,9 @@ func invitations(t *testing.T, c *harness.Target) {
 			if pending(client, made.ID) {
 				t.Error("revoked invitation: still listed")
 			}
-			client.Rejected(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found")
+			client.Rejected(
+				http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found",
+			)
 		}
 	})
 
@@ -198,7 +220,9 @@ func invitations(t *testing.T, c *harness.Target) {
 		}
 		expectDeadLink(t, client, link, "revoked@invitations.example.com")
 		for _, id := range []string{made.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
-			client.Rejected(http.MethodDelete, "/invitations/"+id, nil, http.StatusNotFound, "not_found")
+			client.Rejected(
+				http.MethodDelete, "/invitations/"+id, nil, http.StatusNotFound, "not_found",
+			)
 		}
 	})
 
@@ -211,7 +235,9 @@ func invitations(t *testing.T, c *harness.Target) {
 			t.Errorf("got %+v, then %+v; pending %+v", first, second, listInvitations(client))
 		}
 		expectDeadLink(t, client, oldLink, "twice@invitations.example.com")
-		client.Rejected(http.MethodDelete, "/invitations/"+first.ID, nil, http.StatusNotFound, "not_found")
+		client.Rejected(
+			http.MethodDelete, "/invitations/"+first.ID, nil, http.StatusNotFound, "not_found",
+		)
 		if page := harness.Open(t, http.MethodGet, newLink); page.Status != http.StatusOK {
 			t.Errorf("new link: got %d %s, want 200", page.Status, page.Body)
 		}
@@ -237,23 +263,32 @@ func invitations(t *testing.T, c *harness.Target) {
 	t.Run("rejected", func(t *testing.T) {
 		client := tenant.For(t)
 		for _, body := range []string{
-			``, `{}`, `[]`, `{"role":"member"}`, `{"email":null}`, `{"email":7}`, `{"email":""}`, `{"email":"x"}`,
-			`{"email":"x@"}`, `{"email":"@example.com"}`, `{"email":"a b@example.com"}`,
+			``, `{}`, `[]`, `{"role":"member"}`, `{"email":null}`, `{"email":7}`, `{"email":""}`,
+			`{"email":"x"}`, `{"email":"x@"}`, `{"email":"@example.com"}`,
+			`{"email":"a b@example.com"}`,
 			`{"email":"a@example.com\nBcc: b@example.com"}`, `{"email":"A <a@example.com>"}`,
 			`{"email":"a@example.com, b@example.com"}`, `{"email":"a@example.com","role":"boss"}`,
 			`{"email":"a@example.com","role":null}`, `{"email":"a@example.com","role":""}`,
 			`{"email":"a@example.com","name":"A"}`, `{"email":"a@example.com"}x`,
 			`{"email":"` + strings.Repeat("x", 300) + `@example.com"}`,
 		} {
-			client.Rejected(http.MethodPost, "/invitations", body, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodPost, "/invitations", body, http.StatusBadRequest, "invalid_request",
+			)
 		}
-		client.Rejected(http.MethodPost, "/invitations", map[string]string{"email": owner(client).Email},
-			http.StatusBadRequest, "invalid_request")
+		client.Rejected(
+			http.MethodPost, "/invitations", map[string]string{"email": owner(client).Email},
+			http.StatusBadRequest, "invalid_request",
+		)
 		// "to a member: 400" (design, section 6).
-		person := joined(t, c.For(t).OwnService(), tenant, "already@invitations.example.com", "member")
+		person := joined(
+			t, c.For(t).OwnService(), tenant, "already@invitations.example.com", "member",
+		)
 		for _, email := range []string{person.Email, strings.ToUpper(person.Email)} {
-			client.Rejected(http.MethodPost, "/invitations", map[string]string{"email": email}, http.StatusBadRequest,
-				"invalid_request")
+			client.Rejected(
+				http.MethodPost, "/invitations", map[string]string{"email": email},
+				http.StatusBadRequest, "invalid_request",
+			)
 		}
 	})
 
@@ -299,13 +334,18 @@ func invitations(t *testing.T, c *harness.Target) {
 		for _, query := range []string{
 			"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember,
 		} {
-			client.Rejected(http.MethodGet, "/invitations?"+query, nil, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodGet, "/invitations?"+query, nil, http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 		stranger := c.For(t).OtherTenant("Stranger to invitations")
 		if list := listInvitations(stranger); len(list) != 0 {
 			t.Errorf("other organization: got %+v, want none", list)
 		}
-		stranger.Rejected(http.MethodDelete, "/invitations/"+want[0], nil, http.StatusNotFound, "not_found")
+		stranger.Rejected(
+			http.MethodDelete, "/invitations/"+want[0], nil, http.StatusNotFound, "not_found",
+		)
 		if !pending(client, want[0]) {
 			t.Error("other organization: revoked the invitation")
 		}

@@ -35,8 +35,10 @@ func isLabeled(client *harness.Tenant, hub string, device int64, name, room stri
 	client.Must(http.MethodGet, "/hubs/"+hub+"/devices", nil, http.StatusOK).JSON(client.T, &list)
 	for _, d := range list.Data {
 		if d.ID == device && (text(d.Name) != name || text(d.Room) != room) {
-			client.T.Errorf("device %d in the list: got %q in %q, want %q in %q", device, text(d.Name), text(d.Room),
-				name, room)
+			client.T.Errorf(
+				"device %d in the list: got %q in %q, want %q in %q", device, text(d.Name),
+				text(d.Room), name, room,
+			)
 		}
 	}
 }
@@ -52,7 +54,10 @@ func text(s *string) string {
 // deviceLabels tests the contract's rules for a device's name and room.
 func deviceLabels(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Labels")
-	devices := []virtualhub.DeviceSpec{{Kind: "lock", Name: "Front door"}, {Kind: "dimmer", Name: "Lamp"}}
+	devices := []virtualhub.DeviceSpec{
+		{Kind: "lock", Name: "Front door"},
+		{Kind: "dimmer", Name: "Lamp"},
+	}
 	expectLabel := func(t *testing.T, hub string, device int64, name, room string) {
 		t.Helper()
 		isLabeled(tenant.For(t), hub, device, name, room)
@@ -75,25 +80,33 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			{`{"name":null,"room":null}`, "Front door", "<null>"},
 			{`{"name":"Café «1»","room":"Süd 🏢"}`, "Café «1»", "Süd 🏢"},
 		} {
-			answer := client.Must(http.MethodPatch, devicePath(hub.ID(), 1), step.body, http.StatusOK).
+			answer := client.Must(
+				http.MethodPatch, devicePath(hub.ID(), 1), step.body, http.StatusOK,
+			).
 				Object(t)
 			hasExactly(t, "answer", answer, "id", "name", "room") // design, section 6
 			want := map[string]any{"id": 1.0, "name": step.name, "room": any(step.room)}
 			if step.room == "<null>" {
 				want["room"] = nil
 			}
-			if answer["id"] != want["id"] || answer["name"] != want["name"] || answer["room"] != want["room"] {
+			if answer["id"] != want["id"] || answer["name"] != want["name"] ||
+				answer["room"] != want["room"] {
 				t.Errorf("%s: got %v, want %v", step.body, answer, want)
 			}
 			expectLabel(t, hub.ID(), 1, step.name, step.room)
 		}
 		expectLabel(t, hub.ID(), 2, "Lamp", "<null>")
 		for _, body := range []string{
-			``, `{}`, `[]`, `{"name":""}`, `{"name":" "}`, `{"room":""}`, `{"name":7}`, `{"room":true}`,
-			`{"color":"red"}`, `{"name":"a\nb"}`, `{"name":"` + strings.Repeat("x", 201) + `"}`,
-			`{"room":"` + strings.Repeat("x", 201) + `"}`, `{"name":"x"}x`, `{"name":"x","room":7}`,
+			``, `{}`, `[]`, `{"name":""}`, `{"name":" "}`, `{"room":""}`, `{"name":7}`,
+			`{"room":true}`, `{"color":"red"}`, `{"name":"a\nb"}`,
+			`{"name":"` + strings.Repeat("x", 201) + `"}`,
+			`{"room":"` + strings.Repeat("x", 201) + `"}`, `{"name":"x"}x`,
+			`{"name":"x","room":7}`,
 		} {
-			client.Rejected(http.MethodPatch, devicePath(hub.ID(), 1), body, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodPatch, devicePath(hub.ID(), 1), body, http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 		expectLabel(t, hub.ID(), 1, "Café «1»", "Süd 🏢")
 	})
@@ -104,11 +117,17 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		cfg := virtualhub.Config{Devices: devices}
 		cfg.Dir = t.TempDir()
 		hub := c.For(t).VirtualHub(tenant, cfg)
-		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+		client.Must(
+			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
+			http.StatusOK,
+		)
 		client.Must(http.MethodPatch, devicePath(hub.ID(), 2), `{"room":"Hall"}`, http.StatusOK)
 		head := client.Head(hub.ID())
 		hub.Restart()
-		client.Await(hub.ID(), head, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
+		client.Await(
+			hub.ID(), head, "hub.connected",
+			func(e harness.Event) bool { return e.Type == "hub.connected" },
+		)
 		harness.Connected(t, hub)
 		expectLabel(t, hub.ID(), 1, "Entrance", "Hall")
 		if err := hub.Rename(1, "Renamed by the hub"); err != nil {
@@ -117,11 +136,14 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		if err := hub.Rename(2, "Renamed too", virtualhub.ChannelRef{Key: "switch"}); err != nil {
 			t.Fatal(err)
 		}
-		updated := client.Await(hub.ID(), head, "device.updated",
-			func(e harness.Event) bool { return e.About("device.updated", 2) })
+		updated := client.Await(
+			hub.ID(), head, "device.updated",
+			func(e harness.Event) bool { return e.About("device.updated", 2) },
+		)
 		// "{name, removed_channels: array}".
 		if !sameJSON(
-			updated.Data, []byte(`{"name":"Renamed too","removed_channels":[{"key":"switch","endpoint":0}]}`),
+			updated.Data,
+			[]byte(`{"name":"Renamed too","removed_channels":[{"key":"switch","endpoint":0}]}`),
 		) {
 			t.Errorf("device.updated: got data %s", updated.Data)
 		}
@@ -141,7 +163,10 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		hub.GoOnline()
 		client.Add(hub.Serial)
 		for _, device := range []int64{1, 2} {
-			client.Must(http.MethodPatch, devicePath(hub.ID, device), `{"name":"Set","room":"Hall"}`, http.StatusOK)
+			client.Must(
+				http.MethodPatch, devicePath(hub.ID, device), `{"name":"Set","room":"Hall"}`,
+				http.StatusOK,
+			)
 		}
 		forgotten := harness.Numbered(1)
 		forgotten["type"], forgotten["device_id"] = "device.forgotten", 2
@@ -169,13 +194,18 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		// names and rooms of its devices".
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
-		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+		client.Must(
+			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
+			http.StatusOK,
+		)
 		before := client.Head(hub.ID())
 		if err := hub.FactoryReset(); err != nil {
 			t.Fatal(err)
 		}
 		streamstest.Eventually(t, "410 for a cursor from before the reset", func() bool {
-			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID()+"/events?after="+before, nil)
+			answer, err := client.Try(
+				http.MethodGet, "/hubs/"+hub.ID()+"/events?after="+before, nil,
+			)
 			return err == nil && answer.Status == http.StatusGone
 		})
 		harness.Connected(t, hub)
@@ -213,9 +243,14 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 	t.Run("kept by the hub's move to another site", func(t *testing.T) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
-		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
-		client.Must(http.MethodPatch, "/hubs/"+hub.ID(), map[string]string{"site_id": client.NewSite("Elsewhere")},
-			http.StatusOK)
+		client.Must(
+			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
+			http.StatusOK,
+		)
+		client.Must(
+			http.MethodPatch, "/hubs/"+hub.ID(),
+			map[string]string{"site_id": client.NewSite("Elsewhere")}, http.StatusOK,
+		)
 		expectLabel(t, hub.ID(), 1, "Entrance", "Hall")
 	})
 }
@@ -244,7 +279,9 @@ func twoLocks(request harness.Request) harness.Response {
 	}
 	switch request.Method {
 	case "devices.list":
-		return harness.Response{Result: map[string]any{"devices": []any{lock(1, false), lock(2, false)}}}
+		return harness.Response{
+			Result: map[string]any{"devices": []any{lock(1, false), lock(2, false)}},
+		}
 	case "devices.get":
 		var params struct {
 			DeviceID int64 `json:"device_id"`
@@ -252,7 +289,11 @@ func twoLocks(request harness.Request) harness.Response {
 		if request.DecodeParams(&params); params.DeviceID == 1 || params.DeviceID == 2 {
 			return harness.Response{Result: map[string]any{"device": lock(params.DeviceID, true)}}
 		}
-		return harness.Response{Error: &harness.LinkError{Type: "not_found", Message: "no such device"}}
+		return harness.Response{
+			Error: &harness.LinkError{Type: "not_found", Message: "no such device"},
+		}
 	}
-	return harness.Response{Error: &harness.LinkError{Type: "unknown_method", Message: request.Method}}
+	return harness.Response{
+		Error: &harness.LinkError{Type: "unknown_method", Message: request.Method},
+	}
 }

@@ -100,12 +100,18 @@ func members(t *testing.T, c *harness.Target) {
 		// "An API key cannot change or remove an owner, nor make someone an owner (403 forbidden)."
 		client := tenant.For(t)
 		for _, role := range []string{"admin", "member", "owner"} {
-			client.Rejected(http.MethodPatch, "/members/"+first.ID, `{"role":"`+role+`"}`, http.StatusForbidden,
-				"forbidden")
+			client.Rejected(
+				http.MethodPatch, "/members/"+first.ID, `{"role":"`+role+`"}`, http.StatusForbidden,
+				"forbidden",
+			)
 		}
-		client.Rejected(http.MethodDelete, "/members/"+first.ID, nil, http.StatusForbidden, "forbidden")
-		client.Rejected(http.MethodPost, "/invitations", `{"email":"boss@members.example.com","role":"owner"}`,
-			http.StatusForbidden, "forbidden")
+		client.Rejected(
+			http.MethodDelete, "/members/"+first.ID, nil, http.StatusForbidden, "forbidden",
+		)
+		client.Rejected(
+			http.MethodPost, "/invitations", `{"email":"boss@members.example.com","role":"owner"}`,
+			http.StatusForbidden, "forbidden",
+		)
 		if again := owner(client); again != first {
 			t.Errorf("owner: got %+v, want %+v unchanged", again, first)
 		}
@@ -113,8 +119,13 @@ func members(t *testing.T, c *harness.Target) {
 
 	t.Run("an API key cannot make an owner", func(t *testing.T) {
 		client := tenant.For(t)
-		person := joined(t, c.For(t).OwnService(), tenant, "somebody@members.example.com", "member")
-		client.Rejected(http.MethodPatch, "/members/"+person.ID, `{"role":"owner"}`, http.StatusForbidden, "forbidden")
+		person := joined(
+			t, c.For(t).OwnService(), tenant, "somebody@members.example.com", "member",
+		)
+		client.Rejected(
+			http.MethodPatch, "/members/"+person.ID, `{"role":"owner"}`, http.StatusForbidden,
+			"forbidden",
+		)
 		if m, _ := memberOf(client, person.Email); m != person {
 			t.Errorf("member: got %+v, want %+v unchanged", m, person)
 		}
@@ -129,7 +140,9 @@ func members(t *testing.T, c *harness.Target) {
 			t.Errorf("invited as an admin: got %+v", person)
 		}
 		for _, role := range []string{"member", "member", "admin", "member"} {
-			answer := client.Must(http.MethodPatch, "/members/"+person.ID, `{"role":"`+role+`"}`, http.StatusOK)
+			answer := client.Must(
+				http.MethodPatch, "/members/"+person.ID, `{"role":"`+role+`"}`, http.StatusOK,
+			)
 			hasExactly(t, "member", answer.Object(t), "id", "email", "role", "access", "joined_at")
 			var changed, read member
 			answer.JSON(t, &changed)
@@ -143,7 +156,10 @@ func members(t *testing.T, c *harness.Target) {
 			``, `{}`, `{"role":null}`, `{"role":"boss"}`, `{"role":""}`, `{"role":"Admin"}`,
 			`{"role":7}`, `{"role":"admin","email":"x@y.z"}`, `[]`, `{"role":"admin"}x`,
 		} {
-			client.Rejected(http.MethodPatch, "/members/"+person.ID, body, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodPatch, "/members/"+person.ID, body, http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 	})
 
@@ -157,11 +173,18 @@ func members(t *testing.T, c *harness.Target) {
 		}
 		for _, id := range []string{person.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
 			client.Rejected(http.MethodGet, "/members/"+id, nil, http.StatusNotFound, "not_found")
-			client.Rejected(http.MethodPatch, "/members/"+id, `{"role":"admin"}`, http.StatusNotFound, "not_found")
-			client.Rejected(http.MethodDelete, "/members/"+id, nil, http.StatusNotFound, "not_found")
+			client.Rejected(
+				http.MethodPatch, "/members/"+id, `{"role":"admin"}`, http.StatusNotFound,
+				"not_found",
+			)
+			client.Rejected(
+				http.MethodDelete, "/members/"+id, nil, http.StatusNotFound, "not_found",
+			)
 		}
 		// A removed person can be invited again.
-		if again := joined(t, s, tenant, "leaving@members.example.com", "admin"); again.Role != "admin" {
+		if again := joined(
+			t, s, tenant, "leaving@members.example.com", "admin",
+		); again.Role != "admin" {
 			t.Errorf("invited again as an admin: got %+v", again)
 		}
 	})
@@ -182,7 +205,10 @@ func members(t *testing.T, c *harness.Target) {
 		s := c.For(t).OwnService()
 		client := c.For(t).Tenant("Many members")
 		for i := range 4 {
-			joined(t, s, client, fmt.Sprintf("person%d@many.example.com", i), []string{"member", "admin"}[i%2])
+			joined(
+				t, s, client, fmt.Sprintf("person%d@many.example.com", i),
+				[]string{"member", "admin"}[i%2],
+			)
 		}
 		all := listMembers(client)
 		if len(all) != 5 || all[0].Role != "owner" {
@@ -204,7 +230,9 @@ func members(t *testing.T, c *harness.Target) {
 			"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember,
 			"starting_after=" + first.ID,
 		} {
-			client.Rejected(http.MethodGet, "/members?"+query, nil, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodGet, "/members?"+query, nil, http.StatusBadRequest, "invalid_request",
+			)
 		}
 	})
 }

@@ -38,8 +38,12 @@ func description(t *testing.T, c *harness.Target) {
 			client.Must(http.MethodGet, path, nil, http.StatusNotModified, "If-None-Match", tag)
 			client.Must(http.MethodGet, path, nil, http.StatusOK, "If-None-Match", `"another"`)
 			client.Must(http.MethodHead, path, nil, http.StatusOK)
-			client.Must(http.MethodHead, path, nil, http.StatusNotModified, "If-None-Match", "W/"+tag)
-			client.Rejected(http.MethodGet, path, large, http.StatusBadRequest, "invalid_request")
+			client.Must(
+				http.MethodHead, path, nil, http.StatusNotModified, "If-None-Match", "W/"+tag,
+			)
+			client.Rejected(
+				http.MethodGet, path, large, http.StatusBadRequest, "invalid_request",
+			)
 			client.Must(http.MethodHead, path, large, http.StatusBadRequest)
 		}
 		page := client.Must(http.MethodGet, "/reference", nil, http.StatusOK)
@@ -48,19 +52,25 @@ func description(t *testing.T, c *harness.Target) {
 			t.Errorf("reference page: got %s, want HTML that loads reference.js", page.Body)
 		}
 		client.Must(http.MethodGet, "/reference/reference.js", nil, http.StatusOK)
-		client.Rejected(http.MethodGet, "/reference/nothing.js", nil, http.StatusNotFound, "not_found")
+		client.Rejected(
+			http.MethodGet, "/reference/nothing.js", nil, http.StatusNotFound, "not_found",
+		)
 	})
 
 	t.Run("many commands", func(t *testing.T) {
 		client := c.For(t).Tenant("Many commands")
 		const body = `{"key":"lock","value":true,"channels":[{"hub_id":"hub-0000-0000-0000","device_id":1}]}`
-		sent := client.Must(http.MethodPost, "/commands", body, http.StatusAccepted, "Idempotency-Key", "many")
+		sent := client.Must(
+			http.MethodPost, "/commands", body, http.StatusAccepted, "Idempotency-Key", "many",
+		)
 		var commands struct{ ID string }
 		if err := json.Unmarshal(sent.Body, &commands); err != nil {
 			t.Fatal(err)
 		}
-		client.Rejected(http.MethodPost, "/commands", strings.Replace(body, "true", "false", 1), http.StatusConflict,
-			"idempotency_conflict", "Idempotency-Key", "many")
+		client.Rejected(
+			http.MethodPost, "/commands", strings.Replace(body, "true", "false", 1),
+			http.StatusConflict, "idempotency_conflict", "Idempotency-Key", "many",
+		)
 		client.Rejected(http.MethodPost, "/commands", large, http.StatusBadRequest, "invalid_request")
 		path := "/commands/" + commands.ID
 		client.Must(http.MethodGet, path, nil, http.StatusOK)
@@ -90,8 +100,13 @@ func description(t *testing.T, c *harness.Target) {
 
 	t.Run("certificates", func(t *testing.T) {
 		client := harness.NewClient(t, c.Public, "")
-		for _, body := range []string{"", "{}", `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"x"}`, large} {
-			client.Rejected(http.MethodPost, "/link/v1/certificates", body, http.StatusBadRequest, "invalid_request")
+		for _, body := range []string{
+			"", "{}", `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"x"}`, large,
+		} {
+			client.Rejected(
+				http.MethodPost, "/link/v1/certificates", body, http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 	})
 
@@ -102,7 +117,9 @@ func description(t *testing.T, c *harness.Target) {
 		hub := c.For(t).RawHub()
 		var kind atomic.Value
 		hub.OnRequest(func(harness.Request) harness.Response {
-			return harness.Response{Error: &harness.LinkError{Type: kind.Load().(string), Message: "as asked"}}
+			return harness.Response{
+				Error: &harness.LinkError{Type: kind.Load().(string), Message: "as asked"},
+			}
 		})
 		hub.Enroll()
 		hub.GoOnline()
@@ -110,9 +127,14 @@ func description(t *testing.T, c *harness.Target) {
 		for _, e := range endpoints {
 			if e.live {
 				kind.Store("hub_unavailable")
-				client.Rejected(e.method, e.at(hub.ID), e.sent(), http.StatusServiceUnavailable, "hub_unavailable")
+				client.Rejected(
+					e.method, e.at(hub.ID), e.sent(), http.StatusServiceUnavailable,
+					"hub_unavailable",
+				)
 				kind.Store("out_of_smoke")
-				client.Rejected(e.method, e.at(hub.ID), e.sent(), http.StatusBadGateway, "hub_error")
+				client.Rejected(
+					e.method, e.at(hub.ID), e.sent(), http.StatusBadGateway, "hub_error",
+				)
 			}
 		}
 	})

@@ -51,8 +51,10 @@ func orgFeed(t *testing.T, c *harness.Target) {
 				if !slices.EqualFunc(got[hub.ID], want, func(a, b harness.Event) bool {
 					return a.Cursor == b.Cursor && string(a.Data) == string(b.Data)
 				}) {
-					t.Errorf("pages of %d: hub %s: got %s, want %s", limit, hub.ID, harness.FormatEvents(got[hub.ID]),
-						harness.FormatEvents(want))
+					t.Errorf(
+						"pages of %d: hub %s: got %s, want %s", limit, hub.ID,
+						harness.FormatEvents(got[hub.ID]), harness.FormatEvents(want),
+					)
 				}
 			}
 		}
@@ -96,7 +98,9 @@ func orgFeed(t *testing.T, c *harness.Target) {
 		start := orgEvents(client, "", of)
 		answered := make(chan harness.Answer, 1)
 		go func() {
-			answer, err := client.Try(http.MethodGet, "/events?wait=60&type=channel.*&after="+start.NextCursor+of, nil)
+			answer, err := client.Try(
+				http.MethodGet, "/events?wait=60&type=channel.*&after="+start.NextCursor+of, nil,
+			)
 			if err != nil {
 				t.Error(err)
 			}
@@ -198,10 +202,12 @@ func orgFeed(t *testing.T, c *harness.Target) {
 	t.Run("scope", func(t *testing.T) {
 		_, key := c.OwnService().For(t).Key(tenant.Org, "hubs:read")
 		for _, path := range []string{"/events", "/events/stream"} {
-			harness.NewClient(t, c.Base, key).Rejected(http.MethodGet, path, nil, http.StatusForbidden,
-				"insufficient_scope")
-			harness.NewClient(t, c.Base, "x").Rejected(http.MethodGet, path, nil, http.StatusUnauthorized,
-				"unauthenticated")
+			harness.NewClient(t, c.Base, key).Rejected(
+				http.MethodGet, path, nil, http.StatusForbidden, "insufficient_scope",
+			)
+			harness.NewClient(t, c.Base, "x").Rejected(
+				http.MethodGet, path, nil, http.StatusUnauthorized, "unauthenticated",
+			)
 		}
 	})
 
@@ -223,16 +229,22 @@ func orgFeed(t *testing.T, c *harness.Target) {
 			"part=-1/8": "part", "part=1/2&part=1/2": "part",
 			strings.Repeat("&type=x", 101): "type",
 		} {
-			rejection := client.Rejected(http.MethodGet, "/events?"+query, nil, http.StatusBadRequest,
-				"invalid_request")
+			rejection := client.Rejected(
+				http.MethodGet, "/events?"+query, nil, http.StatusBadRequest, "invalid_request",
+			)
 			if !strings.HasPrefix(rejection.Message, parameter) {
 				t.Errorf("%s: got %q, want the parameter's name", query, rejection.Message)
 			}
 		}
-		client.Rejected(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+position, nil, http.StatusBadRequest,
-			"invalid_request")
+		client.Rejected(
+			http.MethodGet, "/hubs/"+hub.ID+"/events?after="+position, nil, http.StatusBadRequest,
+			"invalid_request",
+		)
 		for _, query := range []string{"part=3/2", "type=*", "hub_id=x", "after=garbage"} {
-			client.Rejected(http.MethodGet, "/events/stream?"+query, nil, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodGet, "/events/stream?"+query, nil, http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 	})
 }

@@ -31,7 +31,8 @@ func pastStates(t *testing.T, c *harness.Target) {
 		t.Helper()
 		for _, item := range past["data"].([]any) {
 			item := item.(map[string]any)
-			if item["device"].(map[string]any)["id"] == 1.0 && item["channel"].(map[string]any)["key"] == key {
+			if item["device"].(map[string]any)["id"] == 1.0 &&
+				item["channel"].(map[string]any)["key"] == key {
 				return item
 			}
 		}
@@ -52,7 +53,9 @@ func pastStates(t *testing.T, c *harness.Target) {
 		asked = at("")
 		return asked["certain"] == true
 	})
-	devices := tenant.Must(http.MethodGet, "/hubs/"+hub.ID()+"/devices", nil, http.StatusOK).Object(t)["data"].([]any)
+	devices := tenant.Must(
+		http.MethodGet, "/hubs/"+hub.ID()+"/devices", nil, http.StatusOK,
+	).Object(t)["data"].([]any)
 	listed := 0
 	for _, device := range devices {
 		listed += len(device.(map[string]any)["channels"].([]any))
@@ -100,7 +103,10 @@ func pastStates(t *testing.T, c *harness.Target) {
 		t.Errorf("an hour before known_from: got %v, want certain false", past)
 	}
 	// A name that is set now is shown for every instant.
-	tenant.Must(http.MethodPatch, "/hubs/"+hub.ID()+"/devices/1", map[string]any{"name": "Gate"}, http.StatusOK)
+	tenant.Must(
+		http.MethodPatch, "/hubs/"+hub.ID()+"/devices/1", map[string]any{"name": "Gate"},
+		http.StatusOK,
+	)
 	if got := find(at(first), "lock")["device"].(map[string]any)["name"]; got != "Gate" {
 		t.Errorf("name: got %v, want Gate", got)
 	}
@@ -110,8 +116,10 @@ func pastStates(t *testing.T, c *harness.Target) {
 		"in the future":            time.Now().Add(time.Hour).Format(time.RFC3339),
 		"older than the retention": time.Now().Add(-25 * time.Hour).Format(time.RFC3339),
 	} {
-		rejected := tenant.Rejected(http.MethodGet, path+"?at="+url.QueryEscape(query), nil, http.StatusBadRequest,
-			"invalid_request")
+		rejected := tenant.Rejected(
+			http.MethodGet, path+"?at="+url.QueryEscape(query), nil, http.StatusBadRequest,
+			"invalid_request",
+		)
 		if !strings.HasPrefix(rejected.Message, "at: ") {
 			t.Errorf("%s: got %q, want a message about at", name, rejected.Message)
 		}

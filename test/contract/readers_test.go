@@ -32,7 +32,9 @@ func readersOf(client *harness.Tenant, name string) (found []listedReader) {
 			Data    []listedReader
 			HasMore bool `json:"has_more"`
 		}
-		client.Must(http.MethodGet, "/readers?limit=2"+after, nil, http.StatusOK).JSON(client.T, &page)
+		client.Must(
+			http.MethodGet, "/readers?limit=2"+after, nil, http.StatusOK,
+		).JSON(client.T, &page)
 		for _, r := range page.Data {
 			if r.Name == name {
 				found = append(found, r)
@@ -58,7 +60,9 @@ func readers(t *testing.T, c *harness.Target) {
 		hub.EventsFrom("log-1", 11, 20)
 		hub.WaitAck("log-1", 20)
 		total := len(client.AllEvents(hub.ID, ""))
-		for _, path := range []string{"/hubs/" + hub.ID + "/events?limit=3", "/events?limit=3&hub_id=" + hub.ID} {
+		for _, path := range []string{
+			"/hubs/" + hub.ID + "/events?limit=3", "/events?limit=3&hub_id=" + hub.ID,
+		} {
 			after, read := "", 0
 			for more := true; more; {
 				answer := client.Must(http.MethodGet, path+after, nil, http.StatusOK)
@@ -125,8 +129,10 @@ func readers(t *testing.T, c *harness.Target) {
 			t.Errorf("another organization sees %+v", found)
 		}
 		// An error moves nothing.
-		client.Rejected(http.MethodGet, "/events?after=garbage", nil, http.StatusBadRequest, "invalid_request",
-			"Reader", "list")
+		client.Rejected(
+			http.MethodGet, "/events?after=garbage", nil, http.StatusBadRequest, "invalid_request",
+			"Reader", "list",
+		)
 		want("ok", 4, 4, total+2)
 	})
 
@@ -173,11 +179,14 @@ func readers(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).Online(tenant)
 		for _, path := range []string{
-			"/events", "/events/stream", "/hubs/" + hub.ID + "/events", "/hubs/" + hub.ID + "/events/stream",
+			"/events", "/events/stream", "/hubs/" + hub.ID + "/events",
+			"/hubs/" + hub.ID + "/events/stream",
 		} {
 			for _, name := range []string{"a\tb", strings.Repeat("x", 65)} {
-				rejection := client.Rejected(http.MethodGet, path, nil, http.StatusBadRequest, "invalid_request",
-					"Reader", name)
+				rejection := client.Rejected(
+					http.MethodGet, path, nil, http.StatusBadRequest, "invalid_request",
+					"Reader", name,
+				)
 				if !strings.HasPrefix(rejection.Message, "Reader: ") {
 					t.Errorf("%s with the name %q: got %q, want the header's name", path, name, rejection.Message)
 				}
@@ -187,14 +196,16 @@ func readers(t *testing.T, c *harness.Target) {
 			"limit=0": "limit", "limit=51": "limit", "starting_after=": "starting_after",
 			"starting_after=x": "starting_after",
 		} {
-			rejection := client.Rejected(http.MethodGet, "/readers?"+query, nil, http.StatusBadRequest,
-				"invalid_request")
+			rejection := client.Rejected(
+				http.MethodGet, "/readers?"+query, nil, http.StatusBadRequest, "invalid_request",
+			)
 			if !strings.HasPrefix(rejection.Message, parameter) {
 				t.Errorf("%s: got %q, want the parameter's name", query, rejection.Message)
 			}
 		}
 		_, key := c.OwnService().For(t).Key(tenant.Org, "hubs:read")
-		harness.NewClient(t, c.Base, key).Rejected(http.MethodGet, "/readers", nil, http.StatusForbidden,
-			"insufficient_scope")
+		harness.NewClient(t, c.Base, key).Rejected(
+			http.MethodGet, "/readers", nil, http.StatusForbidden, "insufficient_scope",
+		)
 	})
 }

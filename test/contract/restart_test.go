@@ -26,7 +26,10 @@ func killed(t *testing.T, c *harness.Target) {
 	const unlock = `{"key":"lock","value":false}`
 	path := commandPath(hub.ID(), 1)
 
-	tenant.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+	tenant.Must(
+		http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
+		http.StatusOK,
+	)
 	admin := joined(t, s, tenant, "before@killed.example.com", "admin")
 	invited, link := invite(s, tenant, "open@killed.example.com", "member")
 	first := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "before")
@@ -46,7 +49,8 @@ func killed(t *testing.T, c *harness.Target) {
 					sent.Add(1)
 					answer, err := client.Do(http.MethodPost, path, unlock, keyHeader, key)
 					// "retry on network errors, 429, 502, 503, 504".
-					if err != nil || answer.Status == http.StatusTooManyRequests || answer.Status >= 502 {
+					if err != nil || answer.Status == http.StatusTooManyRequests ||
+						answer.Status >= 502 {
 						return false
 					}
 					answers[i] = answer
@@ -57,14 +61,18 @@ func killed(t *testing.T, c *harness.Target) {
 		streamstest.Eventually(t, "every client has sent the command", func() bool {
 			return sent.Load() >= retries
 		})
-		harness.AnyMoment(time.Duration(round)*40*time.Millisecond, time.Duration(round+1)*40*time.Millisecond)
+		harness.AnyMoment(
+			time.Duration(round)*40*time.Millisecond, time.Duration(round+1)*40*time.Millisecond,
+		)
 		s.Kill()
 		s.Begin()
 		retrying.Wait()
 		for _, answer := range answers {
 			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
-				t.Fatalf("round %d: got answers %d %s and %d %s, want equal ones with 202", round, answers[0].Status,
-					answers[0].Body, answer.Status, answer.Body)
+				t.Fatalf(
+					"round %d: got answers %d %s and %d %s, want equal ones with 202", round,
+					answers[0].Status, answers[0].Body, answer.Status, answer.Body,
+				)
 			}
 		}
 		hub.LateAnswers(0)
@@ -107,7 +115,9 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	hub.LateAnswers(500 * time.Millisecond)
 	reported := make(chan harness.Answer, 1)
 	go func() {
-		answer, err := tenant.Do(http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "stopped")
+		answer, err := tenant.Do(
+			http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "stopped",
+		)
 		if err != nil {
 			t.Error(err)
 		}

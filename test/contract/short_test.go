@@ -37,16 +37,22 @@ func retention(t *testing.T, c *harness.Target) {
 		}
 		streamstest.Eventually(t, "410 for the old cursor", func() bool {
 			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil)
-			return err == nil && answer.Status == http.StatusGone && answer.ErrorType() == "cursor_expired"
+			return err == nil && answer.Status == http.StatusGone &&
+				answer.ErrorType() == "cursor_expired"
 		})
 		if answer, err := client.Try(
 			http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor,
-		); err != nil || answer.Status != http.StatusGone {
-			t.Errorf("stream after an old cursor: got %d %s %v, want 410", answer.Status, answer.Body, err)
+		); err != nil ||
+			answer.Status != http.StatusGone {
+			t.Errorf(
+				"stream after an old cursor: got %d %s %v, want 410", answer.Status, answer.Body,
+				err,
+			)
 		}
 		streamstest.Eventually(t, "410 for the old position of the organization", func() bool {
 			answer, err := client.Try(http.MethodGet, "/events?after="+feed, nil)
-			return err == nil && answer.Status == http.StatusGone && answer.ErrorType() == "cursor_expired"
+			return err == nil && answer.Status == http.StatusGone &&
+				answer.ErrorType() == "cursor_expired"
 		})
 		if answer, err := client.Try(
 			http.MethodGet, "/events/stream", nil, "Last-Event-ID", feed,
@@ -57,13 +63,16 @@ func retention(t *testing.T, c *harness.Target) {
 		client.Must(
 			http.MethodPost, "/webhooks", `{"url":"http://127.0.0.1:1/"}`, http.StatusCreated,
 		).JSON(t, &webhook)
-		client.Rejected(http.MethodPost, "/webhooks/"+webhook.ID+"/replay", `{"after":"`+feed+`"}`, http.StatusGone,
-			"cursor_expired")
+		client.Rejected(
+			http.MethodPost, "/webhooks/"+webhook.ID+"/replay", `{"after":"`+feed+`"}`,
+			http.StatusGone, "cursor_expired",
+		)
 		// Readers that stopped at these positions are listed as such.
 		streamstest.Eventually(t, "both readers have expired", func() bool {
 			found := readersOf(client, "stopped")
 			return len(found) == 2 && !slices.ContainsFunc(found, func(r listedReader) bool {
-				return r.State != "expired" || r.EventsBehind != nil || r.ExpiresIn != 0 || r.SecondsBehind < 5
+				return r.State != "expired" || r.EventsBehind != nil || r.ExpiresIn != 0 ||
+					r.SecondsBehind < 5
 			})
 		})
 		if page := client.Events(hub.ID, "", 100, 0); len(page.Data) != 0 {
@@ -102,7 +111,9 @@ func retention(t *testing.T, c *harness.Target) {
 					last++
 					hub.EventsFrom("log-1", last, last)
 				}
-				answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=1&after="+cursor, nil)
+				answer, err := client.Try(
+					http.MethodGet, "/hubs/"+hub.ID+"/events?wait=1&after="+cursor, nil,
+				)
 				if err == nil && answer.Status == http.StatusGone {
 					return false
 				}
@@ -227,7 +238,9 @@ func streamOfMessages(t *testing.T, c *harness.Target) {
 		}
 		return keepalives, messages
 	}
-	for _, path := range []string{"/hubs/" + hub.ID + "/events/stream", "/events/stream?hub_id=" + hub.ID} {
+	for _, path := range []string{
+		"/hubs/" + hub.ID + "/events/stream", "/events/stream?hub_id=" + hub.ID,
+	} {
 		// A stream lasts three seconds, in which an event may not arrive on a busy machine.
 		streamstest.Eventually(t, path+" has a message and keepalives", func() bool {
 			keepalives, messages := read(path)
@@ -265,7 +278,10 @@ func streamsPerKey(t *testing.T, c *harness.Target) {
 	})
 	if answer.Status != http.StatusTooManyRequests || answer.ErrorType() != "rate_limited" ||
 		answer.Header.Get("Retry-After") == "" {
-		t.Errorf("fourth stream: got %d %v %s, want 429 with Retry-After", answer.Status, answer.Header, answer.Body)
+		t.Errorf(
+			"fourth stream: got %d %v %s, want 429 with Retry-After", answer.Status,
+			answer.Header, answer.Body,
+		)
 	}
 	harness.CheckAPIError(t, answer)
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
@@ -301,18 +317,26 @@ func hubTimeouts(t *testing.T, c *harness.Target) {
 		// "504 … yes, with backoff (same Idempotency-Key for commands)": each try reaches the hub,
 		// under the same command id. The same key with another body is a conflict, also before the
 		// hub has answered.
-		client.Rejected(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
-			http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never")
-		client.Rejected(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":false}`, http.StatusConflict,
-			"idempotency_conflict", keyHeader, "never")
-		client.Rejected(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
-			http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never")
+		client.Rejected(
+			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
+			http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never",
+		)
+		client.Rejected(
+			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":false}`,
+			http.StatusConflict, "idempotency_conflict", keyHeader, "never",
+		)
+		client.Rejected(
+			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
+			http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never",
+		)
 		first := <-seen
 		if again := <-seen; again != first || first == "" {
 			t.Errorf("got command id %q, then %q, want the same", first, again)
 		}
-		client.Rejected(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
-			http.StatusGatewayTimeout, "hub_timeout")
+		client.Rejected(
+			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
+			http.StatusGatewayTimeout, "hub_timeout",
+		)
 		if other := <-seen; other == first {
 			t.Error("command without a key: got the command id of another")
 		}
@@ -323,7 +347,9 @@ func hubTimeouts(t *testing.T, c *harness.Target) {
 // with a window of eight seconds. After it the key is unused again.
 func idempotencyWindow(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Window")
-	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "thermostat"}}})
+	hub := c.VirtualHub(
+		tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "thermostat"}}},
+	)
 	path := commandPath(hub.ID(), 1)
 	body := func(degrees int) string {
 		return fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, degrees)
@@ -345,10 +371,13 @@ func idempotencyWindow(t *testing.T, c *harness.Target) {
 	if answer := send(20); answer.Status != http.StatusAccepted {
 		t.Fatalf("first command: got %d %s, want 202", answer.Status, answer.Body)
 	}
-	if answer := send(21); answer.Status != http.StatusConflict && time.Since(began) < 6*time.Second {
+	if answer := send(21); answer.Status != http.StatusConflict &&
+		time.Since(began) < 6*time.Second {
 		t.Fatalf("same key within the window: got %d %s, want 409", answer.Status, answer.Body)
 	}
-	streamstest.Eventually(t, "the key is unused again", func() bool { return send(21).Status == http.StatusAccepted })
+	streamstest.Eventually(t, "the key is unused again",
+		func() bool { return send(21).Status == http.StatusAccepted },
+	)
 	if took := time.Since(began); took < 6*time.Second {
 		t.Errorf("got the key unused after %s", took)
 	}
@@ -371,7 +400,9 @@ func invitationExpiry(t *testing.T, c *harness.Target) {
 	link := s.Mails(email, 1)[0].Link()
 	streamstest.Eventually(t, "no longer listed", func() bool { return !pending(tenant, made.ID) })
 	expectDeadLink(t, tenant, link, email)
-	tenant.Rejected(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found")
+	tenant.Rejected(
+		http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found",
+	)
 	// The person can be invited again. On a busy machine that invitation may expire too.
 	streamstest.Eventually(t, "a second invitation works", func() bool {
 		_, link := invite(s, tenant, email, "admin")

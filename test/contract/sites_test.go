@@ -29,10 +29,14 @@ func sites(t *testing.T, c *harness.Target) {
 	t.Run("fields", func(t *testing.T) {
 		// The table "Site": `id`, "UUID-shaped", `name`, `hub_count`, `created_at`.
 		client := tenant.For(t)
-		made := client.Must(http.MethodPost, "/sites", `{"name":"  North wing "}`, http.StatusCreated).
+		made := client.Must(
+			http.MethodPost, "/sites", `{"name":"  North wing "}`, http.StatusCreated,
+		).
 			Object(t)
 		hasExactly(t, "site", made, "id", "name", "hub_count", "created_at")
-		if id, _ := made["id"].(string); !regexp.MustCompile(`^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$`).
+		if id, _ := made["id"].(string); !regexp.MustCompile(
+			`^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$`,
+		).
 			MatchString(id) {
 			t.Errorf("id: got %q, want a UUID", id)
 		}
@@ -55,7 +59,10 @@ func sites(t *testing.T, c *harness.Target) {
 			if read != made {
 				t.Fatalf("read: got %+v, want %+v as created", read, made)
 			}
-			client.Must(http.MethodPatch, "/sites/"+made.ID, map[string]string{"name": "New " + name}, http.StatusOK)
+			client.Must(
+				http.MethodPatch, "/sites/"+made.ID, map[string]string{"name": "New " + name},
+				http.StatusOK,
+			)
 			client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read)
 			if read.Name != "New "+name || read.CreatedAt != made.CreatedAt {
 				t.Fatalf("renamed, then read %+v", read)
@@ -76,21 +83,31 @@ func sites(t *testing.T, c *harness.Target) {
 				"name": name,
 			}, http.StatusCreated).
 				JSON(t, &made)
-			if client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read); read.Name != name {
+			if client.Must(
+				http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK,
+			).JSON(t, &read); read.Name != name {
 				t.Errorf("name: got %q, want %q", read.Name, name)
 			}
 		}
 		for _, body := range []string{
-			``, `{`, `[]`, `null`, `{}`, `{"name":""}`, `{"name":"  "}`, `{"name":null}`, `{"name":7}`,
-			`{"name":["x"]}`, `{"Name":"x"}`, `{"name":"x","color":"red"}`, `{"name":"x"} trailing`,
-			`{"name":"x","name":"y"}`, `{"name":"a\nb"}`, `{"name":"a\u0000b"}`,
+			``, `{`, `[]`, `null`, `{}`, `{"name":""}`, `{"name":"  "}`, `{"name":null}`,
+			`{"name":7}`, `{"name":["x"]}`, `{"Name":"x"}`,
+			`{"name":"x","color":"red"}`, `{"name":"x"} trailing`, `{"name":"x","name":"y"}`,
+			`{"name":"a\nb"}`, `{"name":"a\u0000b"}`,
 			`{"name":"` + strings.Repeat("x", 201) + `"}`,
 		} {
-			client.Rejected(http.MethodPost, "/sites", body, http.StatusBadRequest, "invalid_request")
-			client.Rejected(http.MethodPatch, "/sites/"+tenant.Site, body, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodPost, "/sites", body, http.StatusBadRequest, "invalid_request",
+			)
+			client.Rejected(
+				http.MethodPatch, "/sites/"+tenant.Site, body, http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
-		apiError := client.Rejected(http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest,
-			"invalid_request")
+		apiError := client.Rejected(
+			http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest,
+			"invalid_request",
+		)
 		if !strings.Contains(apiError.Message, "color") {
 			t.Errorf("want the unknown field named, got %s", apiError.Message)
 		}
@@ -105,7 +122,9 @@ func sites(t *testing.T, c *harness.Target) {
 			noSite, stranger.Site, "x", strings.ToUpper(tenant.Site) + "0", "%00", "..%2f..%2fetc",
 		} {
 			client.Rejected(http.MethodGet, "/sites/"+id, nil, http.StatusNotFound, "not_found")
-			client.Rejected(http.MethodPatch, "/sites/"+id, `{"name":"Mine"}`, http.StatusNotFound, "not_found")
+			client.Rejected(
+				http.MethodPatch, "/sites/"+id, `{"name":"Mine"}`, http.StatusNotFound, "not_found",
+			)
 		}
 	})
 
@@ -148,7 +167,9 @@ func sites(t *testing.T, c *harness.Target) {
 			"limit=0", "limit=51", "limit=x", "limit=-1", "limit=1.5", "limit=",
 			"starting_after=x", "starting_after=" + noSite, "limit=99999999999999999999",
 		} {
-			client.Rejected(http.MethodGet, "/sites?"+query, nil, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodGet, "/sites?"+query, nil, http.StatusBadRequest, "invalid_request",
+			)
 		}
 	})
 }

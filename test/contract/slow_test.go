@@ -55,7 +55,8 @@ func slowSenders(t *testing.T, c *harness.Target) {
 			if err != nil && !strings.Contains(err.Error(), "reset") {
 				t.Errorf("%.60q: got %v, want an answer or the connection closed", start, err)
 			}
-			if strings.HasPrefix(string(answer), "HTTP/1.1 5") || strings.HasPrefix(string(answer), "HTTP/1.1 2") {
+			if strings.HasPrefix(string(answer), "HTTP/1.1 5") ||
+				strings.HasPrefix(string(answer), "HTTP/1.1 2") {
 				t.Errorf("%.60q: got %.200q, want an error of the client", start, answer)
 			}
 		})

@@ -61,13 +61,21 @@ func states(t *testing.T, c *harness.Target) {
 
 	t.Run("form", func(t *testing.T) {
 		item := find(tenant.For(t), hub.ID(), 1, "lock")
-		hasExactly(t, "state", item, "id", "hub_id", "site_id", "connection", "device", "channel", "changed_at",
-			"basis", "certain")
-		hasExactly(t, "device", item["device"].(map[string]any), "id", "name", "manufacturer", "model", "room",
-			"available_since")
-		hasExactly(t, "channel", item["channel"].(map[string]any), "key", "endpoint", "kind", "unit", "readable",
-			"writable", "capabilities", "available", "value", "observed_at", "desired", "desired_at", "status")
-		if item["site_id"] != tenant.Site || item["connection"].(map[string]any)["status"] != "online" {
+		hasExactly(
+			t, "state", item, "id", "hub_id", "site_id", "connection", "device", "channel",
+			"changed_at", "basis", "certain",
+		)
+		hasExactly(
+			t, "device", item["device"].(map[string]any), "id", "name", "manufacturer", "model",
+			"room", "available_since",
+		)
+		hasExactly(
+			t, "channel", item["channel"].(map[string]any), "key", "endpoint", "kind", "unit",
+			"readable", "writable", "capabilities", "available", "value", "observed_at", "desired",
+			"desired_at", "status",
+		)
+		if item["site_id"] != tenant.Site ||
+			item["connection"].(map[string]any)["status"] != "online" {
 			t.Errorf("state: got %v, want the site %s, online", item, tenant.Site)
 		}
 	})
@@ -169,7 +177,9 @@ func states(t *testing.T, c *harness.Target) {
 			reported <- err
 		}()
 		for listed := 0.0; listed < last; {
-			resp := client.Must(http.MethodGet, "/state?key=temperature&hub_id="+hub.ID(), nil, http.StatusOK)
+			resp := client.Must(
+				http.MethodGet, "/state?key=temperature&hub_id="+hub.ID(), nil, http.StatusOK,
+			)
 			for _, item := range data(t, resp.Object(t)) {
 				if item["device"].(map[string]any)["id"] == 11.0 { // other devices have temperatures too
 					listed, _ = value(item).(float64)
@@ -185,7 +195,8 @@ func states(t *testing.T, c *harness.Target) {
 				for _, e := range page.Data {
 					n := observedNumber(e, 11, "temperature")
 					if n > followed+1 {
-						t.Fatalf("listed %v, then got the events up to %v and %v: one is missing", listed, followed, n)
+						t.Fatalf("listed %v, then got the events up to %v and %v: one is missing",
+							listed, followed, n)
 					}
 					followed = max(followed, n)
 				}
@@ -206,7 +217,9 @@ func states(t *testing.T, c *harness.Target) {
 		} {
 			for _, text := range bad {
 				path := fmt.Sprintf("/state?%s=%s", name, url.QueryEscape(text))
-				rejected := client.Rejected(http.MethodGet, path, nil, http.StatusBadRequest, "invalid_request")
+				rejected := client.Rejected(
+					http.MethodGet, path, nil, http.StatusBadRequest, "invalid_request",
+				)
 				if !strings.HasPrefix(rejected.Message, name+":") {
 					t.Errorf("GET %s: got %q, want the parameter's name", path, rejected.Message)
 				}
@@ -216,7 +229,10 @@ func states(t *testing.T, c *harness.Target) {
 
 	t.Run("names and rooms", func(t *testing.T) {
 		client := tenant.For(t)
-		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Gate","room":"Yard"}`, http.StatusOK)
+		client.Must(
+			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Gate","room":"Yard"}`,
+			http.StatusOK,
+		)
 		got := find(client, hub.ID(), 1, "lock")["device"].(map[string]any)
 		if got["name"] != "Gate" || got["room"] != "Yard" {
 			t.Errorf("device after PATCH: got %v, want Gate in Yard", got)
@@ -225,8 +241,10 @@ func states(t *testing.T, c *harness.Target) {
 
 	t.Run("commands", func(t *testing.T) {
 		client := tenant.For(t)
-		client.Must(http.MethodPost, devicePath(hub.ID(), 1)+"/commands", `{"key":"lock","value":true}`,
-			http.StatusAccepted)
+		client.Must(
+			http.MethodPost, devicePath(hub.ID(), 1)+"/commands", `{"key":"lock","value":true}`,
+			http.StatusAccepted,
+		)
 		streamstest.Eventually(t, "the outcome of the command", func() bool {
 			got := find(client, hub.ID(), 1, "lock")["channel"].(map[string]any)
 			return got["value"] == true && got["desired"] == true &&
@@ -290,7 +308,8 @@ func observedNumber(e harness.Event, device int64, key string) float64 {
 		Key   string
 		Value any
 	}
-	if e.DeviceID == nil || *e.DeviceID != device || json.Unmarshal(e.Data, &observed) != nil || observed.Key != key {
+	if e.DeviceID == nil || *e.DeviceID != device ||
+		json.Unmarshal(e.Data, &observed) != nil || observed.Key != key {
 		return 0
 	}
 	n, _ := observed.Value.(float64)

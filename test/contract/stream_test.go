@@ -53,8 +53,10 @@ func stream(t *testing.T, c *harness.Target) {
 				t.Fatalf("data %q: %v", message.Data, err)
 			}
 			want := stored[3+i]
-			if message.ID != want.Cursor || message.Event != want.Type || envelope.Cursor != want.Cursor ||
-				!sameJSON(envelope.Data, want.Data) || envelope.HubID != hub.ID {
+			if message.ID != want.Cursor || message.Event != want.Type ||
+				envelope.Cursor != want.Cursor ||
+				!sameJSON(envelope.Data, want.Data) ||
+				envelope.HubID != hub.ID {
 				t.Errorf("stream: got %+v, want %+v as in the page", message, want)
 			}
 		}
@@ -68,11 +70,14 @@ func stream(t *testing.T, c *harness.Target) {
 			t.Errorf("got %+v, want %+v", next, got[0])
 		}
 		// Cursors of pages work for streams and the other way round.
-		fromPage := client.Stream("/hubs/"+hub.ID+"/events/stream", client.Events(hub.ID, "", 2, 0).NextCursor)
+		fromPage := client.Stream(
+			"/hubs/"+hub.ID+"/events/stream", client.Events(hub.ID, "", 2, 0).NextCursor,
+		)
 		if next := fromPage.Next(t, time.Minute); next.ID != stored[2].Cursor {
 			t.Errorf("got %+v, want %+v", next, stored[2])
 		}
-		if page := client.Events(hub.ID, got[1].ID, 100, 0); len(page.Data) != 1 || page.Data[0].Cursor != got[2].ID {
+		if page := client.Events(hub.ID, got[1].ID, 100, 0); len(page.Data) != 1 ||
+			page.Data[0].Cursor != got[2].ID {
 			t.Errorf("page after message 2: got %+v, want only event %s", page, got[2].ID)
 		}
 	})
@@ -88,7 +93,9 @@ func stream(t *testing.T, c *harness.Target) {
 			"text": "a\nb\r\u2028c",
 			"deep": []any{map[string]any{}},
 		}
-		payload, err := json.MarshalIndent(map[string]any{"log": "log-1", "events": []any{event}}, "\r\n\t", "\n  ")
+		payload, err := json.MarshalIndent(
+			map[string]any{"log": "log-1", "events": []any{event}}, "\r\n\t", "\n  ",
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,13 +108,17 @@ func stream(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("no such hub", func(t *testing.T) {
-		tenant.For(t).Rejected(http.MethodGet, "/hubs/"+noHub+"/events/stream", nil, http.StatusNotFound, "not_found")
+		tenant.For(t).Rejected(
+			http.MethodGet, "/hubs/"+noHub+"/events/stream", nil, http.StatusNotFound, "not_found",
+		)
 	})
 
 	t.Run("many readers see the same", func(t *testing.T) {
 		client := tenant.For(t)
 		hub := c.For(t).
-			VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}})
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}},
+			})
 		const readers, many = 8, 600
 		var open []*harness.Stream
 		for range readers {
@@ -141,7 +152,9 @@ func stream(t *testing.T, c *harness.Target) {
 // 6), after which events report every change that the list does not have yet.
 func resync(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Resync")
-	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}})
+	hub := c.VirtualHub(
+		tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}},
+	)
 	path := "/hubs/" + hub.ID() + "/devices"
 	before := tenant.Head(hub.ID())
 	if err := hub.FactoryReset(); err != nil {
@@ -187,8 +200,10 @@ func resync(t *testing.T, c *harness.Target) {
 		}
 		name, _ := data(t, list.Object(t))[0]["name"].(string)
 		known, _ := strconv.Atoi(name) // 0: not renamed yet
-		next := tenant.Await(hub.ID(), cursor, "an event after the cursor",
-			func(e harness.Event) bool { return numbered(e) > 0 })
+		next := tenant.Await(
+			hub.ID(), cursor, "an event after the cursor",
+			func(e harness.Event) bool { return numbered(e) > 0 },
+		)
 		if numbered(next) > known+1 {
 			t.Errorf("list has name %d, next event after its cursor has %d", known, numbered(next))
 		}

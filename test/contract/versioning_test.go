@@ -19,8 +19,12 @@ func versioning(t *testing.T, c *harness.Target) {
 	// "The current release of the contract is 1.0.0": the API description has this version. It is
 	// public.
 	description := harness.Open(t, http.MethodGet, c.Base+"/openapi.yaml")
-	if description.Status != http.StatusOK || !strings.Contains(string(description.Body), "version: 1.0.0") {
-		t.Errorf("API description: got %d %.200s, want version 1.0.0", description.Status, description.Body)
+	if description.Status != http.StatusOK ||
+		!strings.Contains(string(description.Body), "version: 1.0.0") {
+		t.Errorf(
+			"API description: got %d %.200s, want version 1.0.0", description.Status,
+			description.Body,
+		)
 	}
 	// The API description has every endpoint of the contract.
 	for _, e := range endpoints {

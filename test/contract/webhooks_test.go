@@ -134,8 +134,10 @@ func webhookDeliveries(t *testing.T, c *harness.Target) {
 		!strings.HasPrefix(w.Secret, "whsec_") {
 		t.Errorf("created twice with one key: got %+v and %+v, want the same", w, again)
 	}
-	client.Rejected(http.MethodPost, "/webhooks", `{"url":"`+r.URL+`"}`, http.StatusConflict, "idempotency_conflict",
-		"Idempotency-Key", "one")
+	client.Rejected(
+		http.MethodPost, "/webhooks", `{"url":"`+r.URL+`"}`, http.StatusConflict,
+		"idempotency_conflict", "Idempotency-Key", "one",
+	)
 	one := "/" + w.ID
 	r.set(w.Secret, http.StatusNoContent)
 	client.Must(http.MethodPost, "/webhooks"+one+"/test", nil, http.StatusOK)
@@ -203,14 +205,19 @@ func webhookDeliveries(t *testing.T, c *harness.Target) {
 func webhookRejections(t *testing.T, c *harness.Target) {
 	client := c.Tenant("Webhook rejections")
 	var w hook
-	client.Must(http.MethodPost, "/webhooks", `{"url":"https://example.org/"}`, http.StatusCreated).JSON(t, &w)
+	client.Must(
+		http.MethodPost, "/webhooks", `{"url":"https://example.org/"}`, http.StatusCreated,
+	).JSON(t, &w)
 	var list struct{ Data []hook }
 	client.Must(http.MethodGet, "/webhooks?limit=1", nil, http.StatusOK).JSON(t, &list)
 	if len(list.Data) != 1 || list.Data[0].ID != w.ID || list.Data[0].Secret != "" {
 		t.Errorf("list: got %+v, want the webhook without its secret", list)
 	}
 	large := strings.Repeat(" ", 64<<10+1)
-	client.Rejected(http.MethodGet, "/webhooks?starting_after="+noSite, nil, http.StatusBadRequest, "invalid_request")
+	client.Rejected(
+		http.MethodGet, "/webhooks?starting_after="+noSite, nil, http.StatusBadRequest,
+		"invalid_request",
+	)
 	for _, body := range []string{
 		large, `{}`, `{"url":"ftp://example.org/"}`, `{"url":"https://a:b@example.org/"}`,
 		`{"url":"https://example.org/","filter":{"type":[1]}}`,
@@ -224,15 +231,21 @@ func webhookRejections(t *testing.T, c *harness.Target) {
 		{http.MethodPost, "/test", ""}, {http.MethodPost, "/rotate-secret", `{}`},
 		{http.MethodPost, "/replay", `{"since":"` + time.Now().UTC().Format(time.RFC3339) + `"}`},
 	} {
-		client.Rejected(route.method, "/webhooks/"+w.ID+route.path, large, http.StatusBadRequest, "invalid_request")
+		client.Rejected(
+			route.method, "/webhooks/"+w.ID+route.path, large, http.StatusBadRequest, "invalid_request",
+		)
 		var body any
 		if route.body != "" {
 			body = route.body
 		}
-		client.Rejected(route.method, "/webhooks/"+noSite+route.path, body, http.StatusNotFound, "not_found")
+		client.Rejected(
+			route.method, "/webhooks/"+noSite+route.path, body, http.StatusNotFound, "not_found",
+		)
 	}
 	for range 19 {
-		client.Must(http.MethodPost, "/webhooks", `{"url":"https://example.org/"}`, http.StatusCreated)
+		client.Must(
+			http.MethodPost, "/webhooks", `{"url":"https://example.org/"}`, http.StatusCreated,
+		)
 	}
 	answer, err := client.Do(http.MethodPost, "/webhooks", `{"url":"https://example.org/"}`)
 	if err != nil || answer.Status != http.StatusTooManyRequests ||

@@ -38,7 +38,9 @@ func windows(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		path := "/hubs/" + hub.ID() + "/pairing"
 		join := func() (int64, error) {
-			return hub.Join(virtualhub.DeviceSpec{Kind: "lock", Name: "Side door"})
+			return hub.Join(virtualhub.DeviceSpec{
+				Kind: "lock", Name: "Side door",
+			})
 		}
 		_, err := join()
 		closed(t, err)
@@ -48,16 +50,20 @@ func windows(t *testing.T, c *harness.Target) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		added := client.Await(hub.ID(), head, "device.added",
-			func(e harness.Event) bool { return e.About("device.added", id) })
+		added := client.Await(
+			hub.ID(), head, "device.added",
+			func(e harness.Event) bool { return e.About("device.added", id) },
+		)
 		if !sameJSON(added.Data, []byte(`{"name":"Side door","secure":true}`)) {
 			t.Errorf("data %s", added.Data)
 		}
 		_, err = join()
 		closed(t, err)
 		// "locks need it to join securely enough to be driven": this lock joined with a code.
-		client.Must(http.MethodPost, devicePath(hub.ID(), id)+"/commands", `{"key":"lock","value":false}`,
-			http.StatusAccepted)
+		client.Must(
+			http.MethodPost, devicePath(hub.ID(), id)+"/commands", `{"key":"lock","value":false}`,
+			http.StatusAccepted,
+		)
 
 		// "optional body": a lock that joins without a code is not driven.
 		for _, body := range []any{nil, `{}`, ``} {
@@ -66,13 +72,17 @@ func windows(t *testing.T, c *harness.Target) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client.Rejected(http.MethodPost, devicePath(hub.ID(), insecure)+"/commands", `{"key":"lock","value":false}`,
-				http.StatusUnprocessableEntity, "command_refused")
+			client.Rejected(
+				http.MethodPost, devicePath(hub.ID(), insecure)+"/commands",
+				`{"key":"lock","value":false}`, http.StatusUnprocessableEntity, "command_refused",
+			)
 		}
 
 		// "open (pairing), DELETE /hubs/{hub_id}/pairing: closed".
 		opened(t, client.Must(http.MethodPost, path, nil, http.StatusAccepted))
-		if answer := client.Must(http.MethodDelete, path, nil, http.StatusNoContent); len(answer.Body) != 0 {
+		if answer := client.Must(http.MethodDelete, path, nil, http.StatusNoContent); len(
+			answer.Body,
+		) != 0 {
 			t.Errorf("204: got body %s, want none", answer.Body)
 		}
 		_, err = join()
@@ -90,7 +100,13 @@ func windows(t *testing.T, c *harness.Target) {
 			"900132782003515253545541424344453132333435212223242500100435301537022065520001000000300578",
 			"MT:Y.K9042C00KA0648G00",
 		} {
-			opened(t, client.Must(http.MethodPost, path, map[string]string{"setup_code": code}, http.StatusAccepted))
+			opened(
+				t,
+				client.Must(
+					http.MethodPost, path, map[string]string{"setup_code": code},
+					http.StatusAccepted,
+				),
+			)
 		}
 		for _, body := range []string{
 			`{"setup_code":"1234"}`, `{"setup_code":"hello"}`, `{"setup_code":""}`,
@@ -106,22 +122,31 @@ func windows(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		path := "/hubs/" + hub.ID() + "/removal"
-		client.Must(http.MethodPatch, devicePath(hub.ID(), 2), `{"name":"Set through the API"}`, http.StatusOK)
+		client.Must(
+			http.MethodPatch, devicePath(hub.ID(), 2), `{"name":"Set through the API"}`,
+			http.StatusOK,
+		)
 		closed(t, hub.Press(2))
 		head := client.Head(hub.ID())
 		opened(t, client.Must(http.MethodPost, path, nil, http.StatusAccepted))
 		if err := hub.Press(2); err != nil {
 			t.Fatal(err)
 		}
-		forgotten := client.Await(hub.ID(), head, "device.forgotten",
-			func(e harness.Event) bool { return e.About("device.forgotten", 2) })
+		forgotten := client.Await(
+			hub.ID(), head, "device.forgotten",
+			func(e harness.Event) bool { return e.About("device.forgotten", 2) },
+		)
 		if !sameJSON(forgotten.Data, []byte(`{"name":"Drop"}`)) {
 			t.Errorf("data %s", forgotten.Data)
 		}
-		client.Rejected(http.MethodGet, devicePath(hub.ID(), 2), nil, http.StatusNotFound, "not_found")
+		client.Rejected(
+			http.MethodGet, devicePath(hub.ID(), 2), nil, http.StatusNotFound, "not_found",
+		)
 		closed(t, hub.Press(1))
 		opened(t, client.Must(http.MethodPost, path, nil, http.StatusAccepted))
-		if answer := client.Must(http.MethodDelete, path, nil, http.StatusNoContent); len(answer.Body) != 0 {
+		if answer := client.Must(http.MethodDelete, path, nil, http.StatusNoContent); len(
+			answer.Body,
+		) != 0 {
 			t.Errorf("204: got body %s, want none", answer.Body)
 		}
 		closed(t, hub.Press(1))
@@ -135,9 +160,13 @@ func windows(t *testing.T, c *harness.Target) {
 		// "2 minutes elapse: closed". The hub's two minutes are half a second here.
 		client := tenant.For(t)
 		hub := c.For(t).
-			VirtualHub(tenant, virtualhub.Config{Devices: devices, PairingWindow: 500 * time.Millisecond})
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: devices, PairingWindow: 500 * time.Millisecond,
+			})
 		for _, kind := range []string{"pairing", "removal"} {
-			got := client.Must(http.MethodPost, "/hubs/"+hub.ID()+"/"+kind, nil, http.StatusAccepted).
+			got := client.Must(
+				http.MethodPost, "/hubs/"+hub.ID()+"/"+kind, nil, http.StatusAccepted,
+			).
 				Object(t)
 			if got["status"] != "open" || got["expires_in"] != 1.0 {
 				t.Errorf("window of 500 ms: got %v, want open for 1 s", got)

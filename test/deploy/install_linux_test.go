@@ -41,15 +41,20 @@ func TestPackageIsInstalled(t *testing.T) {
 	public, secret := signingKey(t)
 	dir := t.TempDir()
 	release := exec.CommandContext(ctx, "../../deploy/release/release.sh", dir, "linux/amd64")
-	release.Env = append(os.Environ(), "VERSION=9.0.0", "FORMATS=deb", "LEVEL=1", "PREBUILT="+harness.Binary(t),
-		"COPYRIGHT="+licences, "SIGNING_KEY="+secret)
+	release.Env = append(
+		os.Environ(), "VERSION=9.0.0", "FORMATS=deb", "LEVEL=1", "PREBUILT="+harness.Binary(t),
+		"COPYRIGHT="+licences, "SIGNING_KEY="+secret,
+	)
 	release.WaitDelay = time.Second
 	if out, err := release.CombinedOutput(); err != nil {
 		t.Fatalf("release.sh: %v: %s", err, out)
 	}
-	verify := exec.CommandContext(ctx, "sh", "-c",
-		minisign+` -V -p "$1" -m "$2/SHA256SUMS" && cd "$2" && sha256sum -c SHA256SUMS`, "sh", public, dir)
-	if out, err := verify.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("provenance.json: OK")) {
+	verify := exec.CommandContext(
+		ctx, "sh", "-c", minisign+` -V -p "$1" -m "$2/SHA256SUMS" && cd "$2" && sha256sum -c SHA256SUMS`,
+		"sh", public, dir,
+	)
+	if out, err := verify.CombinedOutput(); err != nil ||
+		!bytes.Contains(out, []byte("provenance.json: OK")) {
 		t.Errorf("checksums and signature: %v: %s", err, out)
 	}
 	first, second := filepath.Join(dir, "hubcloud_9.0.0_linux_amd64.deb"), filepath.Join(dir, "second.deb")
@@ -63,10 +68,14 @@ func TestPackageIsInstalled(t *testing.T) {
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Fatalf("dpkg-deb: %v: %s", err, out)
 	}
-	install := exec.CommandContext(ctx, "unshare", "--mount", "--pid", "--fork", "--kill-child", "testdata/install.sh",
-		t.TempDir(), first, second)
-	install.Env = append(os.Environ(), "HTTP="+streamstest.FreeAddress(t), "MQTT="+streamstest.FreeAddress(t),
-		"NATS="+streamstest.FreeAddress(t), "ADMIN="+streamstest.FreeAddress(t))
+	install := exec.CommandContext(
+		ctx, "unshare", "--mount", "--pid", "--fork", "--kill-child", "testdata/install.sh",
+		t.TempDir(), first, second,
+	)
+	install.Env = append(
+		os.Environ(), "HTTP="+streamstest.FreeAddress(t), "MQTT="+streamstest.FreeAddress(t),
+		"NATS="+streamstest.FreeAddress(t), "ADMIN="+streamstest.FreeAddress(t),
+	)
 	install.WaitDelay = time.Second
 	out, err := install.CombinedOutput()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() == 77 {
@@ -164,7 +173,9 @@ func copyright(ctx context.Context, t *testing.T) string {
 		t.Fatalf("the binary names %d modules, %v", len(info.Deps), err)
 	}
 	for _, module := range info.Deps {
-		if title := module.Path + " " + module.Version; !bytes.Contains(text, []byte("\n"+title+"\n===")) {
+		if title := module.Path + " " + module.Version; !bytes.Contains(
+			text, []byte("\n"+title+"\n==="),
+		) {
 			t.Errorf("licences.sh: no section %q", title)
 		}
 	}

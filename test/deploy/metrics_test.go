@@ -66,7 +66,9 @@ func TestMetrics(t *testing.T) {
 	alerts := len(queries)
 	queries = append(queries, dashboardQueries(t)...)
 	if alerts < 20 || len(queries) < alerts+50 {
-		t.Fatalf("got only %d alerts and %d dashboard queries", alerts, len(queries)-alerts)
+		t.Fatalf(
+			"got only %d alerts and %d dashboard queries", alerts, len(queries)-alerts,
+		)
 	}
 	for _, q := range queries {
 		expr, err := metricsql.Parse(q.expr)

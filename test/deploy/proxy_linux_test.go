@@ -46,8 +46,10 @@ func TestProxiesAreTheSame(t *testing.T) {
 	}
 	plain, compose := settings("haproxy/haproxy.cfg"), settings("compose/haproxy.cfg")
 	if !slices.Equal(plain, compose) || len(plain) < 30 {
-		t.Errorf("haproxy/haproxy.cfg has\n%s\nand compose/haproxy.cfg\n%s", strings.Join(plain, "\n"),
-			strings.Join(compose, "\n"))
+		t.Errorf(
+			"haproxy/haproxy.cfg has\n%s\nand compose/haproxy.cfg\n%s",
+			strings.Join(plain, "\n"), strings.Join(compose, "\n"),
+		)
 	}
 }
 
@@ -88,7 +90,9 @@ func TestBehindTheProxy(t *testing.T) {
 }
 
 // startProxy runs HAProxy until the test ends, and returns its URL for the API.
-func startProxy(t *testing.T, program string, brokers *natscluster.Cluster, replicas []*harness.Service) string {
+func startProxy(
+	t *testing.T, program string, brokers *natscluster.Cluster, replicas []*harness.Service,
+) string {
 	t.Helper()
 	api, hubs := streamstest.FreeAddress(t), streamstest.FreeAddress(t)
 	config := string(read(t, "haproxy/haproxy.cfg"))
@@ -110,7 +114,10 @@ func startProxy(t *testing.T, program string, brokers *natscluster.Cluster, repl
 		if err != nil {
 			t.Fatal(err)
 		}
-		replace(fmt.Sprintf("192.0.2.2%d:8883 port 8222", i+1), brokers.MQTT[i]+" port "+monitor.Port())
+		replace(
+			fmt.Sprintf("192.0.2.2%d:8883 port 8222", i+1),
+			brokers.MQTT[i]+" port "+monitor.Port(),
+		)
 	}
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -139,7 +146,9 @@ func startProxy(t *testing.T, program string, brokers *natscluster.Cluster, repl
 
 // rollingRestart restarts one replica after the other under a load of requests, none of which may
 // fail.
-func rollingRestart(t *testing.T, tenant *harness.Tenant, hub string, replicas []*harness.Service) {
+func rollingRestart(
+	t *testing.T, tenant *harness.Tenant, hub string, replicas []*harness.Service,
+) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var load sync.WaitGroup
@@ -167,10 +176,13 @@ func rollingRestart(t *testing.T, tenant *harness.Tenant, hub string, replicas [
 				took := time.Since(began)
 				// The proxy cannot know whether a replica that has closed the connection has made a
 				// change, so it does not repeat that.
-				closed := r.method == http.MethodPost && (err != nil || answer.Status == http.StatusBadGateway)
+				closed := r.method == http.MethodPost &&
+					(err != nil || answer.Status == http.StatusBadGateway)
 				if !closed && (err != nil || answer.Status != r.want) {
-					t.Errorf("%s %s: got %d %s, %v after %s, want %d", r.method, r.path, answer.Status, answer.Body,
-						err, took, r.want)
+					t.Errorf(
+						"%s %s: got %d %s, %v after %s, want %d", r.method, r.path, answer.Status,
+						answer.Body, err, took, r.want,
+					)
 				}
 				mu.Lock()
 				requests, longest = requests+1, max(longest, took)
@@ -212,7 +224,9 @@ func waitReady(t *testing.T, replica *harness.Service) {
 
 // databaseAway stops the database. What needs none works through the proxy, and what needs it is
 // answered 503 service_unavailable by a replica. A replica that is started meanwhile serves too.
-func databaseAway(t *testing.T, tenant *harness.Tenant, hub string, replicas []*harness.Service, database *database) {
+func databaseAway(
+	t *testing.T, tenant *harness.Tenant, hub string, replicas []*harness.Service, database *database,
+) {
 	stream := tenant.Stream("/hubs/"+hub+"/events/stream", "")
 	database.stop(t)
 	degraded := func(replica *harness.Service) {
@@ -221,7 +235,9 @@ func databaseAway(t *testing.T, tenant *harness.Tenant, hub string, replicas []*
 			status, body := readiness(t, replica.Public())
 			return status == http.StatusOK && body == `{"status":"degraded","degraded":["read_models"]}`
 		})
-		if got := replica.Metrics().Value(t, "hubcloud_degraded", "component", "read_models"); got != 1 {
+		if got := replica.Metrics().Value(
+			t, "hubcloud_degraded", "component", "read_models",
+		); got != 1 {
 			t.Errorf("hubcloud_degraded of read_models: got %v, want 1", got)
 		}
 	}
@@ -232,8 +248,9 @@ func databaseAway(t *testing.T, tenant *harness.Tenant, hub string, replicas []*
 		t.Helper()
 		for range 2 * len(replicas) { // each replica gets some
 			for _, path := range []string{"/sites", "/hubs", "/hubs/" + hub, "/state", "/members"} {
-				answer := tenant.Rejected(http.MethodGet, path, nil, http.StatusServiceUnavailable,
-					"service_unavailable")
+				answer := tenant.Rejected(
+					http.MethodGet, path, nil, http.StatusServiceUnavailable, "service_unavailable",
+				)
 				if answer.Message == "" {
 					t.Errorf("%s: got no message", path)
 				}
@@ -241,8 +258,10 @@ func databaseAway(t *testing.T, tenant *harness.Tenant, hub string, replicas []*
 			tenant.Must(http.MethodGet, "/hubs/"+hub+"/events?limit=1", nil, http.StatusOK)
 			tenant.Must(http.MethodGet, "/events?limit=1", nil, http.StatusOK)
 			tenant.Must(http.MethodGet, "/hubs/"+hub+"/devices", nil, http.StatusOK)
-			tenant.Must(http.MethodPost, "/hubs/"+hub+"/devices/1/commands",
-				map[string]any{"key": "lock", "value": true}, http.StatusAccepted)
+			tenant.Must(
+				http.MethodPost, "/hubs/"+hub+"/devices/1/commands",
+				map[string]any{"key": "lock", "value": true}, http.StatusAccepted,
+			)
 		}
 	}
 	check()
@@ -294,7 +313,9 @@ type database struct {
 
 func (d *database) start(t *testing.T) {
 	t.Helper()
-	c, err := cluster.Start(context.Background(), cluster.Config{Dir: d.dir, Logger: slog.New(slog.DiscardHandler)})
+	c, err := cluster.Start(
+		context.Background(), cluster.Config{Dir: d.dir, Logger: slog.New(slog.DiscardHandler)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

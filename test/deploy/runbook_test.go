@@ -14,7 +14,9 @@ import (
 // TestEachAlertHasItsSection checks that each alert links to its own section of the runbook.
 func TestEachAlertHasItsSection(t *testing.T) {
 	t.Parallel()
-	runbook, tests := string(read(t, "README.md")), string(read(t, "prometheus/hubcloud.rules.test.yaml"))
+	runbook, tests := string(read(t, "README.md")), string(
+		read(t, "prometheus/hubcloud.rules.test.yaml"),
+	)
 	sections := map[string]string{}
 	for _, section := range strings.Split(runbook, "\n### ")[1:] {
 		name, text, _ := strings.Cut(section, "\n")
@@ -22,8 +24,13 @@ func TestEachAlertHasItsSection(t *testing.T) {
 	}
 	for _, group := range readRules(t).Groups {
 		for _, rule := range group.Rules {
-			if want := "deploy/README.md#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != want {
-				t.Errorf("%s: got runbook_url %q, want %q", rule.Alert, rule.Annotations["runbook_url"], want)
+			if want := "deploy/README.md#" + strings.ToLower(
+				rule.Alert,
+			); rule.Annotations["runbook_url"] != want {
+				t.Errorf(
+					"%s: got runbook_url %q, want %q", rule.Alert,
+					rule.Annotations["runbook_url"], want,
+				)
 			}
 			if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
 				t.Errorf("%s: want a summary and a description", rule.Alert)
@@ -68,7 +75,9 @@ func TestTours(t *testing.T) {
 			declared = `(?m)^func \(\w+ \*?` + receiver + `(\[\w+\])?\) ` + name + `\(`
 		}
 		if !regexp.MustCompile(declared).Match(read(t, "../"+path)) {
-			t.Errorf("TOURS.md: %s does not declare %s", path, strings.TrimLeft(receiver+"."+name, "."))
+			t.Errorf(
+				"TOURS.md: %s does not declare %s", path, strings.TrimLeft(receiver+"."+name, "."),
+			)
 		}
 	}
 }
@@ -84,8 +93,10 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages = append(pages, "../../deploy/README.md", "../../README.md", "../../TOURS.md", "../../CONTRIBUTING.md",
-		"../../httpapi/client/typescript/README.md")
+	pages = append(
+		pages, "../../deploy/README.md", "../../README.md", "../../TOURS.md", "../../CONTRIBUTING.md",
+		"../../httpapi/client/typescript/README.md",
+	)
 	for _, page := range append(pages, guides...) {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -119,7 +130,10 @@ func TestLinks(t *testing.T) {
 func anchors(page string) []string {
 	var all []string
 	for _, found := range heading.FindAllStringSubmatch(page, -1) {
-		all = append(all, strings.ReplaceAll(noWord.ReplaceAllString(strings.ToLower(found[1]), ""), " ", "-"))
+		all = append(
+			all,
+			strings.ReplaceAll(noWord.ReplaceAllString(strings.ToLower(found[1]), ""), " ", "-"),
+		)
 	}
 	return all
 }
@@ -139,7 +153,9 @@ func TestCommandsAndSettings(t *testing.T) {
 	t.Parallel()
 	runbook := string(read(t, "README.md"))
 	help := map[string]string{}
-	for _, name := range []string{"serve", "broker-config", "doctor", "projections skip", "backup"} {
+	for _, name := range []string{
+		"serve", "broker-config", "doctor", "projections skip", "backup",
+	} {
 		help[name] = helpOf(t, name)
 	}
 	for _, found := range command.FindAllStringSubmatch(runbook, -1) {
@@ -161,13 +177,15 @@ func TestCommandsAndSettings(t *testing.T) {
 		}
 	}
 	for _, file := range []string{
-		"README.md", "image/Dockerfile", "compose/one-node.yaml", "compose/https.yaml", "compose/cluster.yaml",
+		"README.md", "image/Dockerfile", "compose/one-node.yaml", "compose/https.yaml",
+		"compose/cluster.yaml",
 		"helm/hubcloud/values.yaml", "helm/hubcloud/templates/config.yaml", "docs/kubernetes.md",
 		"systemd/hubcloud.env", "systemd/hubcloud.service",
 	} {
 		for _, name := range variable.FindAllString(string(read(t, file)), -1) {
 			// These two belong to the compose file.
-			if !strings.Contains(help["serve"], name) && name != "HUBCLOUD_GOMEMLIMIT" && name != "HUBCLOUD_MEMORY" {
+			if !strings.Contains(help["serve"], name) && name != "HUBCLOUD_GOMEMLIMIT" &&
+				name != "HUBCLOUD_MEMORY" {
 				t.Errorf("%s names %s, which `hubcloud serve` does not know", file, name)
 			}
 		}
@@ -180,8 +198,18 @@ func isCommand(words string) bool {
 	first, _, _ := strings.Cut(words, " ")
 	return slices.Contains(
 		[]string{
-			"org", "key", "inventory", "doctor", "ready", "backup", "restore", "projections", "tap", "broker-config",
-			"broker-repair", "serve",
+			"org",
+			"key",
+			"inventory",
+			"doctor",
+			"ready",
+			"backup",
+			"restore",
+			"projections",
+			"tap",
+			"broker-config",
+			"broker-repair",
+			"serve",
 		},
 		first,
 	)

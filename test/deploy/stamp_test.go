@@ -28,9 +28,13 @@ func TestStamp(t *testing.T) {
 		t.Helper()
 		command := exec.Command(program, args...)
 		command.Dir = dir
-		command.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_CONFIG_GLOBAL=/dev/null",
-			"GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.org",
-			"GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.org", "GIT_COMMITTER_DATE=2026-03-04T05:06:07+02:00")
+		command.Env = append(
+			os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir),
+			"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+			"GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.org",
+			"GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.org",
+			"GIT_COMMITTER_DATE=2026-03-04T05:06:07+02:00",
+		)
 		out, err := command.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s %v: %v: %s", program, args, err, out)

@@ -29,9 +29,13 @@ func TestBaseImagesAreNamedByDigest(t *testing.T) {
 			name = strings.TrimSuffix(name, "}")
 			check := `RUN case "$` + name + `" in *@sha256:*) ;; *)`
 			if !variable || !strings.Contains(dockerfile, "\nARG "+name+"\n") ||
-				strings.Contains(dockerfile, "ARG "+name+"=") || !strings.Contains(dockerfile, check) {
-				t.Errorf("FROM %s: must have a digest, or be an argument without a default whose digest the "+
-					"Dockerfile checks", image)
+				strings.Contains(dockerfile, "ARG "+name+"=") ||
+				!strings.Contains(dockerfile, check) {
+				t.Errorf(
+					"FROM %s: must have a digest, or be an argument without a default whose "+
+						"digest the Dockerfile checks",
+					image,
+				)
 			}
 		}
 		stages[stage] = true
@@ -41,7 +45,8 @@ func TestBaseImagesAreNamedByDigest(t *testing.T) {
 	}
 	for _, file := range []string{"compose/one-node.yaml", "compose/cluster.yaml"} {
 		for _, found := range imageLine.FindAllStringSubmatch(string(read(t, file)), -1) {
-			if image := found[1]; !strings.HasPrefix(image, "hubcloud:") && !byDigest.MatchString(image) &&
+			if image := found[1]; !strings.HasPrefix(image, "hubcloud:") &&
+				!byDigest.MatchString(image) &&
 				!required.MatchString(image) {
 				t.Errorf("%s: image %s: want a digest", file, image)
 			}
@@ -100,10 +105,14 @@ func TestBaseImagesAreResolved(t *testing.T) {
 // without a header timeout is blocked by clients that send slowly.
 func TestShippedConfigurationsTrustNobody(t *testing.T) {
 	t.Parallel()
-	if values := string(read(t, "helm/hubcloud/values.yaml")); !strings.Contains(values, "\ntrustedProxies: []\n") {
+	if values := string(read(t, "helm/hubcloud/values.yaml")); !strings.Contains(
+		values, "\ntrustedProxies: []\n",
+	) {
 		t.Error("helm/hubcloud/values.yaml: trusted networks must be set by the operator")
 	}
-	if proxy := string(read(t, "compose/haproxy.cfg")); !regexp.MustCompile(`(?m)^  timeout http-request [0-9]+s$`).
+	if proxy := string(
+		read(t, "compose/haproxy.cfg"),
+	); !regexp.MustCompile(`(?m)^  timeout http-request [0-9]+s$`).
 		MatchString(proxy) {
 		t.Error("haproxy.cfg: want timeout http-request")
 	}

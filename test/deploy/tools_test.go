@@ -38,10 +38,16 @@ func TestVulnerabilitiesFailTheCheck(t *testing.T) {
 		program, says string
 		code          int
 	}{
-		"clean":           {`case "$*" in *-version) echo "DB updated: 2026-01-01" ;; esac`, "", 0},
-		"vulnerable":      {`case "$*" in *-version) echo "DB updated: 2026-01-01" ;; *) exit 3 ;; esac`, "", 3},
-		"another failure": {`case "$*" in *-version) echo "DB updated: 2026-01-01" ;; *) exit 1 ;; esac`, "", 1},
-		"unreachable":     {`exit 1`, "vuln: NOT TRIED: the database ", 0},
+		"clean": {
+			`case "$*" in *-version) echo "DB updated: 2026-01-01" ;; esac`, "", 0,
+		},
+		"vulnerable": {
+			`case "$*" in *-version) echo "DB updated: 2026-01-01" ;; *) exit 3 ;; esac`, "", 3,
+		},
+		"another failure": {
+			`case "$*" in *-version) echo "DB updated: 2026-01-01" ;; *) exit 1 ;; esac`, "", 1,
+		},
+		"unreachable": {`exit 1`, "vuln: NOT TRIED: the database ", 0},
 	} {
 		program := filepath.Join(t.TempDir(), "govulncheck")
 		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+c.program+"\n"), 0o755); err != nil {
@@ -49,7 +55,8 @@ func TestVulnerabilitiesFailTheCheck(t *testing.T) {
 		}
 		run := exec.Command("sh", "../tools/vuln.sh", program)
 		out, _ := run.CombinedOutput()
-		if code := run.ProcessState.ExitCode(); code != c.code || !strings.HasPrefix(string(out), c.says) {
+		if code := run.ProcessState.ExitCode(); code != c.code ||
+			!strings.HasPrefix(string(out), c.says) {
 			t.Errorf("%s: got exit code %d: %q, want %d and %q", name, code, out, c.code, c.says)
 		}
 	}

@@ -146,7 +146,8 @@ func TestAlarmMails(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	page, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(page), "Alarm mails stopped") {
+	if err != nil || answer.StatusCode != http.StatusOK ||
+		!strings.Contains(string(page), "Alarm mails stopped") {
 		t.Errorf("POST %s: got %s %s, %v, want a page that confirms", link, answer.Status, page, err)
 	}
 	smoke(true)

@@ -45,7 +45,9 @@ func TestCluster(t *testing.T) {
 
 // acrossServers connects a hub to each server, and lets every replica send it requests and
 // disconnect it.
-func acrossServers(t *testing.T, broker *natscluster.Cluster, first, second *harness.Service) {
+func acrossServers(
+	t *testing.T, broker *natscluster.Cluster, first, second *harness.Service,
+) {
 	t.Helper()
 	// No reader of the feed waits for these hubs.
 	tenant := harness.NewTenant(t, first, "Across servers")

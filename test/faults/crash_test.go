@@ -195,7 +195,9 @@ func (f *follower) run(stop <-chan struct{}) {
 			continue
 		}
 		if answer.Status != 200 {
-			f.client.T.Errorf("hub %s: page: got %d %s, want 200", f.hub, answer.Status, answer.Body)
+			f.client.T.Errorf(
+				"hub %s: page: got %d %s, want 200", f.hub, answer.Status, answer.Body,
+			)
 			return
 		}
 		var page harness.Page
@@ -235,7 +237,9 @@ func (f *follower) runStream(stop <-chan struct{}) {
 		stream, answer, err := f.client.TryStream(path, f.cursor)
 		if stream == nil {
 			if err == nil && answer.Status != 429 && answer.Status < 500 {
-				f.client.T.Errorf("hub %s: stream: got %d %s, want 200", f.hub, answer.Status, answer.Body)
+				f.client.T.Errorf(
+					"hub %s: stream: got %d %s, want 200", f.hub, answer.Status, answer.Body,
+				)
 				return
 			}
 			<-retry.C
@@ -298,7 +302,9 @@ func (f *follower) handle(m harness.Message) {
 }
 
 // take returns a reader's cursor and events after a message of its stream.
-func take(t testing.TB, m harness.Message, cursor string, got []harness.Event) (string, []harness.Event) {
+func take(
+	t testing.TB, m harness.Message, cursor string, got []harness.Event,
+) (string, []harness.Event) {
 	if m.ID != "" {
 		cursor = m.ID
 	}

@@ -30,16 +30,21 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 		retry := time.NewTicker(retryPause)
 		defer retry.Stop()
 		for tries := 0; ; tries++ {
-			answer, err := tenant.Client.Do(http.MethodPost, "/sites", map[string]string{"name": name},
-				"Idempotency-Key", name)
+			answer, err := tenant.Client.Do(
+				http.MethodPost, "/sites", map[string]string{"name": name}, "Idempotency-Key", name,
+			)
 			if err != nil || answer.Status >= 500 {
 				<-retry.C // the service is down
 				continue
 			}
 			var created struct{ ID, Name string }
-			if err := json.Unmarshal(answer.Body, &created); err != nil || answer.Status != http.StatusCreated ||
+			if err := json.Unmarshal(answer.Body, &created); err != nil ||
+				answer.Status != http.StatusCreated ||
 				created.Name != name {
-				t.Errorf("create %s: got %d %s, want 201 with the site", name, answer.Status, answer.Body)
+				t.Errorf(
+					"create %s: got %d %s, want 201 with the site", name, answer.Status,
+					answer.Body,
+				)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -65,7 +70,10 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 				}
 				both.Wait()
 				if ids[0] != ids[1] {
-					t.Errorf("%s: concurrent duplicates got different answers: %s and %s", name, ids[0], ids[1])
+					t.Errorf(
+						"%s: concurrent duplicates got different answers: %s and %s", name, ids[0],
+						ids[1],
+					)
 				}
 				mu.Lock()
 				answered[name] = ids[0]

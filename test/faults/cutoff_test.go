@@ -28,7 +28,9 @@ func TestReplicaCutOffFromBroker(t *testing.T) {
 	polled := make(chan harness.Answer, 1)
 	after := client.Head(hub.ID())
 	go func() {
-		answer, err := client.Do(http.MethodGet, "/hubs/"+hub.ID()+"/events?wait=60&after="+after, nil)
+		answer, err := client.Do(
+			http.MethodGet, "/hubs/"+hub.ID()+"/events?wait=60&after="+after, nil,
+		)
 		if err != nil {
 			t.Error(err)
 		}
@@ -57,7 +59,8 @@ func TestReplicaCutOffFromBroker(t *testing.T) {
 	select {
 	case answer := <-polled:
 		t.Logf("the long-poll was answered after %v", time.Since(began))
-		if answer.Status != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
+		if answer.Status != http.StatusServiceUnavailable ||
+			answer.Header.Get("Retry-After") == "" {
 			t.Errorf("long poll: got %d %s, want 503", answer.Status, answer.Body)
 		}
 	case <-time.After(time.Minute):
@@ -67,7 +70,9 @@ func TestReplicaCutOffFromBroker(t *testing.T) {
 		"/sites", "/hubs", "/hubs/" + hub.ID() + "/events", "/hubs/" + hub.ID() + "/events/stream",
 	} {
 		sent := time.Now()
-		apiError := client.Rejected(http.MethodGet, path, nil, http.StatusServiceUnavailable, "service_unavailable")
+		apiError := client.Rejected(
+			http.MethodGet, path, nil, http.StatusServiceUnavailable, "service_unavailable",
+		)
 		t.Logf("%s after %v: %s", path, time.Since(sent), apiError.Message)
 	}
 	resume()

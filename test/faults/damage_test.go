@@ -18,7 +18,9 @@ import (
 
 // blockOf returns the file with the messages of a stream of the durable server.
 func blockOf(s *harness.Service, stream string) string {
-	return filepath.Join(s.Dir, "nats", "durable", "jetstream", "CLOUD", "streams", stream, "msgs", "1.blk")
+	return filepath.Join(
+		s.Dir, "nats", "durable", "jetstream", "CLOUD", "streams", stream, "msgs", "1.blk",
+	)
 }
 
 // records returns where the records of a file with messages begin.
@@ -142,7 +144,8 @@ func TestDamagedJournal(t *testing.T) {
 		send()
 		all, skipped := numbers()
 		if len(all) < want+10 || c.view && skipped == 0 {
-			t.Errorf("%s: after 10 more, %d of %d events, and %d hub.events_skipped", c.name, len(all), stored, skipped)
+			t.Errorf("%s: after 10 more, %d of %d events, and %d hub.events_skipped", c.name, len(all),
+				stored, skipped)
 		}
 	}
 	if !slices.ContainsFunc(strings.Split(s.Log(), "\n"), func(line string) bool {

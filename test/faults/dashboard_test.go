@@ -45,7 +45,9 @@ func newDashboard(t *testing.T, tenant *harness.Tenant) *dashboard {
 func (d *dashboard) follow(t *testing.T) {
 	t.Helper()
 	streamstest.Eventually(t, "the feed is read to its end", func() bool {
-		answer, err := d.tenant.Client.Do(http.MethodGet, "/events?limit=500&after="+url.QueryEscape(d.position), nil)
+		answer, err := d.tenant.Client.Do(
+			http.MethodGet, "/events?limit=500&after="+url.QueryEscape(d.position), nil,
+		)
 		var page harness.Page
 		if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &page) != nil {
 			return false

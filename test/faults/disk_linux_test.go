@@ -85,15 +85,19 @@ func TestFullDisk(t *testing.T) {
 				func() bool {
 					answer, err := tenant.Do(http.MethodGet, "/hubs/"+h.hub.ID, nil)
 					var got struct{ Connection struct{ Status string } }
-					if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &got) != nil ||
+					if err != nil || answer.Status != http.StatusOK ||
+						json.Unmarshal(answer.Body, &got) != nil ||
 						got.Connection.Status != "online" {
 						return false
 					}
 					head := tenant.Head(h.hub.ID)
-					answer, err = tenant.Do(http.MethodGet, "/hubs/"+h.hub.ID+"/events?wait=2&after="+head, nil)
+					answer, err = tenant.Do(
+						http.MethodGet, "/hubs/"+h.hub.ID+"/events?wait=2&after="+head, nil,
+					)
 					var page harness.Page
 					return err == nil && answer.Status == http.StatusOK &&
-						json.Unmarshal(answer.Body, &page) == nil && len(page.Data) > 0
+						json.Unmarshal(answer.Body, &page) == nil &&
+						len(page.Data) > 0
 				},
 			)
 		}
@@ -101,8 +105,10 @@ func TestFullDisk(t *testing.T) {
 			status, ready := readiness(t, s)
 			return status == http.StatusOK && ready.Ready && !ready.Degraded
 		})
-		t.Logf("round %d: changes after %v, everything after %v", round, changed.Round(time.Millisecond),
-			time.Since(began).Round(time.Millisecond))
+		t.Logf(
+			"round %d: changes after %v, everything after %v", round,
+			changed.Round(time.Millisecond), time.Since(began).Round(time.Millisecond),
+		)
 	}
 	close(stopSending)
 	sending.Wait()
@@ -169,7 +175,9 @@ func TestDiskReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := filepath.Join(dir, "of-another-program")
-	if err := os.WriteFile(other, make([]byte, int64(disk.Bavail)*disk.Bsize-32<<20), 0o600); err != nil {
+	if err := os.WriteFile(
+		other, make([]byte, int64(disk.Bavail)*disk.Bsize-32<<20), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	var ready readinessAnswer
@@ -177,8 +185,12 @@ func TestDiskReserve(t *testing.T) {
 		_, ready = readiness(t, s)
 		return ready.Degraded
 	})
-	if !ready.Ready || ready.component("disk").OK || !strings.Contains(ready.component("disk").Detail, "64 MiB") {
-		t.Errorf("/readyz: got %+v, want ready, degraded, and the component disk with the reserve", ready)
+	if !ready.Ready || ready.component("disk").OK ||
+		!strings.Contains(ready.component("disk").Detail, "64 MiB") {
+		t.Errorf(
+			"/readyz: got %+v, want ready, degraded, and the component disk with the reserve",
+			ready,
+		)
 	}
 	for _, c := range []struct {
 		method, path string
@@ -187,16 +199,24 @@ func TestDiskReserve(t *testing.T) {
 		{http.MethodPost, "/sites", map[string]string{"name": "Not now"}},
 		{http.MethodPatch, "/sites/" + tenant.Site, map[string]string{"name": "Not now"}},
 		{http.MethodPost, "/invitations", map[string]string{"email": "not-now@example.com"}},
-		{http.MethodPost, "/hubs/" + hub.ID + "/devices/1/commands", map[string]any{"key": "lock", "value": false}},
+		{
+			http.MethodPost, "/hubs/" + hub.ID + "/devices/1/commands",
+			map[string]any{"key": "lock", "value": false},
+		},
 	} {
 		answer, err := tenant.Do(c.method, c.path, c.body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if after, _ := strconv.Atoi(answer.Header.Get("Retry-After")); answer.Status != http.StatusServiceUnavailable ||
-			answer.ErrorType() != "service_unavailable" || after < 1 {
-			t.Errorf("%s %s: got %d %s, Retry-After %q; want 503 service_unavailable with Retry-After", c.method,
-				c.path, answer.Status, answer.Body, answer.Header.Get("Retry-After"))
+		if after, _ := strconv.Atoi(
+			answer.Header.Get("Retry-After"),
+		); answer.Status != http.StatusServiceUnavailable ||
+			answer.ErrorType() != "service_unavailable" ||
+			after < 1 {
+			t.Errorf(
+				"%s %s: got %d %s, Retry-After %q; want 503 service_unavailable with Retry-After",
+				c.method, c.path, answer.Status, answer.Body, answer.Header.Get("Retry-After"),
+			)
 		}
 		if !strings.Contains(string(answer.Body), "disk") {
 			t.Errorf("%s %s: got %s, want the reason", c.method, c.path, answer.Body)
@@ -207,7 +227,9 @@ func TestDiskReserve(t *testing.T) {
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	tenant.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices/1", nil, http.StatusOK)
 	if page := tenant.Events(hub.ID, head, 100, 3); len(page.Data) > 0 {
-		t.Errorf("below the reserve: got stored events %s, want none", harness.FormatEvents(page.Data))
+		t.Errorf(
+			"below the reserve: got stored events %s, want none", harness.FormatEvents(page.Data),
+		)
 	}
 	select {
 	case ack := <-hub.Acks:
@@ -227,8 +249,9 @@ func TestDiskReserve(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &component); err != nil {
 			t.Fatal(err)
 		}
-		found = found || component.Name == "disk" && component.Verdict == "wrong" &&
-			strings.Contains(component.Detail, "reserve")
+		found = found ||
+			component.Name == "disk" && component.Verdict == "wrong" &&
+				strings.Contains(component.Detail, "reserve")
 	}
 	if !found {
 		t.Errorf("doctor: got\n%s\nwant the reserve", out)

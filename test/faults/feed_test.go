@@ -106,7 +106,9 @@ func (f *feedTrial) newHub(tenant *harness.Tenant) *feedHub {
 
 // sending makes a hub send until the test ends.
 func (f *feedTrial) sending(hub *harness.RawHub) *feedHub {
-	h := &feedHub{sender: &sender{hub: hub, log: "log-1", pace: 100 * time.Millisecond, through: f.broker.MQTT}}
+	h := &feedHub{sender: &sender{
+		hub: hub, log: "log-1", pace: 100 * time.Millisecond, through: f.broker.MQTT,
+	}}
 	h.begin()
 	f.t.Cleanup(h.end)
 	return h
@@ -238,8 +240,10 @@ func (f *feedTrial) check() {
 	for set, readers := range f.readers {
 		for _, r := range readers {
 			if len(r.wrong) > 0 || r.expired > 0 {
-				f.t.Errorf("%s, %s: got %d answers 410 and these wrong ones: %q, want none", set, r.query, r.expired,
-					r.wrong)
+				f.t.Errorf(
+					"%s, %s: got %d answers 410 and these wrong ones: %q, want none", set, r.query,
+					r.expired, r.wrong,
+				)
 			}
 			for hub := range r.got {
 				if logs[hub] == nil {
@@ -312,7 +316,10 @@ func isUnion(logs [][]harness.Event, got []harness.Event, filtered bool) error {
 		case len(rest[0]) == 0:
 			return fmt.Errorf("event %d is %s %s, which no log has", n, e.Type, e.Cursor)
 		default:
-			return fmt.Errorf("event %d is %s %s, want %s %s", n, e.Type, e.Cursor, rest[0][0].Type, rest[0][0].Cursor)
+			return fmt.Errorf(
+				"event %d is %s %s, want %s %s", n, e.Type, e.Cursor, rest[0][0].Type,
+				rest[0][0].Cursor,
+			)
 		}
 	}
 	for _, log := range rest {

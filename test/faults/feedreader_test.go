@@ -31,7 +31,9 @@ type feedReader struct {
 
 // read starts a reader that belongs to a set.
 func (f *feedTrial) read(set, query string, streams bool) {
-	r := &feedReader{trial: f, query: query, streams: streams, got: map[string][]harness.Event{}}
+	r := &feedReader{
+		trial: f, query: query, streams: streams, got: map[string][]harness.Event{},
+	}
 	f.readers[set] = append(f.readers[set], r)
 	first := len(f.readers[set]) // so that both replicas have readers
 	f.reading.Go(func() {

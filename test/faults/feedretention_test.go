@@ -18,7 +18,9 @@ import (
 func TestFeedOfShortRetention(t *testing.T) {
 	t.Parallel()
 	const retention = 4 * time.Second
-	s := harness.Start(t, "--event-retention", retention.String(), "--rate", "100000", "--burst", "100000")
+	s := harness.Start(
+		t, "--event-retention", retention.String(), "--rate", "100000", "--burst", "100000",
+	)
 	tenant := harness.NewTenant(t, s, "Short")
 	f := &feedTrial{
 		t: t, tenant: tenant, clients: []*harness.Client{tenant.Client},
@@ -41,7 +43,9 @@ func TestFeedOfShortRetention(t *testing.T) {
 	}
 	begun := time.Now()
 	streamstest.Eventually(t, "the first position has expired", func() bool {
-		answer, err := tenant.Client.Do(http.MethodGet, "/events?after="+url.QueryEscape(page.NextCursor), nil)
+		answer, err := tenant.Client.Do(
+			http.MethodGet, "/events?after="+url.QueryEscape(page.NextCursor), nil,
+		)
 		return err == nil && answer.Status == http.StatusGone
 	})
 	for kill := 1; kill <= 2; kill++ {

@@ -66,7 +66,9 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 	before := harness.NewRawHub(t, s)
 	before.Enroll()
 	before.GoOnline()
-	for _, port := range []struct{ name, address string }{{"hubs", s.MQTT}, {"NATS clients", s.NATS}} {
+	for _, port := range []struct{ name, address string }{
+		{"hubs", s.MQTT}, {"NATS clients", s.NATS},
+	} {
 		stop := holdSilent(t, port.address, 700)
 		began := time.Now()
 		for i := range 3 {
@@ -75,7 +77,10 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 			attempts := 1
 			for err := hub.TryConnect(hub.ID); err != nil; err = hub.TryConnect(hub.ID) {
 				if time.Since(began) > time.Minute {
-					t.Fatalf("silent connections to the port of %s: hub %d cannot connect: %v", port.name, i, err)
+					t.Fatalf(
+						"silent connections to the port of %s: hub %d cannot connect: %v",
+						port.name, i, err,
+					)
 				}
 				attempts++
 			}
@@ -90,8 +95,11 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 			if len(page.Data) < 20 {
 				t.Errorf("new hub: got %d events, want 20", len(page.Data))
 			}
-			t.Logf("silent connections to the port of %s: hub %d has its log %s after the first, at attempt %d",
-				port.name, i, time.Since(began), attempts)
+			t.Logf(
+				"silent connections to the port of %s: hub %d has its log %s after the first, at "+
+					"attempt %d",
+				port.name, i, time.Since(began), attempts,
+			)
 		}
 		select {
 		case <-before.Lost:

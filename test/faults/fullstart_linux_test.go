@@ -31,7 +31,9 @@ func TestStartOnAFullDisk(t *testing.T) {
 			dir := streamstest.SmallDisk(t, diskSize)
 			s := harness.StartIn(t, dir)
 			tenant := harness.NewTenant(t, s, "Full start")
-			tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "Kept"}, http.StatusCreated)
+			tenant.Must(
+				http.MethodPost, "/sites", map[string]string{"name": "Kept"}, http.StatusCreated,
+			)
 			s.Stop()
 			empty := c.fill(t, dir)
 			waits := func() {
@@ -55,12 +57,16 @@ func TestStartOnAFullDisk(t *testing.T) {
 				t.Fatalf("after SIGTERM: still running:\n%s", s.Log())
 			}
 			if s.ExitCode() != 0 || time.Since(began) > 20*time.Second {
-				t.Errorf("after SIGTERM: got exit code %d after %v", s.ExitCode(), time.Since(began))
+				t.Errorf(
+					"after SIGTERM: got exit code %d after %v", s.ExitCode(), time.Since(began),
+				)
 			}
 			s.Args = []string{"--start-timeout", "2m"}
 			s.Launch()
 			waits()
-			if _, err := os.Stat(filepath.Join(dir, "postgres", "data", "postmaster.pid")); err == nil {
+			if _, err := os.Stat(
+				filepath.Join(dir, "postgres", "data", "postmaster.pid"),
+			); err == nil {
 				t.Log("the database runs while the start waits")
 			}
 			empty()
@@ -74,7 +80,9 @@ func TestStartOnAFullDisk(t *testing.T) {
 			if len(sites.Data) != 2 { // one was created with the organization
 				t.Errorf("got sites %v, want 2", sites.Data)
 			}
-			tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "New"}, http.StatusCreated)
+			tenant.Must(
+				http.MethodPost, "/sites", map[string]string{"name": "New"}, http.StatusCreated,
+			)
 		})
 	}
 }
@@ -117,7 +125,8 @@ func TestFilesRunOut(t *testing.T) {
 	})
 	answer, err := tenant.Do(http.MethodPost, "/sites", map[string]string{"name": "Not now"})
 	if err != nil || answer.Status != http.StatusServiceUnavailable ||
-		!strings.Contains(string(answer.Body), "files") || answer.Header.Get("Retry-After") == "" {
+		!strings.Contains(string(answer.Body), "files") ||
+		answer.Header.Get("Retry-After") == "" {
 		t.Errorf("change: got %d %s, %v; want 503 with the reason", answer.Status, answer.Body, err)
 	}
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
@@ -145,7 +154,8 @@ func useUpInodes(t *testing.T, dir string) (empty func()) {
 	limit := func(files uint64) {
 		t.Helper()
 		if err := syscall.Mount(
-			"tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%d,nr_inodes=%d", diskSize, files),
+			"tmpfs", dir, "tmpfs", syscall.MS_REMOUNT,
+			fmt.Sprintf("size=%d,nr_inodes=%d", diskSize, files),
 		); err != nil {
 			t.Fatal(err)
 		}

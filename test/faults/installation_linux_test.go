@@ -20,7 +20,8 @@ func TestPowerCutAfterTheInstallation(t *testing.T) {
 	read := func() string {
 		var all strings.Builder
 		for _, name := range []string{
-			"nats/installation.json", "nats-credentials.json", "ca/ca.pem", "ca/ca-key.pem", "replica-id",
+			"nats/installation.json", "nats-credentials.json", "ca/ca.pem", "ca/ca-key.pem",
+			"replica-id",
 		} {
 			text, err := os.ReadFile(filepath.Join(s.Dir, filepath.FromSlash(name)))
 			if err != nil {

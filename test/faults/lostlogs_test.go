@@ -33,8 +33,10 @@ func TestDamagedStreams(t *testing.T) {
 		hubs = append(hubs, hub)
 	}
 	for _, hub := range hubs {
-		tenant.Await(hub.ID, "", "the hub is offline",
-			func(e harness.Event) bool { return e.Type == "hub.disconnected" })
+		tenant.Await(
+			hub.ID, "", "the hub is offline",
+			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
+		)
 	}
 	streamstest.EventuallyWithin(t, recovery, "every hub is listed as offline", func() bool {
 		list := tenant.Must(http.MethodGet, "/hubs", nil, http.StatusOK).Body
@@ -85,7 +87,9 @@ func TestDamagedStreams(t *testing.T) {
 			if strings.HasPrefix(pattern, "CLOUD") {
 				store = filepath.Join(s.Dir, "nats", "durable", "jetstream")
 			}
-			sums, err := filepath.Glob(filepath.Join(store, filepath.FromSlash(pattern), "meta.sum"))
+			sums, err := filepath.Glob(
+				filepath.Join(store, filepath.FromSlash(pattern), "meta.sum"),
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

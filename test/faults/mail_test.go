@@ -15,7 +15,9 @@ import (
 // awaitMail waits for the one mail to an address and returns its subject and text.
 func awaitMail(t *testing.T, s *mailserver.Server, address string) (subject, text string) {
 	t.Helper()
-	streamstest.Eventually(t, "a mail to "+address+" arrived", func() bool { return len(s.MailsTo(address)) > 0 })
+	streamstest.Eventually(
+		t, "a mail to "+address+" arrived", func() bool { return len(s.MailsTo(address)) > 0 },
+	)
 	mails := s.MailsTo(address)
 	if len(mails) != 1 {
 		t.Errorf("%s: got %d mails, want 1", address, len(mails))
@@ -53,7 +55,10 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	// While the server is down, one invitation is replaced and one revoked: their mails must not be
 	// sent.
 	invite(t, tenant, "dee@example.org")
-	tenant.Must(http.MethodDelete, "/invitations/"+invite(t, tenant, "eve@example.org"), nil, http.StatusNoContent)
+	tenant.Must(
+		http.MethodDelete, "/invitations/"+invite(t, tenant, "eve@example.org"), nil,
+		http.StatusNoContent,
+	)
 	invite(t, tenant, "dee@example.org")
 	s.Kill()
 	server := mailserver.Start(t, mailserver.Options{Address: address})
@@ -94,11 +99,15 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	s.Begin()
 	invite(t, tenant, "cem@example.org")
 	awaitMail(t, server, "cem@example.org")
-	streamstest.Eventually(t, "the queue is empty", func() bool { return waitingMails(t, s) == "0" })
+	streamstest.Eventually(
+		t, "the queue is empty", func() bool { return waitingMails(t, s) == "0" },
+	)
 	awaitMail(t, server, "ann@example.org")
 	awaitMail(t, server, "bob@example.org")
 	_, newest := awaitMail(t, server, "dee@example.org")
-	if answer := harness.Open(t, http.MethodGet, portalLink.FindString(newest)); answer.Status != http.StatusOK {
+	if answer := harness.Open(
+		t, http.MethodGet, portalLink.FindString(newest),
+	); answer.Status != http.StatusOK {
 		t.Errorf("link of the mail: got %d, want that of the newest invitation", answer.Status)
 	}
 	if mails := server.MailsTo("eve@example.org"); len(mails) != 0 {

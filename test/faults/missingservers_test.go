@@ -28,7 +28,9 @@ func TestStartWithoutServers(t *testing.T) {
 			"--roles", role, "--nats-url", "nats://" + s.NATS, "--nats-credentials",
 			filepath.Join(s.Dir, "nats-credentials.json"),
 			"--public-mqtt", s.MQTT, "--postgres-url",
-			"postgres://hubcloud@localhost/postgres?host=" + filepath.Join(s.Dir, "postgres", "socket"),
+			"postgres://hubcloud@localhost/postgres?host=" + filepath.Join(
+				s.Dir, "postgres", "socket",
+			),
 			"--ca-cert", filepath.Join(s.Dir, "ca", "ca.pem"), "--ca-key",
 			filepath.Join(s.Dir, "ca", "ca-key.pem"),
 		}, args...)
@@ -68,7 +70,9 @@ func TestStartWithoutServers(t *testing.T) {
 	t.Run("SIGTERM", func(t *testing.T) {
 		t.Parallel()
 		r := replica(t, "--nats-url", "nats://"+unused)
-		streamstest.Eventually(t, "the replica waits", func() bool { return strings.Contains(r.Log(), "msg=waiting") })
+		streamstest.Eventually(t, "the replica waits",
+			func() bool { return strings.Contains(r.Log(), "msg=waiting") },
+		)
 		began := time.Now()
 		r.Signal(syscall.SIGTERM)
 		ends(t, r, 0)
@@ -97,16 +101,21 @@ func TestStartWithoutServers(t *testing.T) {
 	t.Run("no broker within the timeout", func(t *testing.T) {
 		t.Parallel()
 		log := ends(t, replica(t, "--nats-url", "nats://"+unused, "--start-timeout", "2s"), 1)
-		if want := "after 2s (--start-timeout) still waiting for the broker: "; !strings.Contains(log, want) {
+		if want := "after 2s (--start-timeout) still waiting for the broker: "; !strings.Contains(
+			log, want,
+		) {
 			t.Errorf("log: want %s, got\n%s", want, log)
 		}
 	})
 	t.Run("the time is over within a step", func(t *testing.T) {
 		t.Parallel()
-		_, errs, code := harness.RunBinary(t, "serve", "--data-dir", t.TempDir(), "--environment", "dev", "--http",
-			"127.0.0.1:0", "--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
-			"--start-timeout", "100ms")
-		if want := "100ms (--start-timeout) were too short: "; code != 1 || !strings.Contains(errs, want) {
+		_, errs, code := harness.RunBinary(
+			t, "serve", "--data-dir", t.TempDir(), "--environment", "dev", "--http", "127.0.0.1:0",
+			"--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
+			"--start-timeout", "100ms",
+		)
+		if want := "100ms (--start-timeout) were too short: "; code != 1 ||
+			!strings.Contains(errs, want) {
 			t.Errorf("got exit code %d, want 1 and %s in\n%s", code, want, errs)
 		}
 	})
@@ -141,8 +150,11 @@ func TestStartWithoutServers(t *testing.T) {
 		log := ends(
 			t,
 			replica(
-				t, "--postgres-url",
-				"postgres://somebody@localhost/postgres?host="+filepath.Join(s.Dir, "postgres", "socket"),
+				t,
+				"--postgres-url",
+				"postgres://somebody@localhost/postgres?host="+filepath.Join(
+					s.Dir, "postgres", "socket",
+				),
 			),
 			1,
 		)
@@ -152,7 +164,9 @@ func TestStartWithoutServers(t *testing.T) {
 	})
 	t.Run("three copies on fewer than three servers", func(t *testing.T) {
 		t.Parallel()
-		if log := ends(t, replica(t, "--log-replicas", "3"), 1); !strings.Contains(log, "replicas") {
+		if log := ends(t, replica(t, "--log-replicas", "3"), 1); !strings.Contains(
+			log, "replicas",
+		) {
 			t.Errorf("log: want the reason, got\n%s", log)
 		}
 	})

@@ -98,8 +98,10 @@ func (n *network) make() error {
 		n.bridge, n.prefix = fmt.Sprintf("hctest%d", i), fmt.Sprintf("198.18.%d", i)
 		n.remove() // leftovers of a killed test
 		n.t.Cleanup(n.remove)
-		return errors.Join(ip("link", "add", n.bridge, "type", "bridge"),
-			ip("addr", "add", n.prefix+".1/24", "dev", n.bridge), ip("link", "set", n.bridge, "up"))
+		return errors.Join(
+			ip("link", "add", n.bridge, "type", "bridge"),
+			ip("addr", "add", n.prefix+".1/24", "dev", n.bridge), ip("link", "set", n.bridge, "up"),
+		)
 	}
 	return errors.New("every range of addresses is in use")
 }
@@ -109,13 +111,20 @@ func (n *network) place(what string) *namespace {
 	n.t.Helper()
 	number := len(n.places) + 10
 	p := &namespace{name: fmt.Sprintf("%s-%d", n.bridge, number)}
-	p.Address, p.Under = fmt.Sprintf("%s.%d", n.prefix, number), []string{"ip", "netns", "exec", p.name}
+	p.Address, p.Under = fmt.Sprintf("%s.%d", n.prefix, number), []string{
+		"ip",
+		"netns",
+		"exec",
+		p.name,
+	}
 	outside := fmt.Sprintf("%sp%d", n.bridge, number)
-	err := errors.Join(ip("netns", "add", p.name),
+	err := errors.Join(
+		ip("netns", "add", p.name),
 		ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", p.name),
 		ip("link", "set", outside, "master", n.bridge, "up"),
-		ip("-n", p.name, "addr", "add", p.Address+"/24", "dev", "eth0"), ip("-n", p.name, "link", "set", "eth0", "up"),
-		ip("-n", p.name, "link", "set", "lo", "up"))
+		ip("-n", p.name, "addr", "add", p.Address+"/24", "dev", "eth0"),
+		ip("-n", p.name, "link", "set", "eth0", "up"), ip("-n", p.name, "link", "set", "lo", "up"),
+	)
 	if err != nil {
 		n.t.Fatalf("add place for %s: %v", what, err)
 	}
@@ -143,8 +152,14 @@ func (n *network) reached(p *namespace) bool {
 func (n *network) cut(a, b *namespace) {
 	n.t.Helper()
 	err := errors.Join(
-		ip("-n", a.name, "neigh", "replace", b.Address, "lladdr", nowhere, "dev", "eth0", "nud", "permanent"),
-		ip("-n", b.name, "neigh", "replace", a.Address, "lladdr", nowhere, "dev", "eth0", "nud", "permanent"),
+		ip(
+			"-n", a.name, "neigh", "replace", b.Address, "lladdr", nowhere, "dev", "eth0", "nud",
+			"permanent",
+		),
+		ip(
+			"-n", b.name, "neigh", "replace", a.Address, "lladdr", nowhere, "dev", "eth0", "nud",
+			"permanent",
+		),
 	)
 	if err != nil {
 		n.t.Errorf("cut %s from %s: %v", a.name, b.name, err)
@@ -154,8 +169,10 @@ func (n *network) cut(a, b *namespace) {
 // mend ends a cut.
 func (n *network) mend(a, b *namespace) {
 	n.t.Helper()
-	err := errors.Join(ip("-n", a.name, "neigh", "del", b.Address, "dev", "eth0"),
-		ip("-n", b.name, "neigh", "del", a.Address, "dev", "eth0"))
+	err := errors.Join(
+		ip("-n", a.name, "neigh", "del", b.Address, "dev", "eth0"),
+		ip("-n", b.name, "neigh", "del", a.Address, "dev", "eth0"),
+	)
 	if err != nil {
 		n.t.Errorf("mend %s and %s: %v", a.name, b.name, err)
 	}
@@ -172,7 +189,9 @@ func (n *network) remove() {
 // ip runs the program ip.
 func ip(arguments ...string) error {
 	if out, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
-		return fmt.Errorf("ip %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(string(out)))
+		return fmt.Errorf(
+			"ip %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(string(out)),
+		)
 	}
 	return nil
 }

@@ -44,7 +44,12 @@ func (o *outages) stopPostgres(lasts time.Duration) outage {
 
 // killPostgres kills the database and restarts it.
 func (o *outages) killPostgres(lasts time.Duration) outage {
-	return outage{name: "the database is killed", lasts: lasts, begin: o.postgres.kill, end: o.postgres.start}
+	return outage{
+		name:  "the database is killed",
+		lasts: lasts,
+		begin: o.postgres.kill,
+		end:   o.postgres.start,
+	}
 }
 
 // wipe kills a server and restarts it with an empty disk.
@@ -191,7 +196,10 @@ func (o *outages) cutOff(replica int, lasts time.Duration) outage {
 		began := time.Now()
 		select {
 		case <-stream.Ended:
-			o.t.Logf("the replica ended a stream %s after it was cut off", time.Since(began).Round(time.Millisecond))
+			o.t.Logf(
+				"the replica ended a stream %s after it was cut off",
+				time.Since(began).Round(time.Millisecond),
+			)
 		case <-time.After(streamEnd):
 			o.t.Errorf("stream of a cut-off replica: still open after %s", streamEnd)
 		}
@@ -211,7 +219,9 @@ func (o *outages) cut(what string, pairs [][2]*namespace, lasts time.Duration) o
 		names = append(names, pair[0].Address+"-"+pair[1].Address)
 	}
 	return outage{
-		name: fmt.Sprintf("the network between %s is cut (%s)", what, strings.Join(names, ", ")), lasts: lasts,
+		name: fmt.Sprintf(
+			"the network between %s is cut (%s)", what, strings.Join(names, ", "),
+		), lasts: lasts,
 		begin: func() {
 			for _, pair := range pairs {
 				o.net.cut(pair[0], pair[1])
@@ -243,7 +253,8 @@ func (o *outages) leader(stream string) int {
 		}
 		for _, account := range answer.Accounts {
 			for _, s := range account.Streams {
-				if _, err := fmt.Sscanf(s.Cluster.Leader, "node-%d", &leader); err == nil && s.Name == stream {
+				if _, err := fmt.Sscanf(s.Cluster.Leader, "node-%d", &leader); err == nil &&
+					s.Name == stream {
 					return true
 				}
 			}

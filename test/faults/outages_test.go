@@ -137,8 +137,10 @@ func newOutages(t *testing.T) *outages {
 		o.canFill = true
 	}
 	for i := range 3 {
-		o.replicas = append(o.replicas,
-			harness.Joining(t, services[i], o.broker.MQTT[0], o.broker.NATS, o.broker.Arguments...))
+		o.replicas = append(
+			o.replicas,
+			harness.Joining(t, services[i], o.broker.MQTT[0], o.broker.NATS, o.broker.Arguments...),
+		)
 	}
 	o.startLate()
 	o.tenant = harness.NewTenant(t, o.replicas[0], "Outages")
@@ -233,14 +235,18 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 			o.isolate("a broker", o.nodes[node], lasts(leaseTime)),
 			o.cutBrokers(o.nodes[follower], o.nodes[leader], lasts(4*time.Second)),
 			o.cut(
-				"a replica and a broker", [][2]*namespace{{o.machines[replica], o.nodes[node]}}, lasts(3*time.Second),
+				"a replica and a broker", [][2]*namespace{{o.machines[replica], o.nodes[node]}},
+				lasts(3*time.Second),
 			),
 		)
 	}
 	if round > 0 {
-		all = append(all, o.stopNode("the broker that leads the leases", leader, lasts(leaseTime)),
+		all = append(
+			all,
+			o.stopNode("the broker that leads the leases", leader, lasts(leaseTime)),
 			o.stopNode("a broker that follows", follower, lasts(6*time.Second)),
-			o.stopReplica(replica, lasts(leaseTime)))
+			o.stopReplica(replica, lasts(leaseTime)),
+		)
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
 	return all
@@ -249,7 +255,10 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 // run starts an outage, ends it, and waits until everything works again.
 func (o *outages) run(what outage) {
 	o.t.Helper()
-	o.t.Logf("%s %s, for %s", time.Now().Format("15:04:05.000"), what.name, what.lasts.Round(time.Millisecond))
+	o.t.Logf(
+		"%s %s, for %s", time.Now().Format("15:04:05.000"), what.name,
+		what.lasts.Round(time.Millisecond),
+	)
 	began := time.Now()
 	what.begin()
 	harness.Elapse(what.lasts)
@@ -266,7 +275,9 @@ func (o *outages) awaitHealthy(when string, within time.Duration) {
 	o.t.Helper()
 	began := time.Now()
 	for _, node := range o.broker.Nodes {
-		streamstest.EventuallyWithin(o.t, 2*time.Minute, node.Name+" is healthy "+when, node.Healthy)
+		streamstest.EventuallyWithin(
+			o.t, 2*time.Minute, node.Name+" is healthy "+when, node.Healthy,
+		)
 	}
 	brokers := time.Now()
 	var last string
@@ -288,13 +299,22 @@ func (o *outages) awaitHealthy(when string, within time.Duration) {
 			if !streamstest.Poll(within-time.Since(brokers), func() bool {
 				return h.progress.Load() != before
 			}) {
-				o.t.Fatalf("%s: hub %s: no ack %s after the brokers were healthy", when, h.hub.ID, within)
+				o.t.Fatalf(
+					"%s: hub %s: no ack %s after the brokers were healthy", when, h.hub.ID,
+					within,
+				)
 			}
 		}
 	}
-	o.t.Logf("%s %s: brokers healthy after %s, replicas ready %s later, every hub acknowledged %s later",
-		time.Now().Format("15:04:05.000"), when, brokers.Sub(began).Round(time.Millisecond),
-		replicas.Sub(brokers).Round(time.Millisecond), time.Since(replicas).Round(time.Millisecond))
+	o.t.Logf(
+		"%s %s: brokers healthy after %s, replicas ready %s later, every hub acknowledged %s later",
+		time.Now().Format("15:04:05.000"),
+		when,
+		brokers.Sub(began).
+			Round(time.Millisecond),
+		replicas.Sub(brokers).Round(time.Millisecond),
+		time.Since(replicas).Round(time.Millisecond),
+	)
 }
 
 // notReady returns what a replica reports as unhealthy, or "" when it is ready.

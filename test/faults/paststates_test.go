@@ -86,7 +86,9 @@ func (i instant) check(t *testing.T, tenant *harness.Tenant) (certain int) {
 			}
 		}
 	}
-	tenant.Must(http.MethodGet, "/hubs/"+i.hub.ID()+"/state?at="+url.QueryEscape(at), nil, http.StatusOK).JSON(t, &past)
+	tenant.Must(
+		http.MethodGet, "/hubs/"+i.hub.ID()+"/state?at="+url.QueryEscape(at), nil, http.StatusOK,
+	).JSON(t, &past)
 	got := map[string]bool{}
 	for _, item := range past.Data {
 		c := item.Channel

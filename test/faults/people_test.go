@@ -96,7 +96,9 @@ func (p *person) watch(page string) <-chan struct{} {
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(answer.Body, first); err != nil ||
 		answer.Header.Get("Content-Type") != "text/event-stream" {
-		p.t.Fatalf("%s/stream: got status %d, %v, want an event stream", page, answer.StatusCode, err)
+		p.t.Fatalf(
+			"%s/stream: got status %d, %v, want an event stream", page, answer.StatusCode, err,
+		)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -119,8 +121,10 @@ func TestPeopleOverReplicas(t *testing.T) {
 	first := c.OwnService()
 	tenant := harness.NewTenant(t, first, "People")
 	owner, again := signIn(t, first, tenant.Owner, 1), signIn(t, first, tenant.Owner, 2)
-	tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": "ben@example.org", "role": "member"},
-		http.StatusCreated)
+	tenant.Must(
+		http.MethodPost, "/invitations",
+		map[string]string{"email": "ben@example.org", "role": "member"}, http.StatusCreated,
+	)
 	invitation, err := url.Parse(first.Mails("ben@example.org", 1)[0].Link())
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +148,9 @@ func TestPeopleOverReplicas(t *testing.T) {
 	again.post(first.Public()+"/portal/sign-out", http.StatusOK)
 	expectEnd("signed out", watching, began)
 
-	if page := owner.get(there+"/members", http.StatusOK); !strings.Contains(page, "ben@example.org") {
+	if page := owner.get(there+"/members", http.StatusOK); !strings.Contains(
+		page, "ben@example.org",
+	) {
 		t.Errorf("members at the other replica: got %s, want ben@example.org", page)
 	}
 	form := []string{"once", "one form", "name", "Twice"}
@@ -165,7 +171,9 @@ func TestPeopleOverReplicas(t *testing.T) {
 		t.Error("stream of another person: ended, want it open")
 	default:
 	}
-	if strings.Contains(ben.get(second.Public()+"/portal/organizations", http.StatusOK), tenant.Org) {
+	if strings.Contains(
+		ben.get(second.Public()+"/portal/organizations", http.StatusOK), tenant.Org,
+	) {
 		t.Error("removed member: got the organization's page")
 	}
 }

@@ -31,10 +31,18 @@ type postgresServer struct {
 // newPostgres creates a database cluster. Call start to start its server.
 func newPostgres(t *testing.T, at harness.Place) *postgresServer {
 	t.Helper()
-	p := &postgresServer{t: t, at: at, bin: postgresBinaries(t), data: filepath.Join(t.TempDir(), "postgres")}
+	p := &postgresServer{
+		t:    t,
+		at:   at,
+		bin:  postgresBinaries(t),
+		data: filepath.Join(t.TempDir(), "postgres"),
+	}
 	owner, err := user.Lookup("postgres")
 	if err != nil {
-		t.Skipf("NOT TRIED: PostgreSQL does not run as root, and the user postgres does not exist: %v", err)
+		t.Skipf(
+			"NOT TRIED: PostgreSQL does not run as root, and the user postgres does not exist: %v",
+			err,
+		)
 	}
 	uid, uidErr := strconv.Atoi(owner.Uid)
 	gid, gidErr := strconv.Atoi(owner.Gid)
@@ -51,8 +59,10 @@ func newPostgres(t *testing.T, at harness.Place) *postgresServer {
 	if err := os.Chown(p.data, uid, gid); err != nil {
 		t.Fatal(err)
 	}
-	initdb := p.command("initdb", "-D", p.data, "-U", "hubcloud", "-A", "trust", "-E", "UTF8", "--locale", "C",
-		"--no-sync")
+	initdb := p.command(
+		"initdb", "-D", p.data, "-U", "hubcloud", "-A", "trust", "-E", "UTF8", "--locale", "C",
+		"--no-sync",
+	)
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
@@ -86,8 +96,10 @@ func postgresBinaries(t *testing.T) string {
 // command returns a command that runs a program of PostgreSQL at the place, as the user postgres.
 func (p *postgresServer) command(program string, arguments ...string) *exec.Cmd {
 	line := append([]string{}, p.at.Under...)
-	line = append(line, "setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups", "--",
-		filepath.Join(p.bin, program))
+	line = append(
+		line, "setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups",
+		"--", filepath.Join(p.bin, program),
+	)
 	line = append(line, arguments...)
 	command := exec.Command(line[0], line[1:]...)
 	command.Dir = "/"
@@ -96,8 +108,10 @@ func (p *postgresServer) command(program string, arguments ...string) *exec.Cmd 
 
 func (p *postgresServer) start() {
 	p.t.Helper()
-	p.process = p.command("postgres", "-D", p.data, "-c", "listen_addresses="+p.at.Address, "-c",
-		"unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=200")
+	p.process = p.command(
+		"postgres", "-D", p.data, "-c", "listen_addresses="+p.at.Address,
+		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=200",
+	)
 	log, err := os.OpenFile(p.data+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		p.t.Fatal(err)
@@ -122,7 +136,9 @@ func (p *postgresServer) start() {
 
 // url returns the address of the server's database.
 func (p *postgresServer) url() string {
-	return fmt.Sprintf("postgres://hubcloud@%s/postgres?sslmode=disable", net.JoinHostPort(p.at.Address, "5432"))
+	return fmt.Sprintf(
+		"postgres://hubcloud@%s/postgres?sslmode=disable", net.JoinHostPort(p.at.Address, "5432"),
+	)
 }
 
 // signal sends a signal to every process of the server.

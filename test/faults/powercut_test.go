@@ -53,8 +53,11 @@ func TestPowerCut(t *testing.T) {
 func cutFirstStarts(t *testing.T, disk *lossyfs.Disk, dir string, seed uint64) {
 	t.Helper()
 	for n := range max(1, *powerCuts/3) {
-		first := exec.Command(harness.Binary(t), "serve", "--data-dir", dir, "--http", "127.0.0.1:0", "--admin",
-			"127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0", "--environment", "dev")
+		first := exec.Command(
+			harness.Binary(t), "serve", "--data-dir", dir, "--http", "127.0.0.1:0",
+			"--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
+			"--environment", "dev",
+		)
 		first.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := first.Start(); err != nil {
 			t.Fatal(err)
@@ -102,8 +105,12 @@ func newPowerLoad(t *testing.T, s *harness.Service) *powerLoad {
 		hub.Disconnect()
 		start := l.tenant.Head(hub.ID)
 		l.senders = append(l.senders, &sender{hub: hub, pace: 25 * time.Millisecond})
-		l.pages = append(l.pages, &follower{client: l.tenant.Client, hub: hub.ID, unavailable: true})
-		l.streams = append(l.streams, &follower{client: l.tenant.Client, hub: hub.ID, cursor: start})
+		l.pages = append(
+			l.pages, &follower{client: l.tenant.Client, hub: hub.ID, unavailable: true},
+		)
+		l.streams = append(
+			l.streams, &follower{client: l.tenant.Client, hub: hub.ID, cursor: start},
+		)
 		l.starts = append(l.starts, start)
 	}
 	for i := range l.senders {
@@ -165,7 +172,9 @@ func (l *powerLoad) createSites() {
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
 	for n := 0; !l.over(); n++ {
-		answer, err := l.tenant.Try(http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", n)})
+		answer, err := l.tenant.Try(
+			http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", n)},
+		)
 		if err != nil || answer.Status != http.StatusCreated {
 			<-retry.C
 			continue
@@ -182,8 +191,10 @@ func (l *powerLoad) command() {
 	defer retry.Stop()
 	for n := 0; !l.over(); n++ {
 		for !l.over() {
-			answer, err := l.tenant.Do(http.MethodPost, "/hubs/"+l.lamp.ID+"/devices/1/commands",
-				`{"key":"switch","value":true}`, "Idempotency-Key", fmt.Sprint("power-", n))
+			answer, err := l.tenant.Do(
+				http.MethodPost, "/hubs/"+l.lamp.ID+"/devices/1/commands",
+				`{"key":"switch","value":true}`, "Idempotency-Key", fmt.Sprint("power-", n),
+			)
 			if err == nil && answer.Status == http.StatusAccepted {
 				l.accepted++
 				break

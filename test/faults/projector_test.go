@@ -23,7 +23,10 @@ func TestStoppedProjectorLosesItsLock(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
 	first := c.OwnService()
-	replicas := []*harness.Service{first.Replica("--roles", "projector"), first.Replica("--roles", "projector")}
+	replicas := []*harness.Service{
+		first.Replica("--roles", "projector"),
+		first.Replica("--roles", "projector"),
+	}
 	tenant := harness.NewTenant(t, first, "Stopped")
 	leads := func(s *harness.Service) bool {
 		return s.Metrics().Value(t, "hubcloud_projections_leading") == 1
@@ -51,13 +54,18 @@ func TestStoppedProjectorLosesItsLock(t *testing.T) {
 	client := harness.NewClient(t, other.Base(), tenant.Key)
 	began := time.Now()
 	for i := range 5 {
-		client.Must(http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", i)}, http.StatusCreated)
+		client.Must(
+			http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", i)},
+			http.StatusCreated,
+		)
 		if i == 0 {
 			t.Logf("the first change is answered after %s", time.Since(began))
 		}
 	}
 	var sites struct{ Data []struct{ Name string } }
-	if client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(sites.Data) != 6 {
+	if client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(
+		sites.Data,
+	) != 6 {
 		t.Errorf("got sites %+v, want 6", sites)
 	}
 
@@ -69,7 +77,9 @@ func TestStoppedProjectorLosesItsLock(t *testing.T) {
 	)
 	resumed := harness.NewClient(t, stopped.Base(), tenant.Key)
 	resumed.Must(http.MethodPost, "/sites", map[string]string{"name": "Site 5"}, http.StatusCreated)
-	if resumed.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(sites.Data) != 7 {
+	if resumed.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(
+		sites.Data,
+	) != 7 {
 		t.Errorf("got sites %+v, want 7", sites)
 	}
 }
@@ -83,8 +93,10 @@ func endProjector(t *testing.T, s *harness.Service) {
 		"user":    {"hubcloud"},
 		"sslmode": {"disable"},
 	}
-	conn, err := pgx.Connect(t.Context(),
-		(&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: database.Encode()}).String())
+	conn, err := pgx.Connect(
+		t.Context(),
+		(&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: database.Encode()}).String(),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

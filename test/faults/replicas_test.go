@@ -43,7 +43,10 @@ func TestReplicas(t *testing.T) {
 			}
 			here, there = there, here
 		}
-		here.Must(http.MethodPatch, "/hubs/"+hub.ID()+"/devices/1", `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+		here.Must(
+			http.MethodPatch, "/hubs/"+hub.ID()+"/devices/1", `{"name":"Entrance","room":"Hall"}`,
+			http.StatusOK,
+		)
 		var device struct{ Name, Room string }
 		there.Must(http.MethodGet, "/hubs/"+hub.ID()+"/devices/1", nil, http.StatusOK).
 			JSON(t, &device)
@@ -63,7 +66,9 @@ func TestReplicas(t *testing.T) {
 					if i%2 == 1 {
 						client = other.Client
 					}
-					answer, err := client.Try(http.MethodPost, commands, unlock, "Idempotency-Key", key)
+					answer, err := client.Try(
+						http.MethodPost, commands, unlock, "Idempotency-Key", key,
+					)
 					if err != nil {
 						t.Error(err)
 					}
@@ -72,8 +77,12 @@ func TestReplicas(t *testing.T) {
 			}
 			sending.Wait()
 			for _, answer := range answers {
-				if answer.Status != http.StatusAccepted || string(answer.Body) != string(answers[0].Body) {
-					t.Errorf("got %d %s, want the answer %s", answer.Status, answer.Body, answers[0].Body)
+				if answer.Status != http.StatusAccepted ||
+					string(answer.Body) != string(answers[0].Body) {
+					t.Errorf(
+						"got %d %s, want the answer %s", answer.Status, answer.Body,
+						answers[0].Body,
+					)
 				}
 			}
 			harness.Stored(t, hub)
@@ -89,15 +98,20 @@ func TestReplicas(t *testing.T) {
 		}
 		// The same key with another body is a conflict at both.
 		for _, client := range []*harness.Client{tenant.Client.For(t), other.Client.For(t)} {
-			client.Rejected(http.MethodPost, commands, `{"key":"lock","value":true}`, http.StatusConflict,
-				"idempotency_conflict", "Idempotency-Key", "both 0")
+			client.Rejected(
+				http.MethodPost, commands, `{"key":"lock","value":true}`, http.StatusConflict,
+				"idempotency_conflict", "Idempotency-Key", "both 0",
+			)
 		}
 	})
 
 	t.Run("both share a key's rate limit", func(t *testing.T) {
 		// Regression: each replica counted separately, so that two replicas doubled the limit.
 		_, key := first.For(t).Key(tenant.Org, "sites:read")
-		clients := []*harness.Client{harness.NewClient(t, first.Base(), key), harness.NewClient(t, second.Base(), key)}
+		clients := []*harness.Client{
+			harness.NewClient(t, first.Base(), key),
+			harness.NewClient(t, second.Base(), key),
+		}
 		granted, began := 0, time.Now()
 		// A busy machine takes longer for the burst.
 		ongoing := func() bool {
@@ -114,8 +128,11 @@ func TestReplicas(t *testing.T) {
 			}
 		}
 		// A burst of 100 at each, at worst, and 50 a second at both together.
-		if most := 2*100 + int(50*time.Since(began).Seconds()) + 20; granted > most || granted < 100 {
-			t.Errorf("got %d requests accepted in %s, want at most %d", granted, time.Since(began), most)
+		if most := 2*100 + int(50*time.Since(began).Seconds()) + 20; granted > most ||
+			granted < 100 {
+			t.Errorf(
+				"got %d requests accepted in %s, want at most %d", granted, time.Since(began), most,
+			)
 		}
 	})
 
@@ -138,7 +155,9 @@ func TestReplicas(t *testing.T) {
 		hub.LateAnswers(0)
 		began := time.Now()
 		answer := tenant.For(t).
-			Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed")
+			Must(
+				http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed",
+			)
 		t.Logf("answered after %s", time.Since(began))
 		second.Begin()
 		if again := other.For(t).Must(

@@ -79,7 +79,9 @@ func (r *endpoint) wantAll(t *testing.T, client *harness.Tenant, hub *virtualhub
 
 // webhooksOfReplicas kills the replica that delivers for a webhook, and stops one for longer than its
 // lease: the other one goes on, loses and reorders nothing, and no two deliver at once.
-func webhooksOfReplicas(t *testing.T, deliverer *harness.Service, client *harness.Tenant, hub *virtualhub.Hub) {
+func webhooksOfReplicas(
+	t *testing.T, deliverer *harness.Service, client *harness.Tenant, hub *virtualhub.Hub,
+) {
 	report := func(n int) {
 		t.Helper()
 		for i := range n {

@@ -66,6 +66,8 @@ func trySlow(t *testing.T, replica, other *harness.Service, org string) {
 	other.CLI("key", "revoke", id)
 	revoked := time.Since(began)
 	client.Rejected(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
-	t.Logf("%d answers, the slowest after %v; the key was revoked after %v", answers, slowest.Round(time.Millisecond),
-		revoked.Round(time.Millisecond))
+	t.Logf(
+		"%d answers, the slowest after %v; the key was revoked after %v", answers,
+		slowest.Round(time.Millisecond), revoked.Round(time.Millisecond),
+	)
 }

@@ -15,8 +15,11 @@ func TestKillWhileStarting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for range *kills {
-		process := exec.Command(harness.Binary(t), "serve", "--data-dir", dir, "--environment", "dev", "--http",
-			"127.0.0.1:0", "--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0")
+		process := exec.Command(
+			harness.Binary(t), "serve", "--data-dir", dir, "--environment", "dev",
+			"--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0",
+			"--nats", "127.0.0.1:0",
+		)
 		process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := process.Start(); err != nil {
 			t.Fatal(err)

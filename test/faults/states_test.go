@@ -59,8 +59,9 @@ func channelsOf(t *testing.T, hub *virtualhub.Hub) map[string]string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all[fmt.Sprintf("%s/%d/%d/%s", hub.ID(), id, c.Endpoint, c.Key)] = fmt.Sprintf("%s, desired %s, %s, "+
-				"available %t", value, wanted, c.Status, c.Available)
+			all[fmt.Sprintf("%s/%d/%d/%s", hub.ID(), id, c.Endpoint, c.Key)] = fmt.Sprintf(
+				"%s, desired %s, %s, available %t", value, wanted, c.Status, c.Available,
+			)
 		}
 	}
 	return all

@@ -68,7 +68,14 @@ func (p *tapProcess) begin() {
 	p.process = exec.Command(
 		harness.Binary(p.t),
 		append(
-			[]string{"tap", "--follow", "--checkpoint", p.checkpoint, "--checkpoint-every", "200ms"},
+			[]string{
+				"tap",
+				"--follow",
+				"--checkpoint",
+				p.checkpoint,
+				"--checkpoint-every",
+				"200ms",
+			},
 			p.args...)...)
 	p.process.Stdout, p.process.Stderr = out, &p.errs
 	p.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -219,8 +226,10 @@ func TestTap(t *testing.T) {
 				return sequenceOf(t, e.Cursor) > sequenceOf(t, cursor)
 			})
 			if first := indexOf(stored[id], again[id][0].Cursor); first != after {
-				t.Errorf("hub %s: event %d is the first after the checkpoint, but the next tap begins with event %d",
-					id, after, first)
+				t.Errorf(
+					"hub %s: event %d is the first after the checkpoint, but the next tap begins "+
+						"with event %d", id, after, first,
+				)
 			}
 		}
 	}
@@ -235,8 +244,10 @@ func TestTap(t *testing.T) {
 func readerGone(t *testing.T, s *harness.Service, stored map[string][]harness.Event) {
 	t.Helper()
 	p := &tapProcess{t: t, checkpoint: filepath.Join(t.TempDir(), "checkpoint")}
-	command := exec.Command(harness.Binary(t), "tap", "--data-dir", s.Dir, "--follow", "--checkpoint", p.checkpoint,
-		"--checkpoint-every", "10ms")
+	command := exec.Command(
+		harness.Binary(t), "tap", "--data-dir", s.Dir, "--follow", "--checkpoint", p.checkpoint,
+		"--checkpoint-every", "10ms",
+	)
 	var errs bytes.Buffer
 	command.Stderr = &errs
 	out, err := command.StdoutPipe()
@@ -332,7 +343,9 @@ func distinct(lines map[string][]tapLine) int {
 
 // sameTapped checks that a tap has written the stored events of a hub in order. It may go back once
 // per restart.
-func sameTapped(t *testing.T, id string, got []tapLine, stored []harness.Event, restarts int, org string) {
+func sameTapped(
+	t *testing.T, id string, got []tapLine, stored []harness.Event, restarts int, org string,
+) {
 	t.Helper()
 	next, all := 0, 0
 	for _, line := range got {
@@ -341,11 +354,15 @@ func sameTapped(t *testing.T, id string, got []tapLine, stored []harness.Event, 
 			next, restarts = at, restarts-1
 		}
 		if at != next {
-			t.Fatalf("hub %s: want event %d, got event %d: %s %s", id, next, at, line.Type, line.Data)
+			t.Fatalf(
+				"hub %s: want event %d, got event %d: %s %s", id, next, at, line.Type,
+				line.Data,
+			)
 		}
 		next++
 		all = max(all, next)
-		if string(line.Data) != string(stored[at].Data) || line.Type != stored[at].Type || line.Org != org ||
+		if string(line.Data) != string(stored[at].Data) || line.Type != stored[at].Type ||
+			line.Org != org ||
 			line.Sequence == 0 {
 			t.Fatalf("hub %s: event %d: got %+v, want %+v", id, at, line, stored[at])
 		}

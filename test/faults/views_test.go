@@ -105,7 +105,9 @@ func withFailpoints(t *testing.T) string {
 			}
 			text = before + change[1] + found + after
 		}
-		changed[name] = []byte(strings.Replace(text, "import (\n", "import (\n	\"hubcloud/streams/failpoint\"\n", 1))
+		changed[name] = []byte(strings.Replace(
+			text, "import (\n", "import (\n	\"hubcloud/streams/failpoint\"\n", 1,
+		))
 	}
 	return harness.BuildWith(t, changed)
 }
@@ -148,7 +150,10 @@ func TestKillAtEachStep(t *testing.T) {
 			case <-time.After(2 * time.Minute):
 				t.Fatalf("step %s: not reached %d times in two minutes:\n%s", step.name, times, s.Log())
 			}
-			t.Logf("step %s: killed the %d. time after %v", step.name, times, time.Since(began).Round(time.Millisecond))
+			t.Logf(
+				"step %s: killed the %d. time after %v", step.name, times,
+				time.Since(began).Round(time.Millisecond),
+			)
 		}
 	}
 	s.Environment = nil
@@ -168,9 +173,13 @@ type viewLoad struct {
 	sending, reading         sync.WaitGroup
 }
 
-func newViewLoad(t *testing.T, s *harness.Service, tenant *harness.Tenant, hubs int) *viewLoad {
+func newViewLoad(
+	t *testing.T, s *harness.Service, tenant *harness.Tenant, hubs int,
+) *viewLoad {
 	t.Helper()
-	l := &viewLoad{t: t, tenant: tenant, stopSending: make(chan struct{}), stopReading: make(chan struct{})}
+	l := &viewLoad{
+		t: t, tenant: tenant, stopSending: make(chan struct{}), stopReading: make(chan struct{}),
+	}
 	for range hubs {
 		hub := adopted(t, s, tenant)
 		hub.Disconnect()
@@ -327,7 +336,9 @@ func damageView(t *testing.T, store, hub string, kind int) {
 	if kind < 0 {
 		kind = rand.IntN(len(damages))
 	}
-	folders, err := filepath.Glob(filepath.Join(store, "*", "streams", streams.HubStream(domain.HubID(hub))))
+	folders, err := filepath.Glob(
+		filepath.Join(store, "*", "streams", streams.HubStream(domain.HubID(hub))),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

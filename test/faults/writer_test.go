@@ -36,7 +36,10 @@ func (w *writer) run(stop <-chan struct{}) {
 		}
 		name := fmt.Sprintf("Site %d", n)
 		var created struct{ ID string }
-		if w.write(http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated, &created) {
+		if w.write(
+			http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated,
+			&created,
+		) {
 			w.names, w.ids = append(w.names, name), append(w.ids, created.ID)
 		} else {
 			w.unknownSites[name] = true
@@ -52,7 +55,9 @@ func (w *writer) run(stop <-chan struct{}) {
 		w.invited[created.ID] = true
 		if n%2 == 0 {
 			delete(w.invited, created.ID) // unknown until the revocation is answered
-			if w.write(http.MethodDelete, "/invitations/"+created.ID, nil, http.StatusNoContent, nil) {
+			if w.write(
+				http.MethodDelete, "/invitations/"+created.ID, nil, http.StatusNoContent, nil,
+			) {
 				w.invited[created.ID] = false
 			}
 		}
@@ -112,7 +117,9 @@ func (w *writer) check() {
 		case w.unknownSites[name]:
 			w.unknownSites[name] = false // once
 		default:
-			w.t.Errorf("%s: got site %q, which was never requested or is listed twice", w.Owner, name)
+			w.t.Errorf(
+				"%s: got site %q, which was never requested or is listed twice", w.Owner, name,
+			)
 		}
 	}
 	if next != len(w.names) {

@@ -20,10 +20,11 @@ func TestMain(m *testing.M) {
 
 // steps are the lines that each workflow prints.
 var steps = []string{
-	"lists", "command", "stream", "pages", "error invalid_request", "error unauthenticated",
-	"error insufficient_scope", "error forbidden", "error not_found", "error hub_not_addable", "error cursor_expired",
-	"error idempotency_conflict", "error command_refused", "error hub_unavailable", "error hub_error",
-	"error hub_timeout", "error hub_offline", "error rate_limited",
+	"lists", "command", "stream", "pages",
+	"error invalid_request", "error unauthenticated", "error insufficient_scope",
+	"error forbidden", "error not_found", "error hub_not_addable", "error cursor_expired",
+	"error idempotency_conflict", "error command_refused", "error hub_unavailable",
+	"error hub_error", "error hub_timeout", "error hub_offline", "error rate_limited",
 }
 
 // settings is what a workflow needs to know.
@@ -48,8 +49,10 @@ func TestGeneratedClients(t *testing.T) {
 	target := harness.NewTarget(t, "--hub-timeout", "2s")
 	t.Run("oapi-codegen", func(t *testing.T) {
 		t.Parallel()
-		program := buildGo(t, "go", "oapi-codegen", "-generate", "types,client", "-package", "api", "-o", "api/api.go",
-			"openapi.yaml")
+		program := buildGo(
+			t, "go", "oapi-codegen", "-generate", "types,client", "-package", "api", "-o", "api/api.go",
+			"openapi.yaml",
+		)
 		settings := prepare(t, target)
 		expect(t, nodejs.Run(t, nodejs.Command(t, t.TempDir(), program, settings)), steps)
 	})
@@ -57,8 +60,10 @@ func TestGeneratedClients(t *testing.T) {
 		t.Parallel()
 		program := buildGo(t, "ogen", "ogen", "--target", "api", "--package", "api", "openapi-3.2.yaml")
 		settings := prepare(t, target)
-		expect(t, nodejs.Run(t, nodejs.Command(t, t.TempDir(), program, settings)),
-			append(slices.Clone(steps[:4]), "error not_found", "error hub_offline"))
+		expect(
+			t, nodejs.Run(t, nodejs.Command(t, t.TempDir(), program, settings)),
+			append(slices.Clone(steps[:4]), "error not_found", "error hub_offline"),
+		)
 	})
 	t.Run("TypeScript", func(t *testing.T) {
 		t.Parallel()
@@ -96,7 +101,9 @@ func buildGo(t *testing.T, workflow string, generator ...string) string {
 	document, err := os.ReadFile(described)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "openapi.yaml"), document, 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "openapi-3.2.yaml"), []byte(docpages.OpenAPI32(string(document))), 0o600))
+	must(t, os.WriteFile(
+		filepath.Join(dir, "openapi-3.2.yaml"), []byte(docpages.OpenAPI32(string(document))), 0o600,
+	))
 	inModule := func(args ...string) {
 		t.Helper()
 		cmd := nodejs.Command(t, dir, "go", args...)
@@ -139,7 +146,8 @@ func buildTypeScript(t *testing.T) string {
 		nodejs.Run(t, nodejs.Program(t, installation, dir, name, args...))
 	}
 	run("openapi-typescript", "openapi.yaml", "--output", "api.ts")
-	run("openapi-ts", "--input", "openapi.yaml", "--output", "hey", "--client", "@hey-api/client-fetch")
+	run("openapi-ts", "--input", "openapi.yaml", "--output", "hey", "--client",
+		"@hey-api/client-fetch")
 	run("tsc", "--strict", "--noUncheckedIndexedAccess", "--target", "es2022", "--lib",
 		"es2022,dom,dom.iterable", "--module", "commonjs", "--moduleResolution", "node10",
 		"--types", "node", "--esModuleInterop", "--outDir", "out", "openapi-fetch.ts",
@@ -188,7 +196,9 @@ func answerByDevice(request harness.Request) harness.Response {
 	if params.DeviceID >= len(errorTypes) || params.DeviceID == 0 {
 		return harness.Response{Silent: true}
 	}
-	return harness.Response{Error: &harness.LinkError{Type: errorTypes[params.DeviceID], Message: "as asked"}}
+	return harness.Response{
+		Error: &harness.LinkError{Type: errorTypes[params.DeviceID], Message: "as asked"},
+	}
 }
 
 func copyFile(t *testing.T, from, to string) {

@@ -121,11 +121,15 @@ func begin(t *testing.T) *installation {
 	// is where sim finds virtual hubs.
 	programs := t.TempDir()
 	must(t, os.Symlink(harness.Binary(t), filepath.Join(programs, "hubcloud")))
-	s.env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "SOURCE="+source,
-		"XDG_CACHE_HOME="+t.TempDir())
+	s.env = append(
+		os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "SOURCE="+source,
+		"XDG_CACHE_HOME="+t.TempDir(),
+	)
 	cmd := nodejs.Command(t, s.home, "bash", "-c", "exec "+all[start].text)
-	cmd.Env = append(s.env, "HUBCLOUD_HTTP="+s.http, "HUBCLOUD_ADMIN="+streamstest.FreeAddress(t),
-		"HUBCLOUD_MQTT="+streamstest.FreeAddress(t), "HUBCLOUD_NATS="+streamstest.FreeAddress(t))
+	cmd.Env = append(
+		s.env, "HUBCLOUD_HTTP="+s.http, "HUBCLOUD_ADMIN="+streamstest.FreeAddress(t),
+		"HUBCLOUD_MQTT="+streamstest.FreeAddress(t), "HUBCLOUD_NATS="+streamstest.FreeAddress(t),
+	)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	must(t, cmd.Start())
@@ -178,8 +182,10 @@ func (s *installation) try(t *testing.T, page string) {
 	defer cancel()
 	cmd := nodejs.Command(t, home, "bash", "-c", script)
 	context.AfterFunc(ctx, func() { _ = cmd.Cancel() }) // fails if it has ended
-	cmd.Env = append(s.env, "HOME="+home, "XDG_CONFIG_HOME="+filepath.Join(home, ".config"),
-		"ANALYTICS="+s.database(t, page), "GOCACHE="+goCache(t), "GOFLAGS=")
+	cmd.Env = append(
+		s.env, "HOME="+home, "XDG_CONFIG_HOME="+filepath.Join(home, ".config"),
+		"ANALYTICS="+s.database(t, page), "GOCACHE="+goCache(t), "GOFLAGS=",
+	)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -189,7 +195,9 @@ func (s *installation) try(t *testing.T, page string) {
 		_, printed, _ := strings.Cut(out.String(), marker(i)+"\n")
 		printed, _, _ = strings.Cut(printed, marker(i+1)+"\n")
 		if !b.matches(printed) {
-			t.Errorf("%s\nprinted\n%s\nwant\n%s", b.text, printed, strings.Join(b.output, "\n"))
+			t.Errorf(
+				"%s\nprinted\n%s\nwant\n%s", b.text, printed, strings.Join(b.output, "\n"),
+			)
 		}
 	}
 }
@@ -226,7 +234,9 @@ func (s *installation) database(t *testing.T, page string) string {
 	must(t, err)
 	var own struct{ URL string }
 	must(t, json.Unmarshal(text, &own))
-	nodejs.Run(t, nodejs.Command(t, s.home, psql, own.URL, "--command", "CREATE DATABASE analytics"))
+	nodejs.Run(t, nodejs.Command(
+		t, s.home, psql, own.URL, "--command", "CREATE DATABASE analytics",
+	))
 	address, err := url.Parse(own.URL)
 	must(t, err)
 	address.Path = "/analytics"

@@ -149,19 +149,26 @@ func (c *Client) Must(method, path string, body any, status int, header ...strin
 		c.T.Fatalf("%s %s: %v", method, path, err)
 	}
 	if answer.Status != status {
-		c.T.Fatalf("%s %s %s: got status %d, want %d: %s", method, path, body, answer.Status, status, answer.Body)
+		c.T.Fatalf(
+			"%s %s %s: got status %d, want %d: %s", method, path, body, answer.Status, status,
+			answer.Body,
+		)
 	}
 	return answer
 }
 
 // Rejected is Must for an API error. It checks the error body and its type and returns it.
-func (c *Client) Rejected(method, path string, body any, status int, errorType string, header ...string) APIError {
+func (c *Client) Rejected(
+	method, path string, body any, status int, errorType string, header ...string,
+) APIError {
 	c.T.Helper()
 	answer := c.Must(method, path, body, status, header...)
 	apiError := CheckAPIError(c.T, answer)
 	if apiError.Type != errorType {
-		c.T.Errorf("%s %s %s: got error type %q, want %q: %s", method, path, body, apiError.Type, errorType,
-			answer.Body)
+		c.T.Errorf(
+			"%s %s %s: got error type %q, want %q: %s", method, path, body, apiError.Type,
+			errorType, answer.Body,
+		)
 	}
 	return apiError
 }
@@ -171,15 +178,24 @@ func (c *Client) Rejected(method, path string, body any, status int, errorType s
 func CheckAPIError(t testing.TB, answer Answer) APIError {
 	t.Helper()
 	var whole map[string]map[string]string
-	if err := json.Unmarshal(answer.Body, &whole); err != nil || len(whole) != 1 || len(whole["error"]) != 3 {
-		t.Errorf("status %d: got body %q, want the contract's error body", answer.Status, answer.Body)
+	if err := json.Unmarshal(answer.Body, &whole); err != nil || len(whole) != 1 ||
+		len(whole["error"]) != 3 {
+		t.Errorf(
+			"status %d: got body %q, want the contract's error body", answer.Status, answer.Body,
+		)
 	}
 	apiError := answer.APIError()
 	if apiError.Type == "" || apiError.Message == "" || apiError.RequestID == "" {
-		t.Errorf("status %d: got error body %s, want type, message and request_id", answer.Status, answer.Body)
+		t.Errorf(
+			"status %d: got error body %s, want type, message and request_id", answer.Status,
+			answer.Body,
+		)
 	}
 	if id := answer.Header.Get("X-Request-Id"); id != apiError.RequestID {
-		t.Errorf("status %d: got X-Request-Id %q, want the body's %q", answer.Status, id, apiError.RequestID)
+		t.Errorf(
+			"status %d: got X-Request-Id %q, want the body's %q", answer.Status, id,
+			apiError.RequestID,
+		)
 	}
 	return apiError
 }

@@ -11,7 +11,9 @@ import (
 func (s *Service) Inventory(count int) []FactoryHub {
 	s.t.Helper()
 	var hubs []FactoryHub
-	for _, hub := range s.CLI("inventory", "generate", "--count", strconv.Itoa(count), "--prefix", "try") {
+	for _, hub := range s.CLI(
+		"inventory", "generate", "--count", strconv.Itoa(count), "--prefix", "try",
+	) {
 		hubs = append(hubs, FactoryHub{
 			Serial: hub["serial"].(string),
 			HubID:  hub["hub_id"].(string),
@@ -38,7 +40,9 @@ func (s *Service) CLI(args ...string) []map[string]any {
 	s.t.Helper()
 	out, stderr, code := runProgram(s.t, s.program(), nil, s.commandLine(args))
 	if code != 0 {
-		s.t.Fatalf("hubcloud %s: got exit code %d, want 0: %s%s", strings.Join(args, " "), code, out, stderr)
+		s.t.Fatalf(
+			"hubcloud %s: got exit code %d, want 0: %s%s", strings.Join(args, " "), code, out, stderr,
+		)
 	}
 	var objects []map[string]any
 	lines := bufio.NewScanner(strings.NewReader(out))

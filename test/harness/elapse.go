@@ -22,7 +22,9 @@ func AnyMoment(least, most time.Duration) { time.Sleep(least + rand.N(most-least
 func AwaitRetryAfter(header http.Header) error {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil {
-		return fmt.Errorf("Retry-After: got %q, want a number of seconds", header.Get("Retry-After"))
+		return fmt.Errorf(
+			"Retry-After: got %q, want a number of seconds", header.Get("Retry-After"),
+		)
 	}
 	time.Sleep(time.Duration(seconds) * time.Second) // the limit is one of real time
 	return nil

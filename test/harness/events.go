@@ -104,7 +104,9 @@ func (c *Client) Await(hub, after, what string, match func(Event) bool) Event {
 		seen = append(seen, page.Data...)
 		after = page.NextCursor
 	}
-	c.T.Fatalf("hub %s: no event within %s, want one: %s; got %s", hub, patience, what, FormatEvents(seen))
+	c.T.Fatalf(
+		"hub %s: no event within %s, want one: %s; got %s", hub, patience, what, FormatEvents(seen),
+	)
 	return Event{}
 }
 

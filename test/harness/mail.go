@@ -69,15 +69,19 @@ func readMail(t testing.TB, path, address string) (Mail, bool) {
 	if err != nil {
 		t.Fatalf("%s: To: %v", path, err)
 	}
-	if !slices.ContainsFunc(to, func(a *mail.Address) bool { return strings.EqualFold(a.Address, address) }) {
+	if !slices.ContainsFunc(
+		to, func(a *mail.Address) bool { return strings.EqualFold(a.Address, address) },
+	) {
 		return Mail{}, false
 	}
 	info, err := file.Stat()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := decodePart(message.Header.Get("Content-Type"), message.Header.Get("Content-Transfer-Encoding"),
-		message.Body)
+	text, err := decodePart(
+		message.Header.Get("Content-Type"), message.Header.Get("Content-Transfer-Encoding"),
+		message.Body,
+	)
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
@@ -101,8 +105,9 @@ func decodePart(contentType, encoding string, body io.Reader) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			inner, err := decodePart(part.Header.Get("Content-Type"), part.Header.Get("Content-Transfer-Encoding"),
-				part)
+			inner, err := decodePart(
+				part.Header.Get("Content-Type"), part.Header.Get("Content-Transfer-Encoding"), part,
+			)
 			if err != nil {
 				return "", err
 			}

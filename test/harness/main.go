@@ -54,7 +54,8 @@ var installed struct {
 func dataDir(t testing.TB, args []string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if installed.starts.Add(1) == 1 || slices.Contains(args, "--environment") || slices.Contains(args, "--shards") {
+	if installed.starts.Add(1) == 1 || slices.Contains(args, "--environment") ||
+		slices.Contains(args, "--shards") {
 		return dir
 	}
 	installed.once.Do(func() {

@@ -139,7 +139,9 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 		}{plain, response.Body}
 		response.Header.Del("Content-Encoding")
 	}
-	expected, err := c.document.Expect(request.Method, request.URL.EscapedPath(), response.StatusCode)
+	expected, err := c.document.Expect(
+		request.Method, request.URL.EscapedPath(), response.StatusCode,
+	)
 	c.report(err)
 	if expected == nil {
 		return response, nil

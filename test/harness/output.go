@@ -31,7 +31,10 @@ func (l *tail) Write(p []byte) (int, error) {
 // without returns the lines that do not contain text.
 func (l *tail) without(text string) string {
 	lines := strings.SplitAfter(l.String(), "\n")
-	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, text) }), "")
+	return strings.Join(
+		slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, text) }),
+		"",
+	)
 }
 
 func (l *tail) String() string {
@@ -53,7 +56,8 @@ func (s *Service) FindInFiles(text string, but ...string) string {
 			return nil // a running service creates and removes files
 		}
 		if entry.IsDir() {
-			if relative, err := filepath.Rel(s.Dir, path); err == nil && slices.Contains(but, relative) {
+			if relative, err := filepath.Rel(s.Dir, path); err == nil &&
+				slices.Contains(but, relative) {
 				return filepath.SkipDir
 			}
 			return nil

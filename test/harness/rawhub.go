@@ -87,7 +87,10 @@ func NewRawHub(t testing.TB, s *Service) *RawHub {
 // Raw returns a RawHub with this identity. It has not enrolled yet.
 func (m FactoryHub) Raw(t testing.TB, public string) *RawHub {
 	check := CheckedMessages(t)
-	return &RawHub{t: t, url: public, ID: m.HubID, Serial: m.Serial, Secret: m.Secret, check: check, checkOwn: check}
+	return &RawHub{
+		t: t, url: public, ID: m.HubID, Serial: m.Serial, Secret: m.Secret, check: check,
+		checkOwn: check,
+	}
 }
 
 // BreaksProtocol states that the hub breaks the protocol on purpose: its messages are not validated
@@ -126,13 +129,16 @@ func (h *RawHub) Through(address string) { h.broker = address }
 // the answer.
 func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, []byte) {
 	h.t.Helper()
-	request, err := x509.CreateCertificateRequest(rand.Reader,
-		&x509.CertificateRequest{Subject: pkix.Name{CommonName: "whatever"}}, key)
+	request, err := x509.CreateCertificateRequest(
+		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "whatever"}}, key,
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	csr := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})
-	body, err := json.Marshal(map[string]string{"serial": serial, "secret": secret, "csr": string(csr)})
+	body, err := json.Marshal(
+		map[string]string{"serial": serial, "secret": secret, "csr": string(csr)},
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -151,7 +157,9 @@ func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, 
 func (h *RawHub) postCertificate(body []byte) (*http.Response, []byte) {
 	h.t.Helper()
 	client := http.Client{Transport: Checked(h.t, http.DefaultTransport)}
-	response, err := client.Post(h.url+"/link/v1/certificates", "application/json", bytes.NewReader(body))
+	response, err := client.Post(
+		h.url+"/link/v1/certificates", "application/json", bytes.NewReader(body),
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -348,10 +356,15 @@ func (h *RawHub) WaitAck(log string, through uint64) Ack {
 				return ack
 			}
 		case <-h.Lost:
-			h.t.Fatalf("hub %s: connection lost while waiting for an ack of %s through %d; last was %+v", h.ID, log,
-				through, last)
+			h.t.Fatalf(
+				"hub %s: connection lost while waiting for an ack of %s through %d; last was %+v",
+				h.ID, log, through, last,
+			)
 		case <-deadline:
-			h.t.Fatalf("hub %s: no ack of %s through %d within %s; last was %+v", h.ID, log, through, patience, last)
+			h.t.Fatalf(
+				"hub %s: no ack of %s through %d within %s; last was %+v", h.ID, log, through,
+				patience, last,
+			)
 		}
 	}
 }

@@ -74,8 +74,10 @@ func (s *Service) Launch() {
 	s.process = exec.Command(line[0], line[1:]...)
 	// Tests invite the same people many times; the default limits would slow them down. Receivers of
 	// webhooks are on this machine.
-	s.process.Env = append(os.Environ(), "HUBCLOUD_INVITATIONS_PER_ADDRESS=1000", "HUBCLOUD_INVITATIONS_PER_ORG=1000",
-		"HUBCLOUD_WEBHOOK_PRIVATE_ADDRESSES=true")
+	s.process.Env = append(
+		os.Environ(), "HUBCLOUD_INVITATIONS_PER_ADDRESS=1000", "HUBCLOUD_INVITATIONS_PER_ORG=1000",
+		"HUBCLOUD_WEBHOOK_PRIVATE_ADDRESSES=true",
+	)
 	s.process.Env = append(s.process.Env, s.Environment...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -111,7 +113,8 @@ func (s *Service) AwaitReady() {
 			if err := json.Unmarshal(text, &bound); err != nil {
 				s.t.Fatalf("endpoints.json: %v", err)
 			}
-			if bound.HTTP != s.HTTP || bound.Admin != s.Admin || bound.MQTT != s.MQTT || bound.NATS != s.NATS {
+			if bound.HTTP != s.HTTP || bound.Admin != s.Admin || bound.MQTT != s.MQTT ||
+				bound.NATS != s.NATS {
 				s.t.Fatalf("endpoints.json: got %+v, want the addresses of the command line", bound)
 			}
 			return

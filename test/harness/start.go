@@ -193,8 +193,10 @@ func (s *Service) stopWithTest() {
 		}
 		s.Stop()
 		if s.t.Failed() {
-			s.t.Logf("last log lines of the service, without successful requests:\n%s",
-				s.log.without("level=INFO msg=request"))
+			s.t.Logf(
+				"last log lines of the service, without successful requests:\n%s",
+				s.log.without("level=INFO msg=request"),
+			)
 		}
 	})
 }

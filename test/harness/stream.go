@@ -48,7 +48,9 @@ func (c *Client) Stream(path, lastEventID string, header ...string) *Stream {
 			return s
 		}
 		if answer.Status != http.StatusTooManyRequests {
-			c.T.Fatalf("stream %s: got %d %s, want an event stream", path, answer.Status, answer.Body)
+			c.T.Fatalf(
+				"stream %s: got %d %s, want an event stream", path, answer.Status, answer.Body,
+			)
 		}
 		if err := AwaitRetryAfter(answer.Header); err != nil {
 			c.T.Fatalf("stream %s: 429: %v", path, err)
@@ -58,7 +60,9 @@ func (c *Client) Stream(path, lastEventID string, header ...string) *Stream {
 
 // TryStream opens an event stream, which the caller must close. If the service answers something
 // else, TryStream returns a nil stream and the answer.
-func (c *Client) TryStream(path, lastEventID string, header ...string) (*Stream, Answer, error) {
+func (c *Client) TryStream(
+	path, lastEventID string, header ...string,
+) (*Stream, Answer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	separator := "?"
 	if strings.Contains(path, "?") {

@@ -93,7 +93,9 @@ func (c *Target) For(t testing.TB) *Target {
 func (c *Target) OwnService() *Service {
 	c.t.Helper()
 	if c.service == nil {
-		c.t.Skipf("NOT TRIED: needs a service that the suite may configure and kill; %s is set", EnvURL)
+		c.t.Skipf(
+			"NOT TRIED: needs a service that the suite may configure and kill; %s is set", EnvURL,
+		)
 	}
 	return c.service.For(c.t)
 }
@@ -137,7 +139,10 @@ func (c *Target) Inventory(count int) []FactoryHub {
 	c.hubs.mu.Lock()
 	defer c.hubs.mu.Unlock()
 	if len(c.hubs.hubs) < count {
-		c.t.Skipf("NOT TRIED: needs %d unused hubs; the file that %s names has fewer left", count, EnvHubs)
+		c.t.Skipf(
+			"NOT TRIED: needs %d unused hubs; the file that %s names has fewer left",
+			count, EnvHubs,
+		)
 	}
 	taken := c.hubs.hubs[:count]
 	c.hubs.hubs = c.hubs.hubs[count:]

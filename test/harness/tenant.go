@@ -30,7 +30,9 @@ func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 		"owner@%s-%s.example.com", strings.ReplaceAll(strings.ToLower(name), " ", "-"),
 		strings.ToLower(rand.Text()[:8]),
 	)
-	org := s.For(t).CLI("org", "create", "--name", name, "--owner-email", owner)[0]["org_id"].(string)
+	org := s.For(t).CLI(
+		"org", "create", "--name", name, "--owner-email", owner,
+	)[0]["org_id"].(string)
 	key := s.For(t).CLI("key", "create", "--org", org, "--all-scopes")[0]
 	tenant := &Tenant{
 		Client: NewClient(t, s.Base(), key["key"].(string)),
@@ -65,5 +67,8 @@ func (c *Tenant) NewSite(name string) string {
 // Add adds a hub to the tenant's site.
 func (c *Tenant) Add(serial string) {
 	c.T.Helper()
-	c.Must(http.MethodPost, "/hubs", map[string]string{"serial": serial, "site_id": c.Site}, http.StatusOK)
+	c.Must(
+		http.MethodPost, "/hubs", map[string]string{"serial": serial, "site_id": c.Site},
+		http.StatusOK,
+	)
 }

@@ -70,6 +70,9 @@ func Stored(t testing.TB, hub *virtualhub.Hub) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := hub.WaitAcked(ctx, hub.Status().Newest); err != nil {
-		t.Fatalf("hub %s: got %+v after %s, want all events acknowledged", hub.ID(), hub.Status(), patience)
+		t.Fatalf(
+			"hub %s: got %+v after %s, want all events acknowledged", hub.ID(), hub.Status(),
+			patience,
+		)
 	}
 }

@@ -65,8 +65,10 @@ func TestChart(t *testing.T) {
 		values []string
 		want   []string
 	}{
-		"single":                 {nil, single},
-		"single with everything": {[]string{full, `{postgres: {secret: database}}`}, slices.Concat(single, more)},
+		"single": {nil, single},
+		"single with everything": {
+			[]string{full, `{postgres: {secret: database}}`}, slices.Concat(single, more),
+		},
 		"single with a broker of its own": {
 			[]string{external}, slices.DeleteFunc(slices.Clone(single), func(object string) bool {
 				return object == "Service/hub-hubs"
@@ -79,7 +81,10 @@ func TestChart(t *testing.T) {
 		},
 		"cluster with a broker of its own": {
 			[]string{cluster, external, `{podDisruptionBudget: {enabled: false}}`},
-			[]string{"ConfigMap/hub", "Deployment/hub", "NetworkPolicy/hub", "Service/hub", "Service/hub-metrics"},
+			[]string{
+				"ConfigMap/hub", "Deployment/hub", "NetworkPolicy/hub", "Service/hub",
+				"Service/hub-metrics",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,9 +28,11 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	certificate, key := selfSigned(t)
 	address := streamstest.FreeAddress(t)
-	demo := exec.Command(harness.Binary(t), "dev", "--data-dir", t.TempDir(), "--http", address, "--tls-cert",
-		certificate, "--tls-key", key, "--public-url", "https://"+address, "--mqtt", "127.0.0.1:0", "--nats",
-		"127.0.0.1:0", "--admin", "127.0.0.1:0")
+	demo := exec.Command(
+		harness.Binary(t), "dev", "--data-dir", t.TempDir(), "--http", address,
+		"--tls-cert", certificate, "--tls-key", key, "--public-url", "https://"+address,
+		"--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+	)
 	demo.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	demo.Stderr = t.Output()
 	out, err := demo.StdoutPipe()
@@ -73,7 +75,9 @@ func selfSigned(t *testing.T) (certificate, key string) {
 		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true, // as of openssl req -x509
 	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	signed, err := x509.CreateCertificate(
+		rand.Reader, template, template, private.Public(), private,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

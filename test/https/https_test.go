@@ -34,7 +34,10 @@ func TestACME(t *testing.T) {
 	plain := streamstest.FreeAddress(t)
 	var issuer *authority
 	service := harness.StartAs(t, func(s *harness.Service) []string {
-		issuer = startAuthority(t, plain, s.HTTP, map[string]string{firstName: "127.0.0.1", secondName: "127.0.0.2"})
+		issuer = startAuthority(
+			t, plain, s.HTTP,
+			map[string]string{firstName: "127.0.0.1", secondName: "127.0.0.2"},
+		)
 		return []string{
 			"--acme-domain", firstName + "," + secondName, "--acme-accept-terms",
 			"--acme-directory", issuer.directory, "--acme-ca", issuer.caFile,
@@ -43,7 +46,9 @@ func TestACME(t *testing.T) {
 	})
 	browser := newBrowser(t, service, issuer.roots)
 	var first, second *x509.Certificate
-	for name, into := range map[string]**x509.Certificate{firstName: &first, secondName: &second} {
+	for name, into := range map[string]**x509.Certificate{
+		firstName: &first, secondName: &second,
+	} {
 		streamstest.EventuallyNil(t, "certificate of "+name, func() (err error) {
 			*into, err = shown(service.HTTP, name, issuer.roots)
 			return err
@@ -108,7 +113,9 @@ func publicURL(service *harness.Service) string {
 
 // headers checks what browsers need: HTTP/2, HSTS, and cookies that are sent over TLS only.
 func headers(t *testing.T, service *harness.Service, browser *http.Client) {
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, publicURL(service)+"/portal/sign-in", nil)
+	request, err := http.NewRequestWithContext(
+		t.Context(), http.MethodGet, publicURL(service)+"/portal/sign-in", nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +126,8 @@ func headers(t *testing.T, service *harness.Service, browser *http.Client) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	if answer.ProtoMajor != 2 || answer.Header.Get("Strict-Transport-Security") != "max-age=15552000" {
+	if answer.ProtoMajor != 2 ||
+		answer.Header.Get("Strict-Transport-Security") != "max-age=15552000" {
 		t.Errorf("got %s with headers %v, want HTTP/2.0 and HSTS", answer.Proto, answer.Header)
 	}
 	for _, cookie := range answer.Cookies() {
@@ -146,16 +154,20 @@ func redirect(t *testing.T, plain string) {
 	}
 	answer.Body.Close()
 	if location := answer.Header.Get("Location"); answer.StatusCode != http.StatusPermanentRedirect ||
-		!strings.HasPrefix(location, "https://"+firstName+":") || !strings.HasSuffix(location, "/portal/?x=1") {
+		!strings.HasPrefix(location, "https://"+firstName+":") ||
+		!strings.HasSuffix(location, "/portal/?x=1") {
 		t.Errorf("GET /portal/: got %d to %q, want 308 to HTTPS", answer.StatusCode, location)
 	}
-	answer, err = client.Post("http://"+plain+"/link/v1/certificates", "application/json", strings.NewReader("{}"))
+	answer, err = client.Post(
+		"http://"+plain+"/link/v1/certificates", "application/json", strings.NewReader("{}"),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), "replace it") {
+	if err != nil || answer.StatusCode != http.StatusBadRequest ||
+		!strings.Contains(string(body), "replace it") {
 		t.Errorf("enrolment: got %d %s, %v, want 400 with advice", answer.StatusCode, body, err)
 	}
 }
@@ -166,7 +178,9 @@ func stream(t *testing.T, service *harness.Service, browser *http.Client) {
 		"org", "create", "--name", "Mill", "--owner-email", "mill@example.org",
 	)[0]["org_id"].(string)
 	_, key := service.For(t).Key(org)
-	api, err := client.New(client.Config{BaseURL: publicURL(service) + "/v1", APIKey: key, HTTPClient: browser})
+	api, err := client.New(client.Config{
+		BaseURL: publicURL(service) + "/v1", APIKey: key, HTTPClient: browser,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,8 +215,9 @@ func stream(t *testing.T, service *harness.Service, browser *http.Client) {
 		_, err := api.AddHub(ctx, client.HubAddition{Serial: factory.Serial, SiteID: site.ID})
 		return err
 	})
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		publicURL(service)+"/v1/hubs/"+factory.HubID+"/events/stream", nil)
+	request, err := http.NewRequestWithContext(
+		ctx, http.MethodGet, publicURL(service)+"/v1/hubs/"+factory.HubID+"/events/stream", nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,9 @@ type authority struct {
 
 // startAuthority runs pebble until the test ends or stop is called. It checks challenges at the
 // ports of the addresses http and https, and resolves names as hosts says.
-func startAuthority(t *testing.T, http, https string, hosts map[string]string) *authority {
+func startAuthority(
+	t *testing.T, http, https string, hosts map[string]string,
+) *authority {
 	t.Helper()
 	resolver := streamstest.FreeAddress(t)
 	quiet := log.New(io.Discard, "", 0)
@@ -51,7 +53,9 @@ func startAuthority(t *testing.T, http, https string, hosts map[string]string) *
 	store := db.NewMemoryStore()
 	issuer := ca.New(quiet, store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {}})
 	validation := va.New(quiet, port(t, http), port(t, https), false, resolver, store)
-	front := wfe.New(quiet, store, validation, issuer, []string{"ca.example"}, false, false, 0, 0)
+	front := wfe.New(
+		quiet, store, validation, issuer, []string{"ca.example"}, false, false, 0, 0,
+	)
 	server := httptest.NewTLSServer(front.Handler())
 	t.Cleanup(server.Close)
 	a := &authority{
@@ -59,7 +63,9 @@ func startAuthority(t *testing.T, http, https string, hosts map[string]string) *
 		caFile: filepath.Join(t.TempDir(), "acme-ca.pem"),
 	}
 	a.roots.AppendCertsFromPEM(issuer.GetRootCert(0).PEM())
-	shown := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	shown := pem.EncodeToMemory(
+		&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw},
+	)
 	if err := os.WriteFile(a.caFile, shown, 0o600); err != nil {
 		t.Fatal(err)
 	}

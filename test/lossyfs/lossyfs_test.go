@@ -142,15 +142,21 @@ func TestCutWhileWriting(t *testing.T) {
 	d := mounted(t)
 	for round := range uint64(5) {
 		var out bytes.Buffer
-		program := exec.Command("sh", "-c",
-			`i=0; while :; do i=$((i+1)); echo $i >> "$0/log"; sync -d "$0/log"; sync "$0"; echo $i; done`, d.Dir)
+		program := exec.Command(
+			"sh", "-c",
+			`i=0; while :; do i=$((i+1)); echo $i >> "$0/log"; sync -d "$0/log"; sync "$0"; echo $i; done`,
+			d.Dir,
+		)
 		program.Stdout = &out
 		must(t, program.Start())
 		streamstest.Eventually(t, "the program has synced some lines",
 			func() bool { return d.syncs() >= 40*(int(round)+1) },
 		)
 		// Wait reports the kill
-		d.CutPower(Loss(round%2), round, func() { must(t, program.Process.Kill()) }, func() { _ = program.Wait() })
+		d.CutPower(
+			Loss(round%2), round, func() { must(t, program.Process.Kill()) },
+			func() { _ = program.Wait() },
+		)
 		stored, err := os.ReadFile(d.path("log"))
 		must(t, err)
 		if reported := out.Bytes(); len(reported) == 0 || !bytes.Contains(stored, reported) {

@@ -40,7 +40,9 @@ func (o *operations) on(id uint64, do func(t *tree, n *node) fuse.Status) fuse.S
 }
 
 // inDir is on for a name in a folder. child is nil if the name does not exist.
-func (o *operations) inDir(id uint64, name string, do func(t *tree, dir, child *node) fuse.Status) fuse.Status {
+func (o *operations) inDir(
+	id uint64, name string, do func(t *tree, dir, child *node) fuse.Status,
+) fuse.Status {
 	return o.on(id, func(t *tree, dir *node) fuse.Status {
 		if !dir.isDir() {
 			return fuse.ENOTDIR
@@ -68,7 +70,9 @@ func fillEntry(n *node, out *fuse.EntryOut) {
 	fillAttr(n, &out.Attr)
 }
 
-func (o *operations) Lookup(_ <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+func (o *operations) Lookup(
+	_ <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut,
+) fuse.Status {
 	return o.inDir(header.NodeId, name, func(_ *tree, _, child *node) fuse.Status {
 		if child == nil {
 			return fuse.ENOENT
@@ -87,7 +91,9 @@ func (o *operations) Forget(id, lookups uint64) {
 	}
 }
 
-func (o *operations) GetAttr(_ <-chan struct{}, input *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+func (o *operations) GetAttr(
+	_ <-chan struct{}, input *fuse.GetAttrIn, out *fuse.AttrOut,
+) fuse.Status {
 	return o.on(input.NodeId, func(_ *tree, n *node) fuse.Status {
 		out.SetTimeout(attributesValid)
 		fillAttr(n, &out.Attr)
@@ -95,7 +101,9 @@ func (o *operations) GetAttr(_ <-chan struct{}, input *fuse.GetAttrIn, out *fuse
 	})
 }
 
-func (o *operations) SetAttr(_ <-chan struct{}, input *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+func (o *operations) SetAttr(
+	_ <-chan struct{}, input *fuse.SetAttrIn, out *fuse.AttrOut,
+) fuse.Status {
 	return o.on(input.NodeId, func(_ *tree, n *node) fuse.Status {
 		if mode, ok := input.GetMode(); ok {
 			n.mode = n.mode&syscall.S_IFMT | mode
@@ -137,11 +145,15 @@ func (o *operations) make(
 	})
 }
 
-func (o *operations) Mknod(_ <-chan struct{}, input *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+func (o *operations) Mknod(
+	_ <-chan struct{}, input *fuse.MknodIn, name string, out *fuse.EntryOut,
+) fuse.Status {
 	return o.make(&input.InHeader, name, input.Mode, out, nil)
 }
 
-func (o *operations) Mkdir(_ <-chan struct{}, input *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+func (o *operations) Mkdir(
+	_ <-chan struct{}, input *fuse.MkdirIn, name string, out *fuse.EntryOut,
+) fuse.Status {
 	return o.make(&input.InHeader, name, syscall.S_IFDIR|input.Mode, out, nil)
 }
 
@@ -151,11 +163,15 @@ func (o *operations) Symlink(
 	return o.make(header, name, syscall.S_IFLNK|0o777, out, func(n *node) { n.target = target })
 }
 
-func (o *operations) Create(_ <-chan struct{}, input *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+func (o *operations) Create(
+	_ <-chan struct{}, input *fuse.CreateIn, name string, out *fuse.CreateOut,
+) fuse.Status {
 	return o.make(&input.InHeader, name, syscall.S_IFREG|input.Mode&0o7777, &out.EntryOut, nil)
 }
 
-func (o *operations) Link(_ <-chan struct{}, input *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
+func (o *operations) Link(
+	_ <-chan struct{}, input *fuse.LinkIn, name string, out *fuse.EntryOut,
+) fuse.Status {
 	return o.inDir(input.NodeId, name, func(t *tree, dir, child *node) fuse.Status {
 		n := t.nodes[input.Oldnodeid]
 		switch {
@@ -214,7 +230,9 @@ func (o *operations) Rename(_ <-chan struct{}, input *fuse.RenameIn, from, to st
 	})
 }
 
-func (o *operations) Readlink(_ <-chan struct{}, header *fuse.InHeader) (target []byte, status fuse.Status) {
+func (o *operations) Readlink(
+	_ <-chan struct{}, header *fuse.InHeader,
+) (target []byte, status fuse.Status) {
 	status = o.on(header.NodeId, func(_ *tree, n *node) fuse.Status {
 		target = []byte(n.target)
 		return fuse.OK
@@ -244,7 +262,9 @@ func (o *operations) Read(
 	return result, status
 }
 
-func (o *operations) Write(_ <-chan struct{}, input *fuse.WriteIn, data []byte) (written uint32, status fuse.Status) {
+func (o *operations) Write(
+	_ <-chan struct{}, input *fuse.WriteIn, data []byte,
+) (written uint32, status fuse.Status) {
 	status = o.on(input.NodeId, func(t *tree, n *node) fuse.Status {
 		n.file.writeAt(data, int64(input.Offset))
 		n.modified = time.Now()
@@ -300,11 +320,15 @@ func (o *operations) OpenDir(_ <-chan struct{}, input *fuse.OpenIn, out *fuse.Op
 	})
 }
 
-func (o *operations) ReadDir(_ <-chan struct{}, input *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+func (o *operations) ReadDir(
+	_ <-chan struct{}, input *fuse.ReadIn, out *fuse.DirEntryList,
+) fuse.Status {
 	return o.on(input.NodeId, func(*tree, *node) fuse.Status {
 		names := o.disk.listings[input.Fh]
 		for _, entry := range names[min(uint64(len(names)), input.Offset):] {
-			if !out.AddDirEntry(fuse.DirEntry{Mode: entry.node.mode, Name: entry.name, Ino: entry.node.id}) {
+			if !out.AddDirEntry(
+				fuse.DirEntry{Mode: entry.node.mode, Name: entry.name, Ino: entry.node.id},
+			) {
 				break
 			}
 		}

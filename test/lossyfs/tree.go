@@ -115,7 +115,9 @@ func (t *tree) syncFile(n *node) {
 		return
 	}
 	n.nameKept = true
-	made := slices.IndexFunc(t.pending, func(o operation) bool { return len(o) == 1 && o[0].node == n })
+	made := slices.IndexFunc(
+		t.pending, func(o operation) bool { return len(o) == 1 && o[0].node == n },
+	)
 	if made < 0 {
 		return
 	}

@@ -42,18 +42,26 @@ func TestGreet(t *testing.T) {
 			server := parse(t, c.url, s.Address)
 			secured, err := mail.NewSMTP(server, &tls.Config{RootCAs: s.Roots}).Greet(t.Context())
 			if secured != c.secured || (err != nil) != c.fails {
-				t.Errorf("got secured %t, error %v; want secured %t, an error: %t", secured, err, c.secured, c.fails)
+				t.Errorf(
+					"got secured %t, error %v; want secured %t, an error: %t", secured, err,
+					c.secured, c.fails,
+				)
 			}
-			if err != nil && (!errors.Is(err, mail.ErrUnreachable) || strings.Contains(err.Error(), "secret")) {
+			if err != nil &&
+				(!errors.Is(err, mail.ErrUnreachable) || strings.Contains(err.Error(), "secret")) {
 				t.Errorf("got %v, want ErrUnreachable without the password", err)
 			}
 			if logins, mails := s.Logins(), len(s.Mails()); logins != c.logins || mails != 0 {
 				t.Errorf("got %d logins and %d mails, want %d and none", logins, mails, c.logins)
 			}
 			without, err := mail.ParseServer(server.WithoutLogin())
-			if err != nil || without.User != "" || without.TLS != server.TLS || without.String() != server.String() ||
+			if err != nil || without.User != "" || without.TLS != server.TLS ||
+				without.String() != server.String() ||
 				strings.Contains(server.WithoutLogin(), "secret") {
-				t.Errorf("%s without its login: got %s, %+v, %v", server, server.WithoutLogin(), without, err)
+				t.Errorf(
+					"%s without its login: got %s, %+v, %v", server, server.WithoutLogin(),
+					without, err,
+				)
 			}
 		})
 	}

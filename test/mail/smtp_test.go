@@ -37,13 +37,17 @@ func (q *queue) Put(_ context.Context, e mail.Envelope) error {
 func (*queue) HasSpace(context.Context, string, string) error { return nil }
 
 // deliver composes an invitation by an organization and delivers it to a server.
-func deliver(ctx context.Context, t *testing.T, to mail.Server, roots *x509.CertPool, org string) error {
+func deliver(
+	ctx context.Context, t *testing.T, to mail.Server, roots *x509.CertPool, org string,
+) error {
 	t.Helper()
 	return deliverTo(ctx, t, to, roots, org, "ann@example.org")
 }
 
 // deliverTo is deliver for a recipient.
-func deliverTo(ctx context.Context, t *testing.T, to mail.Server, roots *x509.CertPool, org, recipient string) error {
+func deliverTo(
+	ctx context.Context, t *testing.T, to mail.Server, roots *x509.CertPool, org, recipient string,
+) error {
 	t.Helper()
 	q := &queue{}
 	m, err := mail.New(mail.Config{
@@ -93,7 +97,9 @@ func TestSMTP(t *testing.T) {
 		url     string
 		secured bool
 	}{
-		"TLS from the first byte": {mailserver.Options{ImplicitTLS: true}, "smtps://HOST", true},
+		"TLS from the first byte": {
+			mailserver.Options{ImplicitTLS: true}, "smtps://HOST", true,
+		},
 		"TLS from the first byte, login": {
 			mailserver.Options{ImplicitTLS: true, Password: "p/w:d"},
 			"smtps://ann:p%2Fw%3Ad@HOST", true,
@@ -127,9 +133,12 @@ func TestSMTP(t *testing.T) {
 			}
 			for i, org := range orgs {
 				m := mails[i]
-				if m.From != "hubs@example.org" || m.To != "ann@example.org" || m.Secured != c.secured {
-					t.Errorf("got a mail from %s to %s, secured %t; want hubs@example.org, "+
-						"ann@example.org, %t", m.From, m.To, m.Secured, c.secured)
+				if m.From != "hubs@example.org" || m.To != "ann@example.org" ||
+					m.Secured != c.secured {
+					t.Errorf(
+						"got a mail from %s to %s, secured %t; want hubs@example.org, "+
+							"ann@example.org, %t", m.From, m.To, m.Secured, c.secured,
+					)
 				}
 				subject, text := m.Read(t)
 				if want := "Invitation to " + org; subject != want {
@@ -335,7 +344,9 @@ func TestSMTPUTF8(t *testing.T) {
 		defer listener.Close()
 		commands := make(chan string, 1)
 		go func() {
-			command, err := acceptAndClose(listener, "250-localhost\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n")
+			command, err := acceptAndClose(
+				listener, "250-localhost\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n",
+			)
 			if err != nil {
 				t.Error(err)
 			}

@@ -27,7 +27,9 @@ func (m Mail) Read(t testing.TB) (subject, text string) {
 	if err != nil {
 		t.Fatalf("mail to %s: %v", m.To, err)
 	}
-	if subject, err = new(mime.WordDecoder).DecodeHeader(message.Header.Get("Subject")); err != nil {
+	if subject, err = new(mime.WordDecoder).DecodeHeader(
+		message.Header.Get("Subject"),
+	); err != nil {
 		t.Fatalf("subject of the mail to %s: %v", m.To, err)
 	}
 	_, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))

@@ -44,8 +44,9 @@ func ServeIfRequested() {
 // serve is the main function of nats-server.
 func serve() error {
 	flags := flag.NewFlagSet("nats-server", flag.ExitOnError)
-	options, err := server.ConfigureOptions(flags, os.Args[1:], server.PrintServerAndExit, flags.Usage,
-		server.PrintTLSHelpAndDie)
+	options, err := server.ConfigureOptions(
+		flags, os.Args[1:], server.PrintServerAndExit, flags.Usage, server.PrintTLSHelpAndDie,
+	)
 	if err != nil {
 		return err
 	}
@@ -115,16 +116,21 @@ func New(t testing.TB, shards string, places []harness.Place, database string) *
 	return newIn(t, t.TempDir(), shards, places, database)
 }
 
-func newIn(t testing.TB, dir, shards string, places []harness.Place, database string) *Cluster {
+func newIn(
+	t testing.TB, dir, shards string, places []harness.Place, database string,
+) *Cluster {
 	t.Helper()
 	b := &Cluster{t: t}
 	client, route, mqtt, monitor := freePort(t), freePort(t), freePort(t), freePort(t)
 	profiler := freePort(t)
 	store := func(host string) string { return filepath.Join(dir, "store", host) }
 	configure := func(hosts, host string) string {
-		text, stderr, code := harness.RunBinary(t, "broker-config", "--nodes", hosts, "--out", dir, "--etc", dir,
-			"--shards", shards, "--listen", host, "--client-port", client, "--route-port", route, "--mqtt-port", mqtt,
-			"--monitor", net.JoinHostPort(host, monitor), "--store", store(host))
+		text, stderr, code := harness.RunBinary(
+			t, "broker-config", "--nodes", hosts, "--out", dir, "--etc", dir,
+			"--shards", shards, "--listen", host, "--client-port", client, "--route-port", route,
+			"--mqtt-port", mqtt, "--monitor", net.JoinHostPort(host, monitor),
+			"--store", store(host),
+		)
 		if code != 0 {
 			t.Fatalf("broker-config: %s", stderr)
 		}
@@ -157,9 +163,11 @@ func newIn(t testing.TB, dir, shards string, places []harness.Place, database st
 		"--nats-url", strings.Join(urls, ","), "--nats-credentials",
 		filepath.Join(dir, "nats-credentials.json"),
 	}
-	b.Arguments = append(slices.Clone(b.Access), "--public-mqtt", b.MQTT[0], "--ca-cert",
-		filepath.Join(dir, "ca", "ca.pem"), "--ca-key", filepath.Join(dir, "ca", "ca-key.pem"), "--log-replicas", "3",
-		"--postgres-url", database, "--rate", "100000", "--burst", "100000")
+	b.Arguments = append(
+		slices.Clone(b.Access), "--public-mqtt", b.MQTT[0], "--ca-cert",
+		filepath.Join(dir, "ca", "ca.pem"), "--ca-key", filepath.Join(dir, "ca", "ca-key.pem"),
+		"--log-replicas", "3", "--postgres-url", database, "--rate", "100000", "--burst", "100000",
+	)
 	return b
 }
 
@@ -189,9 +197,13 @@ func (b *Cluster) Join() *harness.Service {
 // Start starts the server, also after Kill.
 func (n *Node) Start() {
 	n.t.Helper()
-	line := append(append([]string{}, n.under...), os.Args[0], "--config", n.config, "--profile", n.profilerPort)
+	line := append(
+		append([]string{}, n.under...), os.Args[0], "--config", n.config, "--profile", n.profilerPort,
+	)
 	n.process = exec.Command(line[0], line[1:]...)
-	n.process.Env = append(os.Environ(), variable+"=1", broker.ServerNameVariable+"="+n.Name)
+	n.process.Env = append(
+		os.Environ(), variable+"=1", broker.ServerNameVariable+"="+n.Name,
+	)
 	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.OpenFile(n.config+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -258,7 +270,10 @@ func (n *Node) end() {
 	warnings := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool {
 		return line == "" || strings.Contains(line, "[INF]")
 	})
-	n.t.Logf("last warnings of %s:\n%s", n.Name, strings.Join(warnings[max(0, len(warnings)-most):], "\n"))
+	n.t.Logf(
+		"last warnings of %s:\n%s", n.Name,
+		strings.Join(warnings[max(0, len(warnings)-most):], "\n"),
+	)
 }
 
 // PID returns the process id of the running server.
@@ -285,8 +300,13 @@ func (n *Node) Get(path string, into any) bool {
 // database starts a Postgres and returns its address.
 func database(t testing.TB) string {
 	t.Helper()
-	c, err := cluster.Start(t.Context(),
-		cluster.Config{Dir: filepath.Join(t.TempDir(), "postgres"), Logger: slog.New(slog.DiscardHandler)})
+	c, err := cluster.Start(
+		t.Context(),
+		cluster.Config{
+			Dir:    filepath.Join(t.TempDir(), "postgres"),
+			Logger: slog.New(slog.DiscardHandler),
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

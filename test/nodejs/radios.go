@@ -11,8 +11,10 @@ import (
 // installed that they need, and the folder of the packed files.
 func Radios(t testing.TB) (sources, packed string) {
 	t.Helper()
-	tools := Install(t, filepath.Join("..", "..", "hubbridge"), "radios", "kit/node", "gateway/zwave",
-		"gateway/zigbee2mqtt")
+	tools := Install(
+		t, filepath.Join("..", "..", "hubbridge"), "radios",
+		"kit/node", "gateway/zwave", "gateway/zigbee2mqtt",
+	)
 	sources, err := os.MkdirTemp(tools, "run-")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(sources) })

@@ -53,8 +53,11 @@ func (c *collected) overHTTP(t *testing.T) string {
 		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" ||
 			r.Header.Get("Content-Type") != "application/x-protobuf" ||
 			!strings.HasPrefix(r.Header.Get("User-Agent"), "hubcloud/") {
-			t.Errorf("export: got %s %s with content type %s of %s: %v, want POST /v1/traces of protobuf of hubcloud/…",
-				r.Method, r.URL.Path, r.Header.Get("Content-Type"), r.Header.Get("User-Agent"), err)
+			t.Errorf(
+				"export: got %s %s with content type %s of %s: %v, want POST /v1/traces of protobuf "+
+					"of hubcloud/…",
+				r.Method, r.URL.Path, r.Header.Get("Content-Type"), r.Header.Get("User-Agent"), err,
+			)
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}

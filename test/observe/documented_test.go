@@ -100,8 +100,11 @@ func metricsTable(metrics harness.Metrics) string {
 				labels["`"+label.GetName()+"`"] = true
 			}
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, strings.ToLower(family.GetType().String()),
-			strings.Join(slices.Sorted(maps.Keys(labels)), ", "), strings.ReplaceAll(family.GetHelp(), "|", "\\|"))
+		fmt.Fprintf(
+			&table, "| `%s` | %s | %s | %s |\n", name, strings.ToLower(family.GetType().String()),
+			strings.Join(slices.Sorted(maps.Keys(labels)), ", "),
+			strings.ReplaceAll(family.GetHelp(), "|", "\\|"),
+		)
 	}
 	return table.String()
 }

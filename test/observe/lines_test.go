@@ -61,7 +61,8 @@ func (c *lineDoc) check(t *testing.T, kind string, line map[string]any) {
 	}
 	for field := range maps.Keys(line) {
 		if !slices.Contains([]string{"time", "level", "msg", "trace_id", "span_id"}, field) &&
-			!slices.Contains(c.always, field) && !slices.Contains(c.sometimes, field) {
+			!slices.Contains(c.always, field) &&
+			!slices.Contains(c.sometimes, field) {
 			t.Errorf("line %q: undocumented field %s: %v", kind, field, line)
 		}
 	}
@@ -86,12 +87,14 @@ func (s *story) lines(t *testing.T) {
 			c.check(t, kind, line)
 		}
 	}
-	if lines := s.of(t, "hub session", "hub_id", s.hub.ID); len(lines) != 1 || lines[0]["events_lost"] != 2.0 ||
+	if lines := s.of(t, "hub session", "hub_id", s.hub.ID); len(lines) != 1 ||
+		lines[0]["events_lost"] != 2.0 ||
 		lines[0]["requests"] != 2.0 {
 		t.Errorf("hub sessions: got %v, want one with 2 lost events and 2 requests", lines)
 	}
 	commands := s.of(t, "command", "hub_id", s.hub.ID)
-	if len(commands) != 2 || commands[0]["answer"] != "hub" || commands[1]["answer"] != "remembered" ||
+	if len(commands) != 2 || commands[0]["answer"] != "hub" ||
+		commands[1]["answer"] != "remembered" ||
 		commands[0]["command_id"] != commands[1]["command_id"] {
 		t.Errorf("commands: got %v, want one answered by the hub and its repeat", commands)
 	}

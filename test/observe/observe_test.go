@@ -42,7 +42,10 @@ func (s *story) metrics(t *testing.T) {
 	}{
 		// requests by route pattern and code
 		{"httpapi_requests_total", []string{"route", "/v1/sites", "method", "POST", "code", "201"}},
-		{"httpapi_requests_total", []string{"route", "/v1/hubs/{hub_id}/devices/{device_id}/commands", "code", "202"}},
+		{
+			"httpapi_requests_total",
+			[]string{"route", "/v1/hubs/{hub_id}/devices/{device_id}/commands", "code", "202"},
+		},
 		{"httpapi_requests_total", []string{"code", "429"}},
 		{"httpapi_requests_total", []string{"code", "401"}},
 		{"httpapi_request_duration_seconds", []string{"route", "/v1/sites", "method", "POST"}},
@@ -71,7 +74,10 @@ func (s *story) metrics(t *testing.T) {
 		{"presence_hubs", nil},
 		// hub call latency by method and outcome, commands
 		{"hubbridge_call_duration_seconds", []string{"method", "devices.list", "outcome", "ok"}},
-		{"hubbridge_call_duration_seconds", []string{"method", "channels.command", "outcome", "ok"}},
+		{
+			"hubbridge_call_duration_seconds",
+			[]string{"method", "channels.command", "outcome", "ok"},
+		},
 		{"hubbridge_commands_total", []string{"outcome", "accepted"}},
 		{"hubbridge_command_duration_seconds", nil},
 		{"hubbridge_commands_repeated_total", nil},
@@ -140,7 +146,9 @@ func (s *story) metrics(t *testing.T) {
 	if end < float64(time.Now().AddDate(1, 0, 0).Unix()) {
 		t.Errorf("the authority expires at %v, want in more than a year", end)
 	}
-	for _, name := range []string{"go_goroutines", "process_open_fds", "process_start_time_seconds"} {
+	for _, name := range []string{
+		"go_goroutines", "process_open_fds", "process_start_time_seconds",
+	} {
 		s.after.Value(t, name)
 	}
 }
@@ -172,7 +180,8 @@ func (s *story) lint(t *testing.T) {
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
 				if value := label.GetValue(); strings.Contains(value, s.hub.ID) ||
-					strings.Contains(value, s.tenant.Org) || strings.Contains(value, s.tenant.KeyID) {
+					strings.Contains(value, s.tenant.Org) ||
+					strings.Contains(value, s.tenant.KeyID) {
 					t.Errorf("%s: got label %s=%q, want no ids", name, label.GetName(), value)
 				}
 			}
@@ -196,8 +205,10 @@ func (s *story) profiles(t *testing.T) {
 			size, _ := io.Copy(io.Discard, answer.Body)
 			answer.Body.Close()
 			if answer.StatusCode != want || size == 0 && name != "symbol" {
-				t.Errorf("profile %q at %s: got status %d and %d bytes, want %d", name, address, answer.StatusCode,
-					size, want)
+				t.Errorf(
+					"profile %q at %s: got status %d and %d bytes, want %d", name, address,
+					answer.StatusCode, size, want,
+				)
 			}
 		}
 	}
@@ -213,7 +224,10 @@ func (s *story) health(t *testing.T) {
 		for path, want := range map[string]string{"/healthz": `{"ok":true,"version":"`, "/readyz": ready} {
 			answer := harness.Open(t, http.MethodGet, "http://"+address+path)
 			if answer.Status != http.StatusOK || !strings.Contains(string(answer.Body), want) {
-				t.Errorf("%s%s: got %d %s, want 200 and %s", address, path, answer.Status, answer.Body, want)
+				t.Errorf(
+					"%s%s: got %d %s, want 200 and %s", address, path, answer.Status, answer.Body,
+					want,
+				)
 			}
 		}
 	}
@@ -228,8 +242,10 @@ func (s *story) requestIDs(t *testing.T) {
 		methods[r.ID] = r.Method
 	}
 	if methods[s.listed] != "devices.list" || methods[s.commanded] != "channels.command" {
-		t.Errorf("requests to the hub: got %v, want devices.list %s and channels.command %s", methods, s.listed,
-			s.commanded)
+		t.Errorf(
+			"requests to the hub: got %v, want devices.list %s and channels.command %s", methods,
+			s.listed, s.commanded,
+		)
 	}
 	streamstest.Eventually(t, "the directory has the request's id", func() bool {
 		return s.service.FindInFiles(`"request_id":"`+s.created+`"`) != ""
@@ -273,7 +289,8 @@ func (s *story) noSecrets(t *testing.T) {
 		if strings.Contains(text, secret) {
 			t.Errorf("%s is in the telemetry", what)
 		}
-		if key, rest, ok := strings.Cut(secret, "_dev_"); ok && key == "hc" && strings.Contains(text, rest[12:]) {
+		if key, rest, ok := strings.Cut(secret, "_dev_"); ok && key == "hc" &&
+			strings.Contains(text, rest[12:]) {
 			t.Errorf("the secret of %s is in the telemetry", what)
 		}
 	}
@@ -281,7 +298,10 @@ func (s *story) noSecrets(t *testing.T) {
 
 // traces checks the story's spans, their parents and attributes.
 func (s *story) traces(t *testing.T) {
-	command := s.span(t, "POST /v1/hubs/{hub_id}/devices/{device_id}/commands", "hubcloud.request_id", s.commanded)
+	command := s.span(
+		t, "POST /v1/hubs/{hub_id}/devices/{device_id}/commands", "hubcloud.request_id",
+		s.commanded,
+	)
 	if got := hex.EncodeToString(command.GetTraceId()); got != traceID {
 		t.Errorf("trace of the command's request: got %s, want the client's %s", got, traceID)
 	}
@@ -295,13 +315,16 @@ func (s *story) traces(t *testing.T) {
 		"client.address":            "127.0.0.1", "hubcloud.key_id": s.tenant.KeyID,
 		"hubcloud.org_id": s.tenant.Org, "network.protocol.version": "1.1",
 	} {
-		if got := attributes(command.GetAttributes())[key]; strings.ReplaceAll(got, " ", "") != want {
+		if got := attributes(command.GetAttributes())[key]; strings.ReplaceAll(
+			got, " ", "",
+		) != want {
 			t.Errorf("attribute %s: got %q, want %q", key, got, want)
 		}
 	}
 	inFlight := s.child(t, command.GetSpanId(), "command")
 	for _, step := range []string{
-		"reserve idempotency key", "record command", "channels.command", "remember answer", "record outcome",
+		"reserve idempotency key", "record command", "channels.command", "remember answer",
+		"record outcome",
 	} {
 		span := s.child(t, inFlight.GetSpanId(), step)
 		if strings.HasPrefix(step, "record") {
@@ -309,8 +332,11 @@ func (s *story) traces(t *testing.T) {
 		}
 	}
 	if got := attributes(inFlight.GetAttributes()); got["hubcloud.outcome"] != "accepted" ||
-		got["hubcloud.answer"] != "hub" || got["hubcloud.command_id"] == "" {
-		t.Errorf("span of the command: got attributes %v, want accepted by the hub, with an id", got)
+		got["hubcloud.answer"] != "hub" ||
+		got["hubcloud.command_id"] == "" {
+		t.Errorf(
+			"span of the command: got attributes %v, want accepted by the hub, with an id", got,
+		)
 	}
 	created := s.span(t, "POST /v1/sites", "hubcloud.request_id", s.created)
 	s.child(t, created.GetSpanId(), "send DIRECTORY")
@@ -342,7 +368,8 @@ func (s *story) traces(t *testing.T) {
 		line[0]["span_id"] != hex.EncodeToString(command.GetSpanId()) {
 		t.Errorf("request line of the command: got %v, want one with trace and span", line)
 	}
-	if line := s.of(t, "command", "request_id", s.commanded); len(line) != 1 || line[0]["trace_id"] != traceID {
+	if line := s.of(t, "command", "request_id", s.commanded); len(line) != 1 ||
+		line[0]["trace_id"] != traceID {
 		t.Errorf("command line: got %v, want one with the trace", line)
 	}
 }

@@ -17,8 +17,9 @@ func TestGRPC(t *testing.T) {
 	t.Parallel()
 	c := &collected{}
 	service := harness.StartWith(t, []string{
-		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + c.overGRPC(t), "OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
-		"OTEL_SERVICE_NAME=buildings", "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=trial",
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + c.overGRPC(t),
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_SERVICE_NAME=buildings",
+		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=trial",
 		"OTEL_TRACES_SAMPLER=parentbased_always_off",
 	})
 	tenant := harness.NewTenant(t, service, "Traced")
@@ -58,11 +59,14 @@ func TestGRPC(t *testing.T) {
 	service.Stop()
 	spans := c.of("GET /v1/sites")
 	if len(spans) != 1 || len(c.all()) != 1 {
-		t.Errorf("got %d spans, %d of them of GET /v1/sites, want only the span of the sampled request", len(c.all()),
-			len(spans))
+		t.Errorf(
+			"got %d spans, %d of them of GET /v1/sites, want only the span of the sampled request",
+			len(c.all()), len(spans),
+		)
 	}
 	for _, resource := range c.resources {
-		if resource["service.name"] != "buildings" || resource["deployment.environment.name"] != "trial" {
+		if resource["service.name"] != "buildings" ||
+			resource["deployment.environment.name"] != "trial" {
 			t.Errorf("resource: got %v, want service buildings in environment trial", resource)
 		}
 	}
@@ -79,8 +83,9 @@ func TestCollectorAway(t *testing.T) {
 	}
 	t.Cleanup(func() { listener.Close() })
 	service := harness.StartWith(t, []string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + listener.Addr().String(), "OTEL_BSP_MAX_QUEUE_SIZE=10",
-		"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=5", "OTEL_EXPORTER_OTLP_TIMEOUT=200", "OTEL_BSP_EXPORT_TIMEOUT=400",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + listener.Addr().String(),
+		"OTEL_BSP_MAX_QUEUE_SIZE=10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=5",
+		"OTEL_EXPORTER_OTLP_TIMEOUT=200", "OTEL_BSP_EXPORT_TIMEOUT=400",
 		"OTEL_BSP_SCHEDULE_DELAY=10",
 	})
 	tenant := harness.NewTenant(t, service, "Alone")
@@ -103,10 +108,14 @@ func TestCollectorAway(t *testing.T) {
 func TestUnknownProtocol(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
-	_, stderr, code := harness.RunBinary(t, "serve", "--data-dir", t.TempDir(), "--http", "127.0.0.1:0", "--admin",
-		"127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0")
+	_, stderr, code := harness.RunBinary(
+		t, "serve", "--data-dir", t.TempDir(), "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
+	)
 	if code != 2 ||
-		!strings.Contains(stderr, `OTEL_EXPORTER_OTLP_PROTOCOL: must be http/protobuf or grpc, got "http/json"`) {
+		!strings.Contains(
+			stderr, `OTEL_EXPORTER_OTLP_PROTOCOL: must be http/protobuf or grpc, got "http/json"`,
+		) {
 		t.Errorf("got exit code %d, want 2 and the allowed protocols: %s", code, stderr)
 	}
 }

@@ -66,7 +66,9 @@ func TestReadinessInAnOutage(t *testing.T) {
 		}
 	}
 	defer resume()
-	streamstest.Eventually(t, "the database is back", func() bool { return len(postgres(t, s)) > 3 })
+	streamstest.Eventually(
+		t, "the database is back", func() bool { return len(postgres(t, s)) > 3 },
+	)
 	for _, pid := range postgres(t, s) {
 		if syscall.Kill(pid, syscall.SIGSTOP) == nil {
 			hanging = append(hanging, pid)
@@ -83,8 +85,11 @@ func TestReadinessInAnOutage(t *testing.T) {
 	})
 	for _, c := range body.Components {
 		if bad := c.Name == "read_models"; c.OK == bad || c.Degraded != bad ||
-			bad && (!strings.Contains(c.Detail, "database") || c.Action == "") || !bad && c.Action != "" {
-			t.Errorf("got component %+v, want only read_models unhealthy, with a reason and advice", c)
+			bad && (!strings.Contains(c.Detail, "database") || c.Action == "") ||
+			!bad && c.Action != "" {
+			t.Errorf(
+				"got component %+v, want only read_models unhealthy, with a reason and advice", c,
+			)
 		}
 	}
 	for metric, want := range map[string]float64{"hubcloud_ready": 0, "hubcloud_degraded": 1} {
@@ -94,7 +99,8 @@ func TestReadinessInAnOutage(t *testing.T) {
 	}
 	public := harness.Open(t, http.MethodGet, s.Public()+"/readyz")
 	const degraded = `{"status":"degraded","degraded":["read_models"]}`
-	if got := strings.TrimSpace(string(public.Body)); public.Status != http.StatusOK || got != degraded {
+	if got := strings.TrimSpace(string(public.Body)); public.Status != http.StatusOK ||
+		got != degraded {
 		t.Errorf("public /readyz: got %d %s, want 200 %s", public.Status, got, degraded)
 	}
 	if out, stderr, code := harness.RunBinary(t, "ready", "--data-dir", s.Dir); code != 0 ||
@@ -105,7 +111,9 @@ func TestReadinessInAnOutage(t *testing.T) {
 	streamstest.Eventually(t, "the process is ready again",
 		func() bool { _, body := ready(t, s); return body.Ready && !body.Degraded },
 	)
-	for _, text := range []string{`msg="component unhealthy"`, `msg="component healthy again"`} {
+	for _, text := range []string{
+		`msg="component unhealthy"`, `msg="component healthy again"`,
+	} {
 		streamstest.Eventually(t, text, func() bool { return strings.Contains(s.Log(), text) })
 		if got := strings.Count(s.Log(), text); got != 1 {
 			t.Errorf("got %d lines %s, want 1", got, text)
@@ -161,7 +169,14 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 	hub.Enroll()
 	hub.GoOnline()
 	tenant.Add(hub.Serial)
-	paths := []string{"/sites", "/sites/" + tenant.Site, "/hubs", "/hubs/" + hub.ID, "/members", "/invitations"}
+	paths := []string{
+		"/sites",
+		"/sites/" + tenant.Site,
+		"/hubs",
+		"/hubs/" + hub.ID,
+		"/members",
+		"/invitations",
+	}
 
 	// Killed: requests wait until it runs again. On a slow machine that can take longer than they
 	// wait for.
@@ -169,7 +184,8 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 		t.Helper()
 		streamstest.Eventually(t, path+" is answered", func() bool {
 			answer, err := tenant.Try(method, path, body)
-			if err != nil || answer.Status != http.StatusOK && answer.ErrorType() != "service_unavailable" {
+			if err != nil || answer.Status != http.StatusOK &&
+				answer.ErrorType() != "service_unavailable" {
 				t.Fatalf("%s %s: got %d %s, %v", method, path, answer.Status, answer.Body, err)
 			}
 			return answer.Status == http.StatusOK
@@ -187,7 +203,9 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 			"name": fmt.Sprintf("Hub %d", round),
 		})
 		t.Logf("all reads and a change after a kill: %s", time.Since(began))
-		streamstest.Eventually(t, "the database is back", func() bool { return len(postgres(t, s)) > 3 })
+		streamstest.Eventually(
+			t, "the database is back", func() bool { return len(postgres(t, s)) > 3 },
+		)
 	}
 
 	// Hanging: reads get 503, and a change is stored and answered.
@@ -209,23 +227,31 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 		asking.Go(func() {
 			answer, err := tenant.Try(http.MethodGet, path, nil)
 			if err != nil || answer.Status != http.StatusServiceUnavailable ||
-				answer.ErrorType() != "service_unavailable" || answer.Header.Get("Retry-After") == "" {
-				t.Errorf("%s while the database hangs: %d %s, %v", path, answer.Status, answer.Body, err)
+				answer.ErrorType() != "service_unavailable" ||
+				answer.Header.Get("Retry-After") == "" {
+				t.Errorf(
+					"%s while the database hangs: %d %s, %v", path, answer.Status, answer.Body, err,
+				)
 			}
 		})
 	}
 	asking.Go(func() {
-		answer, err := tenant.Try(http.MethodPost, "/sites", map[string]string{"name": "Made meanwhile"})
+		answer, err := tenant.Try(
+			http.MethodPost, "/sites", map[string]string{"name": "Made meanwhile"},
+		)
 		if err != nil || answer.Status != http.StatusCreated {
 			t.Errorf("a site while the database hangs: %d %s, %v", answer.Status, answer.Body, err)
 		}
 	})
 	asking.Go(func() {
-		answer, err := tenant.Try(http.MethodPatch, "/sites/"+tenant.Site,
-			map[string]string{"name": "Renamed meanwhile"})
+		answer, err := tenant.Try(
+			http.MethodPatch, "/sites/"+tenant.Site, map[string]string{"name": "Renamed meanwhile"},
+		)
 		if err != nil || answer.Status != http.StatusServiceUnavailable ||
 			!strings.Contains(string(answer.Body), "is stored") {
-			t.Errorf("another name while the database hangs: %d %s, %v", answer.Status, answer.Body, err)
+			t.Errorf(
+				"another name while the database hangs: %d %s, %v", answer.Status, answer.Body, err,
+			)
 		}
 	})
 	asking.Wait()

@@ -57,9 +57,21 @@ func runStory(t *testing.T) *story {
 		requests:  make(chan harness.Request, 100),
 		secrets:   map[string]string{},
 	}
-	s.service = harness.StartWith(t,
-		[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + s.collector.overHTTP(t), "OTEL_BSP_SCHEDULE_DELAY=100"},
-		"--log-format", "json", "--log-level", "debug", "--live-cache", "1", "--burst", "60")
+	s.service = harness.StartWith(
+		t,
+		[]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT=" + s.collector.overHTTP(t),
+			"OTEL_BSP_SCHEDULE_DELAY=100",
+		},
+		"--log-format",
+		"json",
+		"--log-level",
+		"debug",
+		"--live-cache",
+		"1",
+		"--burst",
+		"60",
+	)
 	s.before = s.service.Metrics()
 	s.tenant = harness.NewTenant(t, s.service, "Observed")
 	s.secrets["the key"] = s.tenant.Key
@@ -127,7 +139,9 @@ func (s *story) useHub() {
 	s.hub.OnRequest(func(r harness.Request) harness.Response {
 		s.requests <- r
 		if r.Method == "channels.command" {
-			return harness.Response{Raw: []byte(`{"id":"` + r.ID + `","result":` + commandAnswer + `}`)}
+			return harness.Response{
+				Raw: []byte(`{"id":"` + r.ID + `","result":` + commandAnswer + `}`),
+			}
 		}
 		return harness.Response{Result: map[string]any{"devices": []any{}}}
 	})
@@ -140,7 +154,10 @@ func (s *story) useHub() {
 	s.hub.WaitAck("log-1", 3)
 	s.hub.Hello("log-1", 6, 7)
 	s.hub.WaitAck("log-1", 5)
-	s.hub.Send("events", map[string]any{"log": "log-1", "events": []any{map[string]any{"seq": 6, "type": ""}}})
+	s.hub.Send(
+		"events",
+		map[string]any{"log": "log-1", "events": []any{map[string]any{"seq": 6, "type": ""}}},
+	)
 	s.hub.WaitAck("log-1", 6)
 }
 
@@ -148,12 +165,19 @@ func (s *story) useHub() {
 // long poll and a stream.
 func (s *story) useAPI() {
 	id := func(a harness.Answer) string { return a.Header.Get("X-Request-Id") }
-	s.created = id(s.tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "Second"}, http.StatusCreated))
+	s.created = id(
+		s.tenant.Must(
+			http.MethodPost, "/sites", map[string]string{"name": "Second"}, http.StatusCreated,
+		),
+	)
 	hub := "/hubs/" + s.hub.ID
 	s.listed = id(s.tenant.Must(http.MethodGet, hub+"/devices", nil, http.StatusOK))
 	for range 2 {
-		again := s.tenant.Must(http.MethodPost, hub+"/devices/1/commands", `{"key":"lock","value":false}`,
-			http.StatusAccepted, "Idempotency-Key", "the-idempotency-key", "traceparent", traceparent)
+		again := s.tenant.Must(
+			http.MethodPost, hub+"/devices/1/commands",
+			`{"key":"lock","value":false}`, http.StatusAccepted,
+			"Idempotency-Key", "the-idempotency-key", "traceparent", traceparent,
+		)
 		if s.commanded == "" {
 			s.commanded = id(again)
 		}
@@ -186,8 +210,11 @@ func (s *story) overrun() {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "GET /v1/hubs/%s/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n", s.hub.ID,
-		s.tenant.Key)
+	fmt.Fprintf(
+		conn,
+		"GET /v1/hubs/%s/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n",
+		s.hub.ID, s.tenant.Key,
+	)
 	reader := bufio.NewReader(conn)
 	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
 		t.Fatalf("stream: got %q, %v, want 200", line, err)
@@ -305,7 +332,10 @@ func (s *story) post(path string, form url.Values) (answer *http.Response) {
 
 // invite sends an invitation, opens and uses its link, and signs a person in.
 func (s *story) invite() {
-	s.tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": "new@example.com"}, http.StatusCreated)
+	s.tenant.Must(
+		http.MethodPost, "/invitations", map[string]string{"email": "new@example.com"},
+		http.StatusCreated,
+	)
 	link := s.service.Mails("new@example.com", 1)[0].Link()
 	s.secrets["the invitation's token"] = link[strings.LastIndex(link, "/")+1:]
 	// This address has just used up its rate limit.
@@ -319,7 +349,9 @@ func (s *story) invite() {
 	if !ok {
 		s.t.Fatalf("sign-in mail: got %s, want a link", text)
 	}
-	token = strings.FieldsFunc(token, func(r rune) bool { return strings.ContainsRune(" \r\n\"<>", r) })[0]
+	token = strings.FieldsFunc(
+		token, func(r rune) bool { return strings.ContainsRune(" \r\n\"<>", r) },
+	)[0]
 	s.secrets["the token to sign in"] = token
 	answer := s.post("/portal/sign-in/"+token, nil)
 	for _, cookie := range answer.Cookies() {

@@ -87,7 +87,13 @@ func (d *Document) answer(response place) (*answer, error) {
 
 // plainFields are header fields of HTTP itself, which need no description.
 var plainFields = []string{
-	"Cache-Control", "Connection", "Content-Length", "Content-Type", "Date", "Transfer-Encoding", "Vary",
+	"Cache-Control",
+	"Connection",
+	"Content-Length",
+	"Content-Type",
+	"Date",
+	"Transfer-Encoding",
+	"Vary",
 	"X-Content-Type-Options",
 }
 
@@ -118,7 +124,8 @@ func (a *answer) checkHeader(header http.Header) error {
 // value returns a header field as its schema expects it: a decimal number as a number if the schema
 // is one of integers, anything else as a string.
 func (f headerField) value(text string) any {
-	if n, err := strconv.ParseInt(text, 10, 64); f.number && err == nil && strconv.FormatInt(n, 10) == text {
+	if n, err := strconv.ParseInt(text, 10, 64); f.number && err == nil &&
+		strconv.FormatInt(n, 10) == text {
 		return n
 	}
 	return text
@@ -129,8 +136,10 @@ func (a *answer) contentOf(header http.Header) (content, error) {
 	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	c, ok := a.contents[mediaType]
 	if err != nil || !ok {
-		return content{}, fmt.Errorf("header Content-Type, %q: described are %s", header.Get("Content-Type"),
-			strings.Join(slices.Sorted(maps.Keys(a.contents)), ", "))
+		return content{}, fmt.Errorf(
+			"header Content-Type, %q: described are %s", header.Get("Content-Type"),
+			strings.Join(slices.Sorted(maps.Keys(a.contents)), ", "),
+		)
 	}
 	return c, nil
 }

@@ -72,7 +72,8 @@ var unroutedAnswers = map[int]string{
 
 // unread reports whether the server answers with the status before it has read the whole request.
 func unread(status int) bool {
-	return status == http.StatusExpectationFailed || status == http.StatusRequestHeaderFieldsTooLarge
+	return status == http.StatusExpectationFailed ||
+		status == http.StatusRequestHeaderFieldsTooLarge
 }
 
 func (d *Document) readUnrouted() error {
@@ -140,7 +141,9 @@ func (a *answer) checkError(header http.Header, body []byte) error {
 		return err
 	}
 	if !slices.Contains(a.types, answer.Error.Type) {
-		return fmt.Errorf("body: at '/error/type': value must be one of %v in %s", a.types, abridged(body))
+		return fmt.Errorf(
+			"body: at '/error/type': value must be one of %v in %s", a.types, abridged(body),
+		)
 	}
 	if id := header.Get("X-Request-Id"); answer.Error.RequestID != id {
 		return fmt.Errorf("body: names request %q, the header %q", answer.Error.RequestID, id)
@@ -155,7 +158,10 @@ func (e *Expected) Messages(header http.Header, report func(error)) *Messages {
 	if err != nil {
 		report(e.explain(err))
 	}
-	return &Messages{schema: c.message, byCursor: c.byCursor, report: func(err error) { report(e.explain(err)) }}
+	return &Messages{
+		schema: c.message, byCursor: c.byCursor,
+		report: func(err error) { report(e.explain(err)) },
+	}
 }
 
 // explain adds to an error which answer it is about.

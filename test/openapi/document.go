@@ -263,7 +263,9 @@ func (d *Document) readExamples() error {
 			if err != nil {
 				failed = fmt.Errorf("%s: %w", p.pointer, err)
 			}
-			d.Examples = append(d.Examples, Example{p.pointer + " (" + strconv.Itoa(i) + ")", value, compiled})
+			d.Examples = append(
+				d.Examples, Example{p.pointer + " (" + strconv.Itoa(i) + ")", value, compiled},
+			)
 		}
 	})
 	return failed

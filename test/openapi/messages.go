@@ -82,7 +82,10 @@ func (m *Messages) dispatch() {
 	if err := json.Unmarshal([]byte(text), &event); err != nil ||
 		m.byCursor && event.Cursor != message["id"] || event.Type != message["event"] {
 		m.report(
-			fmt.Errorf("message: id %q and event %q go with another event: %s", message["id"], message["event"], text),
+			fmt.Errorf(
+				"message: id %q and event %q go with another event: %s", message["id"],
+				message["event"], text,
+			),
 		)
 	}
 }

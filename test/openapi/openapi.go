@@ -27,7 +27,9 @@ func newSchemas(document any) (schemas, error) {
 
 // compile returns the schema at a JSON pointer into the document.
 func (s schemas) compile(pointer string) (schema, error) {
-	compiled, err := s.compiler.Compile(location + "#" + (&url.URL{Fragment: pointer}).EscapedFragment())
+	compiled, err := s.compiler.Compile(
+		location + "#" + (&url.URL{Fragment: pointer}).EscapedFragment(),
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,9 @@ func TestBackup(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t, "--rate", "10000", "--burst", "10000")
 	d := &disaster{t: t, Service: c.OwnService(), tenant: c.Tenant("Disaster")}
-	d.hub = c.VirtualHub(d.tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
+	d.hub = c.VirtualHub(
+		d.tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}},
+	)
 	d.raw = c.Online(d.tenant)
 	d.createContent()
 
@@ -62,10 +64,13 @@ func TestBackup(t *testing.T) {
 	taken := d.CLI("backup", plain)[0]
 	d.CLI("backup", full, "--hub-logs")
 	stop()
-	if taken["hub_logs"] != false || taken["authority"] != true || taken["directory_sequence"].(float64) < 10 ||
+	if taken["hub_logs"] != false || taken["authority"] != true ||
+		taken["directory_sequence"].(float64) < 10 ||
 		enrolled == "" {
-		t.Errorf("backup: got %v and enrolments %q, want the authority, no hub logs, at least 10 events of the "+
-			"directory, and some enrolments", taken, enrolled)
+		t.Errorf(
+			"backup: got %v and enrolments %q, want the authority, no hub logs, at least 10 "+
+				"events of the directory, and some enrolments", taken, enrolled,
+		)
 	}
 	d.changeAfterBackup()
 
@@ -93,9 +98,13 @@ func (d *disaster) in(t *testing.T) *disaster {
 func (d *disaster) createContent() {
 	d.t.Helper()
 	d.tenant.Must(http.MethodPatch, "/hubs/"+d.hub.ID(), `{"name":"Front hub"}`, http.StatusOK)
-	d.tenant.Must(http.MethodPatch, "/hubs/"+d.hub.ID()+"/devices/1", `{"name":"Entrance","room":"Hall"}`,
-		http.StatusOK)
-	d.tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": invited}, http.StatusCreated)
+	d.tenant.Must(
+		http.MethodPatch, "/hubs/"+d.hub.ID()+"/devices/1", `{"name":"Entrance","room":"Hall"}`,
+		http.StatusOK,
+	)
+	d.tenant.Must(
+		http.MethodPost, "/invitations", map[string]string{"email": invited}, http.StatusCreated,
+	)
 	d.link = d.Mails(invited, 1)[0].Link()
 	d.owner = signIn(d.t, d.Service, d.tenant.Owner)
 	if !d.owner.isSignedIn(d.t) {
@@ -132,7 +141,9 @@ func (d *disaster) report(value int) {
 // end returns a cursor of the end of the hub's log.
 func (d *disaster) end() string {
 	d.t.Helper()
-	return d.tenant.Must(http.MethodGet, "/hubs/"+d.hub.ID()+"/devices", nil, http.StatusOK).Header.Get("Event-Cursor")
+	return d.tenant.Must(
+		http.MethodGet, "/hubs/"+d.hub.ID()+"/devices", nil, http.StatusOK,
+	).Header.Get("Event-Cursor")
 }
 
 // saveAnswers saves the answers of lists and single reads.
@@ -190,8 +201,12 @@ func (d *disaster) keepBusy() (stop func()) {
 			}
 			if answer, err := other.Do(http.MethodPost, "/sites", map[string]string{
 				"name": fmt.Sprint("Site ", n),
-			}); err != nil || answer.Status != http.StatusCreated {
-				d.t.Errorf("create a site during the backup: got status %d, %v, want 201", answer.Status, err)
+			}); err != nil ||
+				answer.Status != http.StatusCreated {
+				d.t.Errorf(
+					"create a site during the backup: got status %d, %v, want 201", answer.Status,
+					err,
+				)
 				return
 			}
 			// An error only means that the test has ended.
@@ -252,8 +267,13 @@ func (d *disaster) checkRejections(backup string) {
 	}
 	empty := filepath.Join(d.t.TempDir(), "empty")
 	_, stderr, code = harness.RunBinary(d.t, "restore", "--data-dir", empty, backup)
-	if _, err := os.Stat(empty); code != 1 || !strings.Contains(stderr, "streams/DIRECTORY.snapshot") || err == nil {
-		d.t.Errorf("restore of a damaged backup: got exit code %d, want 1 and no directory: %s", code, stderr)
+	if _, err := os.Stat(empty); code != 1 ||
+		!strings.Contains(stderr, "streams/DIRECTORY.snapshot") ||
+		err == nil {
+		d.t.Errorf(
+			"restore of a damaged backup: got exit code %d, want 1 and no directory: %s", code,
+			stderr,
+		)
 	}
 	content[len(content)/2] ^= 1
 	if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -270,7 +290,9 @@ func (d *disaster) destroy() {
 	d.t.Helper()
 	d.Kill()
 	// The database of a killed service exits by itself and writes until then.
-	streamstest.Eventually(d.t, "the data directory is gone", func() bool { return os.RemoveAll(d.Dir) == nil })
+	streamstest.Eventually(d.t, "the data directory is gone",
+		func() bool { return os.RemoveAll(d.Dir) == nil },
+	)
 	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
 		d.t.Fatal(err)
 	}
@@ -279,8 +301,10 @@ func (d *disaster) destroy() {
 			d.t.Fatal(err)
 		}
 	}
-	_, stderr, code := harness.RunBinary(d.t, "serve", "--data-dir", d.Dir, "--http", d.HTTP, "--admin", d.Admin,
-		"--mqtt", d.MQTT, "--nats", d.NATS)
+	_, stderr, code := harness.RunBinary(
+		d.t, "serve", "--data-dir", d.Dir, "--http", d.HTTP, "--admin", d.Admin, "--mqtt", d.MQTT,
+		"--nats", d.NATS,
+	)
 	if code != 1 || !strings.Contains(stderr, "run `hubcloud restore` again") {
 		d.t.Errorf("start on an interrupted restore: got exit code %d, want 1: %s", code, stderr)
 	}
@@ -302,7 +326,9 @@ func (d *disaster) checkRestored(hubLogs bool) {
 			t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
 		}
 	}
-	if got := d.metric(`hubcloud_identity_enrolments_total`); strings.Contains(got, `result="issued"} 1`) {
+	if got := d.metric(`hubcloud_identity_enrolments_total`); strings.Contains(
+		got, `result="issued"} 1`,
+	) {
 		t.Errorf("enrolments after the restore: got %s, want none", got)
 	}
 	harness.NewClient(t, d.Base(), d.revokedKey).
@@ -323,7 +349,8 @@ func (d *disaster) checkRestored(hubLogs bool) {
 	harness.Stored(t, d.hub)
 	d.report(33)
 	d.tenant.Await(hub, "", "the last report", func(e harness.Event) bool {
-		return e.Type == "channel.observed" && e.Observed().Key == battery && string(e.Observed().Value) == "33"
+		return e.Type == "channel.observed" && e.Observed().Key == battery &&
+			string(e.Observed().Value) == "33"
 	})
 	for i, e := range d.before {
 		if !hubLogs {
@@ -331,9 +358,12 @@ func (d *disaster) checkRestored(hubLogs bool) {
 			continue
 		}
 		page := d.tenant.Events(hub, e.Cursor, 1, 0)
-		if i+1 < len(d.before) && (len(page.Data) != 1 || page.Data[0].Cursor != d.before[i+1].Cursor) {
-			t.Errorf("after event %d of the backup: got %s, want cursor %s", i, harness.FormatEvents(page.Data),
-				d.before[i+1].Cursor)
+		if i+1 < len(d.before) &&
+			(len(page.Data) != 1 || page.Data[0].Cursor != d.before[i+1].Cursor) {
+			t.Errorf(
+				"after event %d of the backup: got %s, want cursor %s", i,
+				harness.FormatEvents(page.Data), d.before[i+1].Cursor,
+			)
 		}
 	}
 	for _, e := range d.after {
@@ -373,12 +403,17 @@ func (d *disaster) checkExpired(cursor string) {
 	d.t.Helper()
 	path := "/hubs/" + d.hub.ID() + "/events"
 	for _, wait := range []string{"", "&wait=5"} {
-		d.tenant.Rejected(http.MethodGet, path+"?after="+url.QueryEscape(cursor)+wait, nil, http.StatusGone,
-			"cursor_expired")
+		d.tenant.Rejected(
+			http.MethodGet, path+"?after="+url.QueryEscape(cursor)+wait, nil, http.StatusGone,
+			"cursor_expired",
+		)
 	}
 	stream, answer, err := d.tenant.TryStream(path+"/stream", cursor)
 	if err != nil || stream != nil || answer.Status != http.StatusGone {
-		d.t.Errorf("stream from an expired cursor: got %v, status %d, %s, want 410", err, answer.Status, answer.Body)
+		d.t.Errorf(
+			"stream from an expired cursor: got %v, status %d, %s, want 410", err, answer.Status,
+			answer.Body,
+		)
 	}
 	if stream != nil {
 		stream.Close()

@@ -88,8 +88,10 @@ func newerBinary(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := bytes.Replace(definition, []byte("CREATE TABLE sites (\n"),
-		[]byte("CREATE TABLE sites (\n    remark text NOT NULL DEFAULT 'none',\n"), 1)
+	changed := bytes.Replace(
+		definition, []byte("CREATE TABLE sites (\n"),
+		[]byte("CREATE TABLE sites (\n    remark text NOT NULL DEFAULT 'none',\n"), 1,
+	)
 	if bytes.Equal(changed, definition) {
 		t.Fatalf("%s: table of sites not found", file)
 	}
@@ -99,7 +101,9 @@ func newerBinary(t *testing.T) string {
 // liveSchemas returns the schemas in the state live, the oldest first.
 func liveSchemas(t *testing.T, s *harness.Service) []string {
 	t.Helper()
-	return query[string](t, s, "SELECT name FROM hubcloud.schemas WHERE state = 'live' ORDER BY created_at")
+	return query[string](
+		t, s, "SELECT name FROM hubcloud.schemas WHERE state = 'live' ORDER BY created_at",
+	)
 }
 
 // awaitEqual waits until the read models of all schemas have the same sequence.

@@ -33,7 +33,9 @@ type diagnosis struct {
 func diagnose(t *testing.T, s *harness.Service, args ...string) diagnosis {
 	t.Helper()
 	began := time.Now()
-	out, stderr, code := harness.RunBinary(t, append([]string{"doctor", "--json", "--data-dir", s.Dir}, args...)...)
+	out, stderr, code := harness.RunBinary(
+		t,
+		append([]string{"doctor", "--json", "--data-dir", s.Dir}, args...)...)
 	if took := time.Since(began); took > time.Minute { // five seconds on an idle machine
 		t.Errorf("doctor took %s, want less than a minute", took)
 	}
@@ -46,10 +48,12 @@ func diagnose(t *testing.T, s *harness.Service, args ...string) diagnosis {
 		}
 		d.components[c.Name] = c
 		unhealthy = unhealthy || !c.OK
-		if c.Detail == "" || c.OK != (c.Verdict == "ok" || c.Verdict == "warning" || c.Verdict == "skipped") {
+		if c.Detail == "" ||
+			c.OK != (c.Verdict == "ok" || c.Verdict == "warning" || c.Verdict == "skipped") {
 			t.Errorf("want a detail, and ok exactly for ok, warning and skipped: %s", line)
 		}
-		if (c.Verdict != "ok" && c.Verdict != "skipped") != (len(c.Advice) > 0) && c.Verdict != "skipped" {
+		if (c.Verdict != "ok" && c.Verdict != "skipped") != (len(c.Advice) > 0) &&
+			c.Verdict != "skipped" {
 			t.Errorf("want advice exactly for unhealthy components, got %s", line)
 		}
 	}

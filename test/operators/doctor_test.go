@@ -51,8 +51,11 @@ func TestDoctor(t *testing.T) {
 	})
 
 	t.Run("exceeded limits", func(t *testing.T) {
-		d := diagnose(t, s, "--disk-free", "100", "--open-files", "100000000", "--storage-used", "0.00000001",
-			"--connections", "64", "--certificate-days", "4000", "--sync-time", "1ns", "--clock-skew", "1m")
+		d := diagnose(
+			t, s, "--disk-free", "100", "--open-files", "100000000", "--storage-used", "0.00000001",
+			"--connections", "64", "--certificate-days", "4000", "--sync-time", "1ns",
+			"--clock-skew", "1m",
+		)
 		d.expectComplete()
 		d.expect("disk", "wrong", "free")
 		d.expect("open_files", "wrong", "needs 100000000")
@@ -63,12 +66,17 @@ func TestDoctor(t *testing.T) {
 	})
 
 	t.Run("certificates", func(t *testing.T) {
-		d := doctor("--certificate", newCertificate(t, time.Now().Add(-time.Hour)), "--certificate",
-			newCertificate(t, time.Now().Add(3*24*time.Hour)))
+		d := doctor(
+			"--certificate", newCertificate(t, time.Now().Add(-time.Hour)), "--certificate",
+			newCertificate(t, time.Now().Add(3*24*time.Hour)),
+		)
 		d.expect("certificates", "wrong", "expired on", "expires in 2 days")
 		other := newCertificate(t, time.Now().Add(5*365*24*time.Hour))
-		doctor("--ca-cert", other).expect("certificates", "wrong", "hubs reject the broker's certificate",
-			"another authority")
+		doctor(
+			"--ca-cert", other,
+		).expect(
+			"certificates", "wrong", "hubs reject the broker's certificate", "another authority",
+		)
 		key := filepath.Join(s.Dir, "ca", "ca-key.pem")
 		if err := os.Chmod(key, 0o644); err != nil {
 			t.Fatal(err)
@@ -111,7 +119,9 @@ func TestDoctor(t *testing.T) {
 			d.expectComplete()
 			if c := d.components[component]; c.Verdict != "warning" && c.Verdict != "unknown" ||
 				!strings.Contains(c.Detail, name) {
-				t.Errorf("damaged %s: got %+v, want a warning or unknown that names the file", name, c)
+				t.Errorf(
+					"damaged %s: got %+v, want a warning or unknown that names the file", name, c,
+				)
 			}
 			d.expect("disk", "ok")
 		}
@@ -121,11 +131,17 @@ func TestDoctor(t *testing.T) {
 		latin, reading := newDatabase(
 			t, s, "latin", "ENCODING 'SQL_ASCII' TEMPLATE template0",
 		), newDatabase(t, s, "reading", "")
-		execute(t, databaseURL(t, s), "ALTER DATABASE reading SET default_transaction_read_only = on")
+		execute(
+			t, databaseURL(t, s), "ALTER DATABASE reading SET default_transaction_read_only = on",
+		)
 		doctor("--postgres-url", latin).expect("postgres", "wrong", "its encoding is SQL_ASCII")
 		doctor("--postgres-url", reading).expect("postgres", "wrong", "rejects writes")
-		doctor("--postgres-url", "postgres://ann:pa55word@"+nowhere+"/x").expect("postgres", "wrong", "does not answer")
-		doctor("--postgres-url", "postgres://ann:pa55word@:x/%zz").expect("postgres", "wrong", "is not like")
+		doctor(
+			"--postgres-url", "postgres://ann:pa55word@"+nowhere+"/x",
+		).expect("postgres", "wrong", "does not answer")
+		doctor(
+			"--postgres-url", "postgres://ann:pa55word@:x/%zz",
+		).expect("postgres", "wrong", "is not like")
 	})
 
 	t.Run("projections", func(t *testing.T) {
@@ -167,10 +183,13 @@ func TestDoctor(t *testing.T) {
 		credentials := filepath.Join(s.Dir, "nats-credentials.json")
 		elsewhere := &harness.Service{Dir: filepath.Join(t.TempDir(), "none")}
 		d := diagnose(
-			t, elsewhere, append(generous, "--nats-url", "nats://"+s.NATS, "--nats-credentials", credentials)...,
-		)
+			t,
+			elsewhere,
+			append(generous, "--nats-url", "nats://"+s.NATS, "--nats-credentials", credentials)...)
 		d.expectComplete()
-		for _, name := range []string{"service", "disk", "open_files", "postgres", "projections", "hubs", "journal"} {
+		for _, name := range []string{
+			"service", "disk", "open_files", "postgres", "projections", "hubs", "journal",
+		} {
 			d.expect(name, "skipped")
 		}
 		d.expect("broker", "ok")
@@ -182,8 +201,9 @@ func TestDoctor(t *testing.T) {
 		d.expect("hubs", "ok", "hubs that have ever connected")
 		d.expect("journal", "ok", "its writer answers")
 		d = diagnose(
-			t, elsewhere, append(generous, "--nats-url", "nats://"+nowhere, "--nats-credentials", credentials)...,
-		)
+			t,
+			elsewhere,
+			append(generous, "--nats-url", "nats://"+nowhere, "--nats-credentials", credentials)...)
 		d.expectComplete()
 		d.expect("broker", "wrong", "cannot be reached at nats://"+nowhere)
 	})
@@ -251,7 +271,9 @@ var beforeDetail = regexp.MustCompile(`^\S+ +\S+ +`)
 // TestDoctorTable tests the doctor's output without --json.
 func TestDoctorTable(t *testing.T) {
 	t.Parallel()
-	out, stderr, code := harness.RunBinary(t, "doctor", "--data-dir", filepath.Join(t.TempDir(), "none"))
+	out, stderr, code := harness.RunBinary(
+		t, "doctor", "--data-dir", filepath.Join(t.TempDir(), "none"),
+	)
 	if code != 1 || stderr != "" {
 		t.Errorf("got exit code %d, %s; want 1 and no errors", code, stderr)
 	}
@@ -259,7 +281,9 @@ func TestDoctorTable(t *testing.T) {
 	for line := range strings.Lines(out) {
 		if advice := strings.Index(line, "→ "); strings.HasPrefix(line, " ") {
 			if advice != column {
-				t.Errorf("got advice in column %d, want %d, below the detail: %s", advice, column, line)
+				t.Errorf(
+					"got advice in column %d, want %d, below the detail: %s", advice, column, line,
+				)
 			}
 			continue
 		}

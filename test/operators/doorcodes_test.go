@@ -22,7 +22,9 @@ func TestDoorCodesSurviveAndStayHidden(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
 	s, tenant := c.OwnService(), c.Tenant("Door codes")
-	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}, {Kind: "lock"}}})
+	hub := c.VirtualHub(tenant, virtualhub.Config{
+		Devices: []virtualhub.DeviceSpec{{Kind: "lock"}, {Kind: "lock"}},
+	})
 	const active, waiting, replaced, changed = "4815162342", "9182736455", "5566778899", "1029384756"
 	path := func(device int) string {
 		return fmt.Sprintf("/hubs/%s/devices/%d/credentials", hub.ID(), device)
@@ -30,7 +32,9 @@ func TestDoorCodesSurviveAndStayHidden(t *testing.T) {
 	// A hub that is away is not asked, so its last states must be known before.
 	streamstest.Eventually(t, "the service knows the locks", func() bool {
 		var locks struct{ Data []struct{} }
-		tenant.Must(http.MethodGet, "/state?key=lock&hub_id="+hub.ID(), nil, http.StatusOK).JSON(t, &locks)
+		tenant.Must(
+			http.MethodGet, "/state?key=lock&hub_id="+hub.ID(), nil, http.StatusOK,
+		).JSON(t, &locks)
 		return len(locks.Data) == 2
 	})
 	give := func(device, slot int, code string) {

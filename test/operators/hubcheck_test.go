@@ -29,7 +29,10 @@ func TestHubCheck(t *testing.T) {
 		notPassed []string
 	}{
 		"right": {},
-		"wrong": {faults: virtualhub.Faults{RejectCommands: true}, code: 1, notPassed: []string{"channels.command"}},
+		"wrong": {
+			faults: virtualhub.Faults{RejectCommands: true},
+			code:   1, notPassed: []string{"channels.command"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,12 +66,15 @@ type checkedLine struct {
 }
 
 // runHubCheck checks a virtual hub and returns the lines and the exit code.
-func runHubCheck(t *testing.T, faults virtualhub.Faults, flags ...string) (checked []checkedLine, code int) {
+func runHubCheck(
+	t *testing.T, faults virtualhub.Faults, flags ...string,
+) (checked []checkedLine, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, harness.Binary(t), append([]string{
-		"hub", "check", "--json", "--timeout", "90s", "--only", "enrols,devices.list,channels.command",
+		"hub", "check", "--json", "--timeout", "90s",
+		"--only", "enrols,devices.list,channels.command",
 	}, flags...)...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
@@ -136,7 +142,8 @@ func checkJUnit(t *testing.T, file string, failures int) {
 			failed++
 		}
 	}
-	if suite.Tests != 3 || len(suite.Cases) != 3 || suite.Failures != failures || failed != failures {
+	if suite.Tests != 3 || len(suite.Cases) != 3 || suite.Failures != failures ||
+		failed != failures {
 		t.Errorf("JUnit report %s, want 3 tests and %d failures", text, failures)
 	}
 }

@@ -50,8 +50,12 @@ func TestHubFaults(t *testing.T) {
 	hello(wrong["qos2"], 0)
 	event := harness.Numbered(1)
 	event["time"] = "yesterday"
-	wrong["malformed_events"].Send("events", map[string]any{"log": "log-1", "events": []any{event}})
-	wrong["unreadable_messages"].Publish("hub/"+wrong["unreadable_messages"].ID+"/hello", []byte(`{"protocol":1`))
+	wrong["malformed_events"].Send(
+		"events", map[string]any{"log": "log-1", "events": []any{event}},
+	)
+	wrong["unreadable_messages"].Publish(
+		"hub/"+wrong["unreadable_messages"].ID+"/hello", []byte(`{"protocol":1`),
+	)
 	wrong["foreign_topic"].Publish("hub/another-hub/hello", []byte(`{}`))
 	wrong["qos2"].PublishQoS2("hub/"+wrong["qos2"].ID+"/events", []byte(`{}`))
 	wrong["qos2 gap"] = gap
@@ -81,7 +85,8 @@ func TestHubFaults(t *testing.T) {
 	if !strings.Contains(hubs.Detail, "7 hubs break the hub protocol") {
 		t.Errorf("doctor: got %+v, want 7 hubs that break the protocol", hubs)
 	}
-	if strings.Contains(hubs.Detail, good.ID) || logged(service.Log(), "hub breaks the protocol", good.ID, "") {
+	if strings.Contains(hubs.Detail, good.ID) ||
+		logged(service.Log(), "hub breaks the protocol", good.ID, "") {
 		t.Error("the hub that behaves is named")
 	}
 	for reason, want := range map[string]float64{
@@ -115,14 +120,18 @@ func TestHubFaults(t *testing.T) {
 	hello(wrong["no_hello"], 0)
 	for _, reason := range []string{"no_hello", "no_progress"} {
 		streamstest.Eventually(t, "the metric has no hub with "+reason+" that goes on", func() bool {
-			return service.Metrics().Value(t, "hubcloud_hubbridge_faulty_hubs", "reason", reason) == 0
+			return service.Metrics().Value(
+				t, "hubcloud_hubbridge_faulty_hubs", "reason", reason,
+			) == 0
 		})
 	}
 }
 
 // checkHubPages checks that the portal shows on the page of the hub stuck that its events do not
 // arrive, and nothing on that of the hub good.
-func checkHubPages(t *testing.T, p *person, tenant *harness.Tenant, stuck, good string) {
+func checkHubPages(
+	t *testing.T, p *person, tenant *harness.Tenant, stuck, good string,
+) {
 	t.Helper()
 	show := func(hub string) bool {
 		response, err := p.client.Get(p.portal + "/" + tenant.Org + "/hubs/" + hub)

@@ -65,14 +65,17 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	if !strings.Contains(service.Log(), "hub limited") {
 		t.Error("log: want \"hub limited\"")
 	}
-	out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", service.Dir, "--hub-facts", fmt.Sprint(burst))
+	out, _, _ := harness.RunBinary(
+		t, "doctor", "--data-dir", service.Dir, "--hub-facts", fmt.Sprint(burst),
+	)
 	var hubs string
 	for line := range strings.Lines(out) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[1] == "hubs" {
 			hubs = line
 		}
 	}
-	if !strings.Contains(hubs, hub.ID) || !strings.Contains(hubs, "too often") || strings.Contains(hubs, quiet.ID) {
+	if !strings.Contains(hubs, hub.ID) || !strings.Contains(hubs, "too often") ||
+		strings.Contains(hubs, quiet.ID) {
 		t.Errorf("doctor: got\n%s\nwant only hub %s, too often", out, hub.ID)
 	}
 	// The limit survives a kill.

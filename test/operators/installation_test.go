@@ -76,7 +76,9 @@ func connect(t *testing.T, s *harness.Service) *streams.Conns {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conns, err := streams.Connect(t.Context(), credentials, streams.WithLog(slog.New(slog.DiscardHandler)))
+	conns, err := streams.Connect(
+		t.Context(), credentials, streams.WithLog(slog.New(slog.DiscardHandler)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,9 @@ func poison(t *testing.T, s *harness.Service) uint64 {
 		`{"id":"01J00000000000000000000000","type":"no.such_fact","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"service"},"data":{"org_id":%q}}`,
 		org,
 	)
-	seq, err := jsapi.Append(t.Context(), connect(t, s).Cloud, &nats.Msg{Subject: streams.OrgSubject(org), Data: event})
+	seq, err := jsapi.Append(
+		t.Context(), connect(t, s).Cloud, &nats.Msg{Subject: streams.OrgSubject(org), Data: event},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +142,9 @@ func newCertificate(t *testing.T, end time.Time) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "certificate.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{
+		Type: "CERTIFICATE", Bytes: der,
+	}), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -34,7 +34,9 @@ func TestInventory(t *testing.T) {
 	listed := func(serial string) map[string]any {
 		t.Helper()
 		all := service.CLI("inventory", "list")
-		at := slices.IndexFunc(all, func(line map[string]any) bool { return line["serial"] == serial })
+		at := slices.IndexFunc(
+			all, func(line map[string]any) bool { return line["serial"] == serial },
+		)
 		if len(all) != len(made) || at < 0 {
 			t.Fatalf("inventory: got %v, want %d hubs, %s among them", all, len(made), serial)
 		}
@@ -57,13 +59,17 @@ func TestInventory(t *testing.T) {
 	hub.GoOnline()
 	wrong.Add(hub.Serial)
 	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != wrong.Org ||
-		line["site_id"] != wrong.Site || line["enrolled_at"] == nil {
+		line["site_id"] != wrong.Site ||
+		line["enrolled_at"] == nil {
 		t.Errorf("enrolled and added: got %v, want enrolled, with organization and site", line)
 	}
 	text, _, code := harness.RunBinary(t, "inventory", "list", "--data-dir", service.Dir)
 	if code != 0 || !strings.Contains(text, hub.Serial) || !strings.Contains(text, wrong.Org) ||
 		strings.Count(text, "\n") != 1+len(made) {
-		t.Errorf("list without --json: got exit code %d, want 0, a header and %d hubs:\n%s", code, len(made), text)
+		t.Errorf(
+			"list without --json: got exit code %d, want 0, a header and %d hubs:\n%s", code,
+			len(made), text,
+		)
 	}
 
 	// After a rotation the former secret and its certificate are invalid.
@@ -76,13 +82,16 @@ func TestInventory(t *testing.T) {
 	if err := hub.TryConnect(hub.ID); err == nil {
 		t.Error("the hub connected with its former certificate")
 	}
-	if line := listed(hub.Serial); line["status"] != "no_certificate" || line["org_id"] != wrong.Org {
+	if line := listed(hub.Serial); line["status"] != "no_certificate" ||
+		line["org_id"] != wrong.Org {
 		t.Errorf("after the rotation: got %v, want no_certificate", line)
 	}
 	hub.Enroll()
 	hub.GoOnline()
 	// A rotation with --keep-certificate does not disconnect the hub.
-	hub.Secret = service.CLI("inventory", "rotate", "--keep-certificate", hub.Serial)[0]["secret"].(string)
+	hub.Secret = service.CLI(
+		"inventory", "rotate", "--keep-certificate", hub.Serial,
+	)[0]["secret"].(string)
 	select {
 	case <-hub.Lost:
 		t.Error("the hub was disconnected although its certificate was kept")
@@ -114,7 +123,9 @@ func TestInventory(t *testing.T) {
 	stream := harness.OpenStream(t, wrong.Client, hub.ID, "")
 	polled := make(chan int, 1)
 	go func() {
-		answer, err := wrong.Do(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+former, nil)
+		answer, err := wrong.Do(
+			http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+former, nil,
+		)
 		if err != nil {
 			t.Error(err)
 		}
@@ -150,7 +161,8 @@ func TestInventory(t *testing.T) {
 	}
 	awaitCut("release")
 	streamstest.Eventually(t, "the hub's log is emptied", func() bool { return rewritten() > before })
-	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != nil || line["added_at"] != nil {
+	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != nil ||
+		line["added_at"] != nil {
 		t.Errorf("after release: got %v, want enrolled without organization", line)
 	}
 	// The hub was offline and still has events from the time of the former organization.
@@ -170,9 +182,14 @@ func TestInventory(t *testing.T) {
 			t.Errorf("next organization: got %+v, want only the events 6 and 7", event)
 		}
 	}
-	right.Rejected(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+former, nil, http.StatusGone, "cursor_expired")
-	wrong.Rejected(http.MethodPost, "/hubs", map[string]string{"serial": hub.Serial, "site_id": wrong.Site},
-		http.StatusUnprocessableEntity, "hub_not_addable")
+	right.Rejected(
+		http.MethodGet, "/hubs/"+hub.ID+"/events?after="+former, nil, http.StatusGone,
+		"cursor_expired",
+	)
+	wrong.Rejected(
+		http.MethodPost, "/hubs", map[string]string{"serial": hub.Serial, "site_id": wrong.Site},
+		http.StatusUnprocessableEntity, "hub_not_addable",
+	)
 
 	// The read models match the streams, and no file has the secret.
 	for _, row := range service.CLI("projections", "verify") {
@@ -186,8 +203,11 @@ func TestInventory(t *testing.T) {
 	for _, command := range []string{"rotate", "block", "unblock", "release"} {
 		if _, stderr, code := harness.RunBinary(
 			t, "inventory", command, "--data-dir", service.Dir, "HUB-AAAA-BBBB-CCCC",
-		); code == 0 || !strings.Contains(stderr, "not in the inventory") {
-			t.Errorf("%s of an unknown hub: got exit code %d, want an error: %s", command, code, stderr)
+		); code == 0 ||
+			!strings.Contains(stderr, "not in the inventory") {
+			t.Errorf(
+				"%s of an unknown hub: got exit code %d, want an error: %s", command, code, stderr,
+			)
 		}
 	}
 }

@@ -39,12 +39,15 @@ func poisonedEvent(t *testing.T, s *harness.Service, written population.Populati
 		}
 		return stopped != nil
 	})
-	if stopped["stopped_sequence"] != float64(sequence) || stopped["stopped_type"] != "no.such_fact" ||
+	if stopped["stopped_sequence"] != float64(sequence) ||
+		stopped["stopped_type"] != "no.such_fact" ||
 		stopped["stopped_error"] == "" {
 		t.Errorf("got %v, want it stopped at %d, no.such_fact", stopped, sequence)
 	}
 	metrics := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/metrics")
-	if !strings.Contains(string(metrics.Body), `hubcloud_projections_stopped{projection="directory"} 1`) {
+	if !strings.Contains(
+		string(metrics.Body), `hubcloud_projections_stopped{projection="directory"} 1`,
+	) {
 		t.Error("metrics: want the stopped projection")
 	}
 	ready := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/readyz")
@@ -80,11 +83,15 @@ func poisonedEvent(t *testing.T, s *harness.Service, written population.Populati
 	s.CLI("key", "revoke", keyID)
 	harness.NewClient(t, s.Base(), key).
 		Rejected(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
-	t.Logf("a site, a key and its revocation while the projection is stopped: %s",
-		time.Since(began).Round(time.Millisecond))
+	t.Logf(
+		"a site, a key and its revocation while the projection is stopped: %s",
+		time.Since(began).Round(time.Millisecond),
+	)
 
 	// Only the event that stops the projection can be skipped, and only with a reason.
-	for _, wrong := range [][]string{{fmt.Sprint(sequence + 1), "--why", "a trial"}, {fmt.Sprint(sequence)}} {
+	for _, wrong := range [][]string{
+		{fmt.Sprint(sequence + 1), "--why", "a trial"}, {fmt.Sprint(sequence)},
+	} {
 		if out, _, code := harness.RunBinary(t, append([]string{
 			"projections", "skip", "--data-dir", s.Dir,
 		}, wrong...)...); code == 0 {

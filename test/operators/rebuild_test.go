@@ -58,7 +58,10 @@ func (c *command) wait() int {
 	case <-c.ended:
 	case <-time.After(10 * time.Minute):
 		c.kill()
-		c.t.Fatalf("%v: still running after ten minutes: %s%s", c.cmd.Args, c.out.String(), c.errs.String())
+		c.t.Fatalf(
+			"%v: still running after ten minutes: %s%s", c.cmd.Args, c.out.String(),
+			c.errs.String(),
+		)
 	}
 	return c.cmd.ProcessState.ExitCode()
 }
@@ -74,8 +77,12 @@ func rebuild(t *testing.T, s *harness.Service) {
 		State  string
 		Events uint64
 	}
-	if err := json.Unmarshal(c.out.Bytes(), &done); err != nil || done.State != "switched" || done.Events == 0 {
-		t.Fatalf("rebuild: %v; want events and the state switched, got %s%s", err, c.out.String(), c.errs.String())
+	if err := json.Unmarshal(c.out.Bytes(), &done); err != nil || done.State != "switched" ||
+		done.Events == 0 {
+		t.Fatalf(
+			"rebuild: %v; want events and the state switched, got %s%s", err, c.out.String(),
+			c.errs.String(),
+		)
 	}
 }
 
@@ -99,8 +106,10 @@ func verify(t *testing.T, s *harness.Service) []json.RawMessage {
 		differences = append(differences, row.Differences...)
 	}
 	if !names["directory"] || !names["presence"] || !names["devices"] || code != min(len(differences), 1) {
-		t.Fatalf("verify: got exit code %d with %d differences: %s%s", code, len(differences), c.out.String(),
-			c.errs.String())
+		t.Fatalf(
+			"verify: got exit code %d with %d differences: %s%s", code, len(differences),
+			c.out.String(), c.errs.String(),
+		)
 	}
 	return differences
 }
@@ -109,24 +118,51 @@ func verify(t *testing.T, s *harness.Service) []json.RawMessage {
 // rebuild must repair them.
 func changedByHand(t *testing.T, s *harness.Service, made population.Population) {
 	if differences := verify(t, s); len(differences) != 0 {
-		t.Fatalf("before the changes: got %d differences, want 0, for example %s", len(differences), differences[0])
+		t.Fatalf(
+			"before the changes: got %d differences, want 0, for example %s", len(differences),
+			differences[0],
+		)
 	}
 	org := made.Orgs[1]
 	schema := liveSchemas(t, s)[0]
 	seen := query[string](t, s, "SELECT hub_id FROM "+schema+".hub_presence LIMIT 1")[0]
 	// verify must name the table, and the text of named.
 	changes := []struct{ sql, key, table, named string }{
-		{"UPDATE sites SET name = 'Elsewhere' WHERE id = $1", org.Sites[0].ID, "sites", org.Sites[0].ID},
-		{"DELETE FROM hubs WHERE id = $1", org.Hubs[0].ID, "hubs", org.Hubs[0].ID},
-		{"UPDATE members SET role = 'admin' WHERE id = $1", org.Members[0].ID, "members", org.Members[0].ID},
-		{"INSERT INTO orgs (id, name, created_at) VALUES ($1, 'Forged', now())", "forged", "orgs", "forged"},
-		{"UPDATE hub_presence SET online = NOT online WHERE hub_id = $1", seen, "hub_presence", seen},
 		{
-			"UPDATE api_keys SET secret_hash = '\\x00' WHERE org_id = $1 AND label = 'key 0'", org.ID, "api_keys",
+			"UPDATE sites SET name = 'Elsewhere' WHERE id = $1",
+			org.Sites[0].ID,
+			"sites",
+			org.Sites[0].ID,
+		},
+		{"DELETE FROM hubs WHERE id = $1", org.Hubs[0].ID, "hubs", org.Hubs[0].ID},
+		{
+			"UPDATE members SET role = 'admin' WHERE id = $1",
+			org.Members[0].ID,
+			"members",
+			org.Members[0].ID,
+		},
+		{
+			"INSERT INTO orgs (id, name, created_at) VALUES ($1, 'Forged', now())",
+			"forged",
+			"orgs",
+			"forged",
+		},
+		{
+			"UPDATE hub_presence SET online = NOT online WHERE hub_id = $1",
+			seen,
+			"hub_presence",
+			seen,
+		},
+		{
+			"UPDATE api_keys SET secret_hash = '\\x00' WHERE org_id = $1 AND label = 'key 0'",
+			org.ID,
+			"api_keys",
 			"secret_hash",
 		},
 		{
-			"UPDATE activity SET detail = 'forged' WHERE org_id = $1 AND type = 'org.created'", org.ID, "activity",
+			"UPDATE activity SET detail = 'forged' WHERE org_id = $1 AND type = 'org.created'",
+			org.ID,
+			"activity",
 			org.ID,
 		},
 	}
@@ -145,10 +181,13 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 		}
 	}
 	text := begin(t, s, "projections", "verify")
-	if code := text.wait(); code != 1 || !strings.Contains(text.out.String(), org.Sites[0].ID) ||
+	if code := text.wait(); code != 1 ||
+		!strings.Contains(text.out.String(), org.Sites[0].ID) ||
 		!strings.Contains(text.out.String(), "sites") {
-		t.Errorf("verify without --json: got exit code %d, want 1 and site %s named: %s%s", code, org.Sites[0].ID,
-			&text.out, &text.errs)
+		t.Errorf(
+			"verify without --json: got exit code %d, want 1 and site %s named: %s%s", code,
+			org.Sites[0].ID, &text.out, &text.errs,
+		)
 	}
 	rebuild(t, s)
 	if differences := verify(t, s); len(differences) != 0 {

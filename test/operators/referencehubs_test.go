@@ -100,8 +100,10 @@ func passesCheck(t *testing.T, command ...string) {
 	if err := hub.Start(); err != nil {
 		t.Fatal(err)
 	}
-	check := exec.CommandContext(ctx, harness.Binary(t), "hub", "check", "--listen", "127.0.0.1", "--http-port", port,
-		"--serial", serial, "--secret="+secret, "--commands", "0")
+	check := exec.CommandContext(
+		ctx, harness.Binary(t), "hub", "check", "--listen", "127.0.0.1", "--http-port", port,
+		"--serial", serial, "--secret="+secret, "--commands", "0",
+	)
 	result, checkErr := check.CombinedOutput()
 	if err := hub.Process.Signal(os.Interrupt); err != nil {
 		t.Errorf("the hub has ended before it was stopped: %v", err)
@@ -109,7 +111,9 @@ func passesCheck(t *testing.T, command ...string) {
 	_ = hub.Wait() // its exit code depends on the signal
 	if checkErr != nil {
 		lines := strings.Split(string(result), "\n")
-		t.Errorf("hub check: %v\n%s\nthe hub printed:\n%s", checkErr, strings.Join(lines[max(0, len(lines)-80):], "\n"),
-			output.String())
+		t.Errorf(
+			"hub check: %v\n%s\nthe hub printed:\n%s", checkErr,
+			strings.Join(lines[max(0, len(lines)-80):], "\n"), output.String(),
+		)
 	}
 }

@@ -33,10 +33,12 @@ func TestRotation(t *testing.T) {
 	next := filepath.Join(dir, "next.pem")
 	key := filepath.Join(dir, "next-key.pem")
 	out, err := exec.Command(
-		"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "10950",
-		"-subj", "/CN=hubcloud authority 2", "-addext", "basicConstraints=critical,CA:TRUE,pathlen:0", "-addext",
-		"keyUsage=critical,keyCertSign,cRLSign", "-keyout", key, "-out", next,
-	).CombinedOutput()
+		"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+		"-days", "10950",
+		"-subj", "/CN=hubcloud authority 2", "-addext",
+		"basicConstraints=critical,CA:TRUE,pathlen:0",
+		"-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", key, "-out", next).
+		CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -56,7 +58,9 @@ func TestRotation(t *testing.T) {
 	enrolled := func(want string) {
 		t.Helper()
 		answer := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/metrics")
-		if !strings.Contains(string(answer.Body), `hubcloud_identity_enrolments_total{result="issued"} `+want+"\n") {
+		if !strings.Contains(
+			string(answer.Body), `hubcloud_identity_enrolments_total{result="issued"} `+want+"\n",
+		) {
 			t.Errorf("want %s enrolments since the start", want)
 		}
 	}

@@ -40,8 +40,10 @@ func sizeOf(t *testing.T, events, clients int) scale {
 func populate(t *testing.T, s *harness.Service, size scale, seed uint64) population.Population {
 	t.Helper()
 	began := time.Now()
-	written, err := population.Write(t.Context(), connect(t, s),
-		population.Config{Events: size.events, Orgs: size.orgs, Environment: "dev", Seed: seed})
+	written, err := population.Write(
+		t.Context(), connect(t, s),
+		population.Config{Events: size.events, Orgs: size.orgs, Environment: "dev", Seed: seed},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +61,11 @@ func populate(t *testing.T, s *harness.Service, size scale, seed uint64) populat
 			return true
 		},
 	)
-	t.Logf("%d events of %d organizations were written in %s, and projected %s later", written.Events,
-		len(written.Orgs), writeTime.Round(time.Millisecond), (time.Since(began) - writeTime).Round(time.Millisecond))
+	t.Logf(
+		"%d events of %d organizations were written in %s, and projected %s later", written.Events,
+		len(written.Orgs), writeTime.Round(time.Millisecond),
+		(time.Since(began) - writeTime).Round(time.Millisecond),
+	)
 	return written
 }
 

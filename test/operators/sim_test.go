@@ -127,8 +127,10 @@ func TestSim(t *testing.T) {
 	})
 	t.Run("virtualhub", func(t *testing.T) {
 		identity := service.For(t).Inventory(1)[0]
-		process := exec.CommandContext(t.Context(), harness.Binary(t), "virtualhub", "--enroll", service.Public(),
-			"--serial", identity.Serial, "--secret", identity.Secret)
+		process := exec.CommandContext(
+			t.Context(), harness.Binary(t), "virtualhub", "--enroll", service.Public(), "--serial",
+			identity.Serial, "--secret", identity.Secret,
+		)
 		process.Env = append(process.Environ(), environment...)
 		process.Stdout, process.Stderr = t.Output(), t.Output()
 		if err := process.Start(); err != nil {
@@ -178,9 +180,12 @@ func TestSim(t *testing.T) {
 		} {
 			args := append([]string{"sim"}, strings.Fields(c.line)...)
 			out, errs, code := harness.RunBinaryWith(t, environment, args...)
-			if code != 2 || out != "" || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 {
-				t.Errorf("sim %s: got exit code %d, %q and %q, want 2 and one line with %q", c.line, code, out, errs,
-					c.says)
+			if code != 2 || out != "" || !strings.Contains(errs, c.says) ||
+				strings.Count(errs, "\n") != 1 {
+				t.Errorf(
+					"sim %s: got exit code %d, %q and %q, want 2 and one line with %q",
+					c.line, code, out, errs, c.says,
+				)
 			}
 		}
 	})

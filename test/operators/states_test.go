@@ -69,7 +69,9 @@ func TestStatesAreRebuilt(t *testing.T) {
 	if differences := verify(t, s); len(differences) > 0 {
 		t.Errorf("before the change: got differences %s, want none", differences)
 	}
-	schema := query[string](t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_%'")[0]
+	schema := query[string](
+		t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_%'",
+	)[0]
 	changed := query[string](t, s, fmt.Sprintf(
 		"UPDATE %s.reported_channels SET value = CASE value WHEN 'true' THEN 'false' ELSE 'true' END "+
 			"WHERE hub_id = '%s' AND device_id = 1 AND key = 'lock' RETURNING value",

@@ -31,7 +31,8 @@ type org struct {
 
 // record applies the events of a decision to a state and writes them.
 func record[S any](
-	w *writer, subject string, state *S, evolve func(S, domain.Event) (S, error), events []domain.Event, err error,
+	w *writer, subject string, state *S, evolve func(S, domain.Event) (S, error),
+	events []domain.Event, err error,
 ) error {
 	for _, e := range events {
 		if err == nil {
@@ -47,13 +48,18 @@ func record[S any](
 // begin creates an organization with its owner, a key and a site.
 func (w *writer) begin(number int) (*org, error) {
 	o := &org{writer: w, number: number, actor: domain.Actor{Kind: domain.ActorOperator}}
-	id, owner, email := w.id(), w.id(), fmt.Sprintf("owner@org-%d-%d.example.com", w.cfg.Seed, number)
+	id, owner, email := w.id(), w.id(), fmt.Sprintf(
+		"owner@org-%d-%d.example.com", w.cfg.Seed, number,
+	)
 	if err := o.account(email); err != nil {
 		return nil, err
 	}
-	events, err := domain.DecideCreateOrg(o.state, w.origin(o.actor), id, fmt.Sprintf("Organization %d", number), owner,
-		email)
-	if err := record(w, streams.OrgSubject(id), &o.state, domain.EvolveOrg, events, err); err != nil {
+	events, err := domain.DecideCreateOrg(
+		o.state, w.origin(o.actor), id, fmt.Sprintf("Organization %d", number), owner, email,
+	)
+	if err := record(
+		w, streams.OrgSubject(id), &o.state, domain.EvolveOrg, events, err,
+	); err != nil {
 		return nil, err
 	}
 	if err := o.newKey(); err != nil {
@@ -87,25 +93,37 @@ func (o *org) change() error {
 
 func (o *org) account(email string) error {
 	var state domain.AccountState
-	events := domain.DecideCreateAccount(state, o.origin(domain.Actor{Kind: domain.ActorService}), o.id(), email)
-	return record(o.writer, streams.AccountSubject(domain.AccountKey(email)), &state, domain.EvolveAccount, events, nil)
+	events := domain.DecideCreateAccount(
+		state, o.origin(domain.Actor{Kind: domain.ActorService}), o.id(), email,
+	)
+	return record(
+		o.writer, streams.AccountSubject(domain.AccountKey(email)), &state, domain.EvolveAccount,
+		events, nil,
+	)
 }
 
 func (o *org) newSite() error {
 	var state domain.SiteState
 	id := o.id()
 	o.serial++
-	events, err := domain.DecideCreateSite(state, o.origin(o.actor), o.state.ID, id,
-		fmt.Sprintf("Building %d", o.serial))
-	err = record(o.writer, streams.SiteSubject(o.state.ID, id), &state, domain.EvolveSite, events, err)
+	events, err := domain.DecideCreateSite(
+		state, o.origin(o.actor), o.state.ID, id, fmt.Sprintf("Building %d", o.serial),
+	)
+	err = record(
+		o.writer, streams.SiteSubject(o.state.ID, id), &state, domain.EvolveSite, events, err,
+	)
 	o.sites = append(o.sites, state)
 	return err
 }
 
 func (o *org) renameSite(site *domain.SiteState) error {
 	o.serial++
-	events, err := domain.DecideRenameSite(*site, o.origin(o.actor), fmt.Sprintf("House %d", o.serial))
-	return record(o.writer, streams.SiteSubject(o.state.ID, site.ID), site, domain.EvolveSite, events, err)
+	events, err := domain.DecideRenameSite(
+		*site, o.origin(o.actor), fmt.Sprintf("House %d", o.serial),
+	)
+	return record(
+		o.writer, streams.SiteSubject(o.state.ID, site.ID), site, domain.EvolveSite, events, err,
+	)
 }
 
 // newHub registers a hub, enrolls it and adds it to a site.
@@ -118,8 +136,9 @@ func (o *org) newHub() error {
 	}
 	id := domain.HubID(fmt.Sprintf("pop%d-%s-%s-%s", o.cfg.Seed, text[:4], text[4:8], text[8:]))
 	subject := streams.HubSubject(id)
-	events, err := domain.DecideRegisterHub(state, o.origin(domain.Actor{Kind: domain.ActorOperator}), id,
-		make([]byte, 32))
+	events, err := domain.DecideRegisterHub(
+		state, o.origin(domain.Actor{Kind: domain.ActorOperator}), id, make([]byte, 32),
+	)
 	if err := record(o.writer, subject, &state, domain.EvolveHub, events, err); err != nil {
 		return err
 	}
@@ -129,15 +148,19 @@ func (o *org) newHub() error {
 		ExpiresAt:   o.at.AddDate(1, 0, 0),
 		SecretHash:  state.SecretHash,
 	}
-	events, err = domain.DecideIssueCertificate(state, o.origin(domain.Actor{Kind: domain.ActorHub, ID: string(id)}),
-		issue, domain.HubLimit{})
+	events, err = domain.DecideIssueCertificate(
+		state, o.origin(domain.Actor{Kind: domain.ActorHub, ID: string(id)}), issue,
+		domain.HubLimit{},
+	)
 	if err := record(o.writer, subject, &state, domain.EvolveHub, events, err); err != nil {
 		return err
 	}
 	site := o.sites[o.random.IntN(len(o.sites))]
 	add := domain.AddHub{OrgID: o.state.ID, HubID: id, SiteID: site.ID}
 	presence := domain.Presence{HubID: id, Online: o.random.IntN(2) == 0}
-	events, err = domain.DecideAddHub(state, o.origin(o.actor), add, &presence, domain.NewEpochID(o.random.Uint32()))
+	events, err = domain.DecideAddHub(
+		state, o.origin(o.actor), add, &presence, domain.NewEpochID(o.random.Uint32()),
+	)
 	err = record(o.writer, subject, &state, domain.EvolveHub, events, err)
 	o.hubs = append(o.hubs, state)
 	return err
@@ -152,24 +175,33 @@ func (o *org) changeHub(hub *domain.HubState) error {
 	text := fmt.Sprintf("Hub %d", o.serial)
 	switch origin := o.origin(o.actor); o.random.IntN(10) {
 	case 0, 1, 2:
-		events, err = domain.DecideUpdateHub(*hub, origin,
-			domain.UpdateHub{OrgID: o.state.ID, HubID: hub.ID, SetName: true, Name: &text})
+		events, err = domain.DecideUpdateHub(
+			*hub, origin,
+			domain.UpdateHub{OrgID: o.state.ID, HubID: hub.ID, SetName: true, Name: &text},
+		)
 	case 3:
-		events, err = domain.DecideUpdateHub(*hub, origin,
-			domain.UpdateHub{OrgID: o.state.ID, HubID: hub.ID, SetName: true})
+		events, err = domain.DecideUpdateHub(
+			*hub, origin, domain.UpdateHub{OrgID: o.state.ID, HubID: hub.ID, SetName: true},
+		)
 	case 4, 5:
 		to := o.sites[o.random.IntN(len(o.sites))].ID
-		events, err = domain.DecideUpdateHub(*hub, origin,
-			domain.UpdateHub{OrgID: o.state.ID, HubID: hub.ID, SiteID: &to})
+		events, err = domain.DecideUpdateHub(
+			*hub, origin, domain.UpdateHub{OrgID: o.state.ID, HubID: hub.ID, SiteID: &to},
+		)
 	case 6, 7, 8:
 		events, err = domain.DecideLabelDevice(*hub, origin, domain.LabelDevice{
 			OrgID: o.state.ID, HubID: hub.ID, DeviceID: int64(o.random.IntN(20) + 1),
 			SetName: true, Name: &text, SetRoom: true, Room: &text,
 		})
 	default:
-		events = domain.DecideForgetDevices(*hub,
-			domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorHub, ID: string(hub.ID)}},
-			[]int64{int64(o.random.IntN(20) + 1)})
+		events = domain.DecideForgetDevices(
+			*hub,
+			domain.Origin{
+				At:    origin.At,
+				Actor: domain.Actor{Kind: domain.ActorHub, ID: string(hub.ID)},
+			},
+			[]int64{int64(o.random.IntN(20) + 1)},
+		)
 	}
 	return record(o.writer, streams.HubSubject(hub.ID), hub, domain.EvolveHub, events, err)
 }
@@ -198,8 +230,9 @@ func (o *org) invite() error {
 		return nil
 	}
 	member := o.id()
-	events, _, err = domain.DecideAcceptInvitation(o.state,
-		o.origin(domain.Actor{Kind: domain.ActorMember, ID: member}), token, member)
+	events, _, err = domain.DecideAcceptInvitation(
+		o.state, o.origin(domain.Actor{Kind: domain.ActorMember, ID: member}), token, member,
+	)
 	if err := record(o.writer, subject, &o.state, domain.EvolveOrg, events, err); err != nil {
 		return err
 	}
@@ -228,8 +261,10 @@ func (o *org) newKey() error {
 	}
 	key := domain.NewKey(o.cfg.Environment, entropy)
 	var state domain.KeyState
-	events, err := domain.DecideCreateKey(state, o.origin(domain.Actor{Kind: domain.ActorOperator}), o.state.ID,
-		fmt.Sprintf("key %d", len(o.keys)), domain.AllScopes(), domain.KeyLimits{}, key)
+	events, err := domain.DecideCreateKey(
+		state, o.origin(domain.Actor{Kind: domain.ActorOperator}), o.state.ID,
+		fmt.Sprintf("key %d", len(o.keys)), domain.AllScopes(), domain.KeyLimits{}, key,
+	)
 	err = record(o.writer, streams.KeySubject(key.ID), &state, domain.EvolveKey, events, err)
 	if o.keys = append(o.keys, state); len(o.keys) == 1 {
 		o.key = key
@@ -243,7 +278,9 @@ func (o *org) revokeKey() error {
 		return nil
 	}
 	key := &o.keys[1+o.random.IntN(len(o.keys)-1)]
-	events, err := domain.DecideRevokeKey(*key, o.origin(domain.Actor{Kind: domain.ActorOperator}), o.state.ID)
+	events, err := domain.DecideRevokeKey(
+		*key, o.origin(domain.Actor{Kind: domain.ActorOperator}), o.state.ID,
+	)
 	return record(o.writer, streams.KeySubject(key.ID), key, domain.EvolveKey, events, err)
 }
 

@@ -147,11 +147,16 @@ func TestAsyncAPI(t *testing.T) {
 			}
 		}
 		if strings.Count(channel.Address, "{") != len(channel.Parameters) {
-			t.Errorf("channel %s: describes the parameters %v of %s", name, channel.Parameters, channel.Address)
+			t.Errorf("channel %s: describes the parameters %v of %s", name, channel.Parameters,
+				channel.Address)
 		}
 		for _, message := range channel.Messages {
-			component := d.Components.Messages[strings.TrimPrefix(message.Ref, "#/components/messages/")]
-			schema := strings.TrimSuffix(strings.TrimPrefix(component.Payload.Ref, "schemas/"), ".json")
+			component := d.Components.Messages[strings.TrimPrefix(
+				message.Ref, "#/components/messages/",
+			)]
+			schema := strings.TrimSuffix(
+				strings.TrimPrefix(component.Payload.Ref, "schemas/"), ".json",
+			)
 			got[schema] = channel.Address
 			if component.ContentType != "application/json" || component.Name == "" {
 				t.Errorf("message %s: lacks a name or the content type", message.Ref)

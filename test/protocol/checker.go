@@ -89,7 +89,10 @@ func NewChecker() (*Checker, error) {
 func (c *Checker) Check(topic string, payload []byte) error {
 	if err := c.check(topic, payload); err != nil {
 		const shown = 2000
-		return fmt.Errorf("message on %s violates the protocol: %w\n%s", topic, err, payload[:min(len(payload), shown)])
+		return fmt.Errorf(
+			"message on %s violates the protocol: %w\n%s", topic, err,
+			payload[:min(len(payload), shown)],
+		)
 	}
 	return nil
 }

@@ -92,7 +92,8 @@ func typesOfPage(t *testing.T) (types []string) {
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	for line := range strings.Lines(section) {
-		if first, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), " | "); ok && strings.HasPrefix(line, "| `") {
+		if first, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), " | "); ok &&
+			strings.HasPrefix(line, "| `") {
 			for _, typ := range strings.Split(first, ", ") {
 				if typ = strings.Trim(typ, "`"); typ != "type" {
 					types = append(types, typ)
@@ -242,7 +243,9 @@ func TestTypesMarshalValidMessages(t *testing.T) {
 			protocol.Response{ID: "1", Result: json.RawMessage(`{}`)},
 			protocol.Response{ID: "1", Error: &protocol.Error{Type: protocol.ErrorNotFound}},
 		},
-		"enrolment-request": {protocol.CertificateRequest{Serial: "HUB-7K2M-Q4XD-93TA", Secret: "s", CSR: "c"}},
+		"enrolment-request": {protocol.CertificateRequest{
+			Serial: "HUB-7K2M-Q4XD-93TA", Secret: "s", CSR: "c",
+		}},
 		"enrolment-answer": {protocol.Certificate{
 			HubID: "hub-7k2m-q4xd-93ta", Certificate: "-----BEGIN CERTIFICATE-----",
 			CA: "-----BEGIN CERTIFICATE-----", Broker: "mqtts://127.0.0.1:8883",

@@ -31,8 +31,10 @@ var pinPattern = regexp.MustCompile(`PIN (\d{5})`)
 // start starts the packed gateway.
 func start(t *testing.T, program string, hub harness.FactoryHub, public, dir string) *gateway {
 	t.Helper()
-	command := nodejs.Command(t, dir, "node", program, "--enroll", public, "--serial", hub.Serial,
-		"--secret="+hub.Secret, "--dir", filepath.Join(dir, "state"), "--mock")
+	command := nodejs.Command(
+		t, dir, "node", program, "--enroll", public, "--serial", hub.Serial, "--secret="+hub.Secret,
+		"--dir", filepath.Join(dir, "state"), "--mock",
+	)
 	stdin, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +152,10 @@ func building(t *testing.T, sources, packed string) {
 	}
 	await("the lock is interviewed", "channel.observed", `"key":"lock"`)
 
-	until(t, tenant, http.StatusCreated, fmt.Sprintf("%s/devices/%d/credentials", path, *lock.DeviceID),
-		map[string]any{"label": "Anna", "code": "123456", "slot": 1})
+	until(
+		t, tenant, http.StatusCreated, fmt.Sprintf("%s/devices/%d/credentials", path, *lock.DeviceID),
+		map[string]any{"label": "Anna", "code": "123456", "slot": 1},
+	)
 	await("the code has its label", "credential.created", `"label":"Anna"`)
 	await("the code is active", "credential.applied", `"state":"active"`)
 	fmt.Fprintln(g.stdin, "unlock 1")
@@ -167,8 +171,10 @@ func building(t *testing.T, sources, packed string) {
 	command := func(device *int64, key string, body map[string]any) {
 		t.Helper()
 		body["key"] = key
-		tenant.Must(http.MethodPost, fmt.Sprintf("%s/devices/%d/commands", path, *device), body, http.StatusAccepted,
-			"Idempotency-Key", key)
+		tenant.Must(
+			http.MethodPost, fmt.Sprintf("%s/devices/%d/commands", path, *device), body, http.StatusAccepted,
+			"Idempotency-Key", key,
+		)
 	}
 	command(setpoint.DeviceID, "heating_setpoint", map[string]any{"value": 21})
 	await("21 °C are 70 °F", "channel.observed", `"value":21.11`)

@@ -49,9 +49,11 @@ func TestHealing(t *testing.T) {
 		isolated := w.measureIsolated(t.Context(), pick(random, brokerHosts))
 		_ = sleep(t.Context(), 40*time.Second)
 		moved := w.measureMove(t.Context(), random.Intn(len(w.Replicas)))
-		t.Logf("seed %d: left %.1f, sent away %.1f, acked there %.1f, acked elsewhere %.1f, moved %.1f", *seed,
-			isolated.left.Seconds(), isolated.sentAway.Seconds(), isolated.there.Seconds(),
-			isolated.elsewhere.Seconds(), moved.Seconds())
+		t.Logf(
+			"seed %d: left %.1f, sent away %.1f, acked there %.1f, acked elsewhere %.1f, moved %.1f",
+			*seed, isolated.left.Seconds(), isolated.sentAway.Seconds(), isolated.there.Seconds(),
+			isolated.elsewhere.Seconds(), moved.Seconds(),
+		)
 		if isolated.left > leaveLimit || isolated.sentAway > leaveLimit {
 			t.Errorf("replicas and hubs must leave within %v", leaveLimit)
 		}

@@ -64,8 +64,11 @@ func staleRead(history []operation) string {
 	for _, page := range history {
 		for _, op := range history {
 			if page.kind == read && op.value > page.value && op.ended.Before(page.begun) {
-				return fmt.Sprintf(": a page of client %d ends at %d, asked for at %s, but %d %s for client %d at %s",
-					page.client, page.value, clock(page.begun), op.value, kinds[op.kind], op.client, clock(op.ended))
+				return fmt.Sprintf(
+					": a page of client %d ends at %d, asked for at %s, but %d %s for client %d at %s",
+					page.client, page.value, clock(page.begun), op.value, kinds[op.kind], op.client,
+					clock(op.ended),
+				)
 			}
 		}
 	}

@@ -67,8 +67,10 @@ func run(t *testing.T, seed int64, trace *Trace) {
 	load.Stop()
 	_ = sleep(ctx, settle)
 	load.Check(ctx)
-	t.Logf("seed %d: elections took up to %.1f s after a heal, and acks up to %.1f s after those", seed,
-		w.SlowestElection.Seconds(), w.SlowestAck.Seconds())
+	t.Logf(
+		"seed %d: elections took up to %.1f s after a heal, and acks up to %.1f s after those", seed,
+		w.SlowestElection.Seconds(), w.SlowestAck.Seconds(),
+	)
 	for _, failure := range w.Failures() {
 		t.Error(failure)
 	}

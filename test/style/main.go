@@ -124,7 +124,9 @@ func check(path string) ([]finding, error) {
 		if m := docForm.FindStringSubmatch(comment.Text()); m != nil {
 			findings = append(findings, finding{
 				files.Position(comment.Pos()).Line,
-				fmt.Sprintf("doc comment says %q: write \"returns\", \"reports whether\" or \"is\"", m[1]),
+				fmt.Sprintf(
+					"doc comment says %q: write \"returns\", \"reports whether\" or \"is\"", m[1],
+				),
 			})
 		}
 	}
@@ -188,7 +190,8 @@ func bareSleeps(files *token.FileSet, file *ast.File, path, source string) []fin
 		}
 		line := files.Position(call.Pos()).Line
 		above := strings.TrimSpace(lines[max(0, line-2)])
-		if !commented[files.Position(call.End()).Line] && !(commented[line-1] && strings.HasPrefix(above, "//")) {
+		if !commented[files.Position(call.End()).Line] &&
+			!(commented[line-1] && strings.HasPrefix(above, "//")) {
 			findings = append(findings, finding{
 				line, "time.Sleep: write the reason above the call or at the end of its line",
 			})

@@ -24,25 +24,39 @@ func TestCheck(t *testing.T) {
 		"tabs": {
 			"func f() {\n\t_ = `" + "`\n\t// " + long[4:] + "\n}", []string{"5: 123 columns"},
 		},
-		"a raw string":      {"var _ = `" + long + "`", nil},
-		"a struct tag":      {"type t struct {\n\ta int `" + long + "`\n}", nil},
-		"a doc comment":     {"// f gives one.\nfunc f() int { return 1 }", []string{"3: doc comment"}},
-		"a field's comment": {"type t struct {\n\t// a says why.\n\ta int\n}", []string{"4: doc comment"}},
-		"a comment inside":  {"func f() {\n\t// it gives one\n}", nil},
-		"a plain comment":   {"// f returns what g gives.\nfunc f() int { return 1 }", nil},
-		"a function":        {"func takeOff() {}", []string{"3: name takeOff: write start"}},
-		"a word of a name":  {"func newRefusalLog() {}", []string{"3: name newRefusalLog"}},
-		"a parameter":       {"func f(incarnation int) {}", []string{"3: name incarnation: write epoch"}},
-		"a variable":        {"func f() {\n\tflight := 1\n\t_ = flight\n}", []string{"4: name flight"}},
-		"another's name":    {"func f() {\n\ta.Refused()\n\tinFlight := 1\n\t_ = inFlight\n}", nil},
-		"generated":         {"var refusal = 1", nil},
-		"a sleep":           {"func f() {\n\ttime.Sleep(1)\n}", []string{"4: time.Sleep"}},
+		"a raw string": {"var _ = `" + long + "`", nil},
+		"a struct tag": {"type t struct {\n\ta int `" + long + "`\n}", nil},
+		"a doc comment": {
+			"// f gives one.\nfunc f() int { return 1 }", []string{"3: doc comment"},
+		},
+		"a field's comment": {
+			"type t struct {\n\t// a says why.\n\ta int\n}", []string{"4: doc comment"},
+		},
+		"a comment inside": {"func f() {\n\t// it gives one\n}", nil},
+		"a plain comment":  {"// f returns what g gives.\nfunc f() int { return 1 }", nil},
+		"a function":       {"func takeOff() {}", []string{"3: name takeOff: write start"}},
+		"a word of a name": {"func newRefusalLog() {}", []string{"3: name newRefusalLog"}},
+		"a parameter": {
+			"func f(incarnation int) {}", []string{"3: name incarnation: write epoch"},
+		},
+		"a variable": {
+			"func f() {\n\tflight := 1\n\t_ = flight\n}", []string{"4: name flight"},
+		},
+		"another's name": {"func f() {\n\ta.Refused()\n\tinFlight := 1\n\t_ = inFlight\n}", nil},
+		"generated":      {"var refusal = 1", nil},
+		"a sleep":        {"func f() {\n\ttime.Sleep(1)\n}", []string{"4: time.Sleep"}},
 		"a sleep after another's comment": {
 			"func f() {\n\tg() // g is slow\n\ttime.Sleep(1)\n}", []string{"5: time.Sleep"},
 		},
-		"a sleep with its reason above":     {"func f() {\n\t// The lease must expire.\n\ttime.Sleep(1)\n}", nil},
-		"a sleep with its reason beside it": {"func f() {\n\ttime.Sleep(1) // the lease must expire\n}", nil},
-		"a sleep in a bubble":               {"import \"testing/synctest\"\n\nfunc f() {\n\ttime.Sleep(1)\n}", nil},
+		"a sleep with its reason above": {
+			"func f() {\n\t// The lease must expire.\n\ttime.Sleep(1)\n}", nil,
+		},
+		"a sleep with its reason beside it": {
+			"func f() {\n\ttime.Sleep(1) // the lease must expire\n}", nil,
+		},
+		"a sleep in a bubble": {
+			"import \"testing/synctest\"\n\nfunc f() {\n\ttime.Sleep(1)\n}", nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -100,13 +100,17 @@ func everyKind(t *testing.T) []tap.Record {
 		awaitStream()
 		subject := "$JS.API.STREAM.PURGE." + streams.HubStream(hub)
 		request := fmt.Appendf(nil, `{"seq":%d}`, before)
-		if _, err := conns.Shard(hub).RequestWithContext(t.Context(), subject, request); err != nil {
+		if _, err := conns.Shard(hub).RequestWithContext(
+			t.Context(), subject, request,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
 	user := broker.Credentials().Users[streams.AccountTap]
-	nc, err := tap.Connect(t.Context(), tap.ForUser("nats://in-process", streamstest.Shards, user),
-		slog.New(slog.DiscardHandler), nats.InProcessServer(broker))
+	nc, err := tap.Connect(
+		t.Context(), tap.ForUser("nats://in-process", streamstest.Shards, user),
+		slog.New(slog.DiscardHandler), nats.InProcessServer(broker),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +132,9 @@ func everyKind(t *testing.T) []tap.Record {
 	}
 
 	appendEvents(3)
-	if _, err := logs.AppendCommand(t.Context(), hub, []byte(`{"key":"lock"}`)); err != nil {
+	if _, err := logs.AppendCommand(
+		t.Context(), hub, []byte(`{"key":"lock"}`),
+	); err != nil {
 		t.Fatal(err)
 	}
 	epoch = domain.NewEpochID(0xb)
@@ -206,7 +212,9 @@ func TestFormats(t *testing.T) {
 				continue
 			}
 			if _, ok := value.(string); !ok || !attributeName.MatchString(name) {
-				t.Errorf("got the attribute %q: %v, want a string named %s", name, value, attributeName)
+				t.Errorf(
+					"got the attribute %q: %v, want a string named %s", name, value, attributeName,
+				)
 			}
 		}
 		for attribute, want := range map[string]string{
@@ -229,7 +237,9 @@ func TestFormats(t *testing.T) {
 			t.Errorf("sequence of record %d: got %v, want 20 digits", record.Seq, event["sequence"])
 		}
 	}
-	for _, kind := range []string{"channel.observed", tap.TypeGap, tap.TypeLogBegun, tap.TypeCommand} {
+	for _, kind := range []string{
+		"channel.observed", tap.TypeGap, tap.TypeLogBegun, tap.TypeCommand,
+	} {
 		if !kinds[kind] {
 			t.Errorf("no record of the kind %s", kind)
 		}

@@ -53,12 +53,16 @@ func install(t *testing.T) string {
 	client := filepath.Join(dir, "client")
 	document, err := filepath.Abs("../../httpapi/openapi.yaml")
 	must(t, err)
-	nodejs.Run(t, nodejs.Program(t, tools, client, "openapi-typescript", document, "--output", "expected.ts"))
+	nodejs.Run(t, nodejs.Program(
+		t, tools, client, "openapi-typescript", document, "--output", "expected.ts",
+	))
 	if !bytes.Equal(read(t, client, "expected.ts"), read(t, client, "src/api.ts")) {
 		t.Errorf("src/api.ts is not what `npm run generate` writes in %s", source)
 	}
 	nodejs.Run(t, nodejs.Program(t, tools, client, "tsc", "-p", "."))
-	packed := nodejs.Run(t, nodejs.Command(t, client, "npm", "pack", "--json", "--ignore-scripts", "--offline"))
+	packed := nodejs.Run(t, nodejs.Command(
+		t, client, "npm", "pack", "--json", "--ignore-scripts", "--offline",
+	))
 	var packages []struct {
 		Filename string
 		Files    []struct{ Path string }
@@ -72,7 +76,9 @@ func install(t *testing.T) string {
 	}
 	project := filepath.Join(dir, "project")
 	must(t, os.Mkdir(project, 0o755))
-	must(t, os.WriteFile(filepath.Join(project, "package.json"), []byte(`{"private": true}`), 0o600))
+	must(t, os.WriteFile(
+		filepath.Join(project, "package.json"), []byte(`{"private": true}`), 0o600,
+	))
 	nodejs.Run(t, nodejs.Command(
 		t, project, "npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund",
 		filepath.Join(client, packages[0].Filename),
@@ -134,8 +140,10 @@ func readme(t *testing.T, project string) {
 
 // house are the devices of the tests' hubs.
 var house = virtualhub.Config{
-	GiveUp:  time.Second,
-	Devices: []virtualhub.DeviceSpec{{Kind: "lock", Name: "Front door"}, {Kind: "color_bulb", Name: "Lamp"}},
+	GiveUp: time.Second,
+	Devices: []virtualhub.DeviceSpec{
+		{Kind: "lock", Name: "Front door"}, {Kind: "color_bulb", Name: "Lamp"},
+	},
 }
 
 // calls checks the results of every kind of call.
@@ -151,13 +159,17 @@ func calls(t *testing.T, project string) {
 	})
 	want := []string{
 		`sites ["One","Two","Three"]`, `hubs 2 true`, `name Cellar null`, `site Mill 2`,
-		`devices ["Front door","Lamp"] true`, `states 1 lock true`, `live Error: begun true`, `past true`,
-		`audit Mill key true true`, `label {"id":1,"name":"Front door","room":"Hall"}`, `window open`,
-		`lock synchronized false`, `color synchronized 2`, `idempotent true`, `conflict 409 idempotency_conflict 26`,
-		`invalid 400 invalid_request 26`, `offline 503 hub_offline 26`, `missing 404 not_found 26`,
-		`members ["owner"]`, `owner 403 forbidden 26`, `invitation admin pending`, `revoked 404 not_found 26`,
-		`page 1 true`, `abort Error: left`, `key 401 unauthenticated 26`, `keyless 401 unauthenticated 26`,
-		`retry after true`, `retry after true`, `retry after true`, `retry after true`, `nobody true`,
+		`devices ["Front door","Lamp"] true`, `states 1 lock true`,
+		`live Error: begun true`, `past true`, `audit Mill key true true`,
+		`label {"id":1,"name":"Front door","room":"Hall"}`,
+		`window open`, `lock synchronized false`, `color synchronized 2`, `idempotent true`,
+		`conflict 409 idempotency_conflict 26`, `invalid 400 invalid_request 26`,
+		`offline 503 hub_offline 26`, `missing 404 not_found 26`, `members ["owner"]`,
+		`owner 403 forbidden 26`, `invitation admin pending`, `revoked 404 not_found 26`,
+		`page 1 true`, `abort Error: left`, `key 401 unauthenticated 26`,
+		`keyless 401 unauthenticated 26`,
+		`retry after true`, `retry after true`, `retry after true`, `retry after true`,
+		`nobody true`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -165,7 +177,9 @@ func calls(t *testing.T, project string) {
 	hub.Jam(1)
 	settings := map[string]any{"base": tenant.Base, "key": tenant.Key, "hub": hub.ID()}
 	// the lock was locked by the last command
-	if got := run(t, project, "jammed.mjs", settings); !slices.Equal(got, []string{"jammed diverged true"}) {
+	if got := run(t, project, "jammed.mjs", settings); !slices.Equal(
+		got, []string{"jammed diverged true"},
+	) {
 		t.Errorf("a jammed lock: got %v, want diverged", got)
 	}
 }

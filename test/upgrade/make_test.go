@@ -44,8 +44,11 @@ func TestMake(t *testing.T) {
 		service := harness.Start(t, retention, "--disk-reserve=0")
 		use(t, service, *makeFlag)
 		service.Stop()
-		keep(t, *makeFlag, service.Dir, "--exclude=./postgres", "--exclude=./LOCK", "--exclude=./outbox",
-			"--exclude=./endpoints.json", "--exclude=./service.json", "--exclude=./postgres.json", ".")
+		keep(
+			t, *makeFlag, service.Dir, "--exclude=./postgres", "--exclude=./LOCK",
+			"--exclude=./outbox", "--exclude=./endpoints.json", "--exclude=./service.json",
+			"--exclude=./postgres.json", ".",
+		)
 	})
 	t.Run("cluster", func(t *testing.T) {
 		dir := t.TempDir()
@@ -101,7 +104,9 @@ func keep(t *testing.T, name, dir string, files ...string) {
 }
 
 // useHub connects a hub, adds it, sends it commands, and disconnects it.
-func useHub(t *testing.T, service *harness.Service, tenant *harness.Tenant, factory harness.FactoryHub) {
+func useHub(
+	t *testing.T, service *harness.Service, tenant *harness.Tenant, factory harness.FactoryHub,
+) {
 	t.Helper()
 	hub, err := virtualhub.New(virtualhub.Config{
 		Config: hub.Config{
@@ -118,15 +123,19 @@ func useHub(t *testing.T, service *harness.Service, tenant *harness.Tenant, fact
 	ended := make(chan error, 1)
 	go func() { ended <- hub.Run(ctx) }()
 	streamstest.Eventually(t, "the hub can be added", func() bool {
-		answer, err := tenant.Try(http.MethodPost, "/hubs",
-			map[string]string{"serial": factory.Serial, "site_id": tenant.Site})
+		answer, err := tenant.Try(
+			http.MethodPost, "/hubs",
+			map[string]string{"serial": factory.Serial, "site_id": tenant.Site},
+		)
 		return err == nil && answer.Status == http.StatusOK
 	})
 	path := "/hubs/" + factory.HubID
 	tenant.Must(http.MethodPatch, path, map[string]string{"name": "Hall"}, http.StatusOK)
 	for i := range 20 {
-		tenant.Must(http.MethodPost, path+"/devices/1/commands", map[string]any{"key": "lock", "value": i%2 == 0},
-			http.StatusAccepted)
+		tenant.Must(
+			http.MethodPost, path+"/devices/1/commands",
+			map[string]any{"key": "lock", "value": i%2 == 0}, http.StatusAccepted,
+		)
 		streamstest.Eventually(t, "the outcome of the command", func() bool {
 			var device struct{ Channels []struct{ Status string } }
 			tenant.Must(http.MethodGet, path+"/devices/1", nil, http.StatusOK).JSON(t, &device)

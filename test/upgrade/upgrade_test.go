@@ -79,14 +79,18 @@ func compare(t *testing.T, service *harness.Service, name string) {
 	got := look(t, service, want.Key, hubs)
 	for path, resource := range want.Resources {
 		if at := missing(resource, got.Resources[path], path); at != "" {
-			t.Errorf("%s differs: got %s, want %s", at, text(t, got.Resources[path]), text(t, resource))
+			t.Errorf(
+				"%s differs: got %s, want %s", at, text(t, got.Resources[path]), text(t, resource),
+			)
 		}
 	}
 	client := harness.NewClient(t, service.Base(), want.Key)
 	for _, hub := range hubs {
 		events := want.Events[hub]
 		if at := missing(events, got.Events[hub], hub); at != "" || len(events) < 10 {
-			t.Errorf("%s differs: got %s, want %s", at, text(t, got.Events[hub]), text(t, events))
+			t.Errorf(
+				"%s differs: got %s, want %s", at, text(t, got.Events[hub]), text(t, events),
+			)
 			continue
 		}
 		middle := len(events) / 2
@@ -96,7 +100,9 @@ func compare(t *testing.T, service *harness.Service, name string) {
 			t.Errorf("%s after %s: got %s", at, cursor, text(t, rest))
 		}
 	}
-	client.Must(http.MethodPost, "/sites", map[string]string{"name": "Pier"}, http.StatusCreated)
+	client.Must(
+		http.MethodPost, "/sites", map[string]string{"name": "Pier"}, http.StatusCreated,
+	)
 }
 
 // TestNewerFormat starts the program on a directory that a later program wrote.
@@ -108,8 +114,10 @@ func TestNewerFormat(t *testing.T) {
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, stderr, code := harness.RunBinary(t, "serve", "--data-dir", dir, "--http", "127.0.0.1:0", "--admin",
-		"127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0")
+	_, stderr, code := harness.RunBinary(
+		t, "serve", "--data-dir", dir, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
+	)
 	if code != 1 || !strings.Contains(stderr, "was written by hubcloud 99.1.0, format 1000") {
 		t.Errorf("got exit code %d: %s, want 1 and the version that wrote it", code, stderr)
 	}

@@ -51,8 +51,10 @@ func connect(path string, opts ...nats.Option) (*nats.Conn, credentials, error) 
 	if err != nil {
 		return nil, c, err
 	}
-	opts = append(opts, nats.UserInfo(c.User, c.Password), nats.CustomInboxPrefix(c.InboxPrefix),
-		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort())
+	opts = append(
+		opts, nats.UserInfo(c.User, c.Password), nats.CustomInboxPrefix(c.InboxPrefix),
+		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
+	)
 	nc, err := nats.Connect(c.URL, opts...)
 	return nc, c, err
 }
@@ -121,7 +123,9 @@ func pause(ctx context.Context, news <-chan *nats.Msg, limit time.Duration) {
 // read returns up to 500 messages of a log from a sequence on. The broker sends each message as an
 // answer of its own. A last answer without a body has a Status: 204 after messages, 404 if there
 // are none, 503 if the log does not exist yet.
-func read(ctx context.Context, nc *nats.Conn, subject string, from uint64) (messages []*nats.Msg, err error) {
+func read(
+	ctx context.Context, nc *nats.Conn, subject string, from uint64,
+) (messages []*nats.Msg, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	inbox := nc.NewInbox()
@@ -130,7 +134,9 @@ func read(ctx context.Context, nc *nats.Conn, subject string, from uint64) (mess
 		return nil, err
 	}
 	defer answers.Unsubscribe()
-	if err := nc.PublishRequest(subject, inbox, fmt.Appendf(nil, `{"seq":%d,"batch":500}`, from)); err != nil {
+	if err := nc.PublishRequest(
+		subject, inbox, fmt.Appendf(nil, `{"seq":%d,"batch":500}`, from),
+	); err != nil {
 		return nil, err
 	}
 	for {
@@ -147,7 +153,9 @@ func read(ctx context.Context, nc *nats.Conn, subject string, from uint64) (mess
 		case "204", "404", "503":
 			return messages, nil
 		default:
-			return nil, fmt.Errorf("%s: %s %s", subject, m.Header.Get("Status"), m.Header.Get("Description"))
+			return nil, fmt.Errorf(
+				"%s: %s %s", subject, m.Header.Get("Status"), m.Header.Get("Description"),
+			)
 		}
 	}
 }

@@ -68,13 +68,17 @@ func TestFollow(t *testing.T) {
 	if _, err := logs.AppendCommand(t.Context(), hub, []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := logs.AppendState(t.Context(), hub, domain.NewEpochID(0xa), "", []byte("a state")); err != nil {
+	if _, err := logs.AppendState(
+		t.Context(), hub, domain.NewEpochID(0xa), "", []byte("a state"),
+	); err != nil {
 		t.Fatal(err)
 	}
 
 	path := filepath.Join(t.TempDir(), "tap.json")
 	text, err := json.Marshal(
-		tap.ForUser("nats://in-process", streamstest.Shards, broker.Credentials().Users[streams.AccountTap]),
+		tap.ForUser(
+			"nats://in-process", streamstest.Shards, broker.Credentials().Users[streams.AccountTap],
+		),
 	)
 	if err == nil {
 		err = os.WriteFile(path, text, 0o600)
@@ -87,8 +91,10 @@ func TestFollow(t *testing.T) {
 	reader, writer := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := follow(ctx, path, string(hub), writer, nats.InProcessServer(broker),
-			nats.ReconnectWait(100*time.Millisecond))
+		err := follow(
+			ctx, path, string(hub), writer, nats.InProcessServer(broker),
+			nats.ReconnectWait(100*time.Millisecond),
+		)
 		writer.CloseWithError(err)
 		done <- err
 	}()

@@ -60,7 +60,8 @@ func manPage(name, version, date, help string) string {
 	usage, rest, _ := strings.Cut(help, "\n\n")
 	what, _, _ := strings.Cut(strings.ReplaceAll(rest, "\n", " "), ". ")
 	var page strings.Builder
-	fmt.Fprintf(&page, ".TH %s 1 %q %q\n", strings.ToUpper(name), date[:len("2006-01-02")], "hubcloud "+version)
+	fmt.Fprintf(&page, ".TH %s 1 %q %q\n", strings.ToUpper(name), date[:len("2006-01-02")],
+		"hubcloud "+version)
 	fmt.Fprintf(&page, ".SH NAME\n%s \\- %s\n", name, roff(strings.TrimSuffix(what, ".")))
 	fmt.Fprintf(&page, ".SH SYNOPSIS\n.nf\n%s\n.fi\n", roff(strings.TrimPrefix(usage, "Usage: ")))
 	fmt.Fprintf(&page, ".SH DESCRIPTION\n.nf\n%s\n.fi\n", roff(rest))

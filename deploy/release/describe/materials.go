@@ -33,13 +33,17 @@ func readProduct(file string) (product, error) {
 		return product{}, err
 	}
 	version := info.GoVersion[len("go"):]
-	p := product{info.Main.Path, target(info), "go:sum", []module{{"std", version, "pkg:golang/std@" + version, ""}}}
+	p := product{info.Main.Path, target(info), "go:sum", []module{
+		{"std", version, "pkg:golang/std@" + version, ""},
+	}}
 	for _, dep := range info.Deps {
 		if dep.Replace != nil {
 			dep = dep.Replace
 		}
-		p.modules = append(p.modules,
-			module{dep.Path, dep.Version, "pkg:golang/" + dep.Path + "@" + dep.Version, dep.Sum})
+		p.modules = append(
+			p.modules,
+			module{dep.Path, dep.Version, "pkg:golang/" + dep.Path + "@" + dep.Version, dep.Sum},
+		)
 	}
 	return p, nil
 }
@@ -108,9 +112,14 @@ type property struct {
 func cycloneDX(p product, version, at string) bill {
 	name := p.name
 	b := bill{Format: "CycloneDX", SpecVersion: "1.6", Version: 1}
-	b.Metadata = metadata{at, component{Type: "application", Ref: name + "@" + version, Name: name, Version: version}}
+	b.Metadata = metadata{at, component{
+		Type: "application", Ref: name + "@" + version, Name: name, Version: version,
+	}}
 	for _, m := range p.modules {
-		c := component{Type: "library", Ref: m.path + "@" + m.version, Name: m.path, Version: m.version, PURL: m.purl}
+		c := component{
+			Type: "library", Ref: m.path + "@" + m.version, Name: m.path, Version: m.version,
+			PURL: m.purl,
+		}
 		if m.sum != "" {
 			c.Properties = []property{{p.sum, m.sum}}
 		}
@@ -183,7 +192,9 @@ func spdx(p product, version, at string) spdxDocument {
 			Concluded: unknown, Declared: unknown, Copyright: unknown,
 			Refs: []external{{"PACKAGE-MANAGER", "purl", m.purl}},
 		})
-		d.Relationships = append(d.Relationships, relationship{"SPDXRef-" + name, "DEPENDS_ON", id})
+		d.Relationships = append(
+			d.Relationships, relationship{"SPDXRef-" + name, "DEPENDS_ON", id},
+		)
 	}
 	return d
 }

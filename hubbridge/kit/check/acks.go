@@ -84,7 +84,10 @@ func (s *script) checkWithhold() {
 		s.fail("resends", nil, "events from %d on got no ack, and were not sent again within %v",
 			s.stored+1, resendLimit)
 	case wait < tooEarly:
-		s.fail("resends", nil, "events from %d on were sent again %v after they got no ack, want 5 s", s.stored+1, wait)
+		s.fail(
+			"resends", nil, "events from %d on were sent again %v after they got no ack, want 5 s",
+			s.stored+1, wait,
+		)
 	default:
 		s.pass("resends")
 	}
@@ -187,8 +190,11 @@ func (s *script) checkGap() {
 		s.pass(line)
 		return
 	}
-	s.fail(line, nil, "acks repeated through %d while later events were on their way, and the hub did not send from "+
-		"%d again within %v", through, through+1, promptLimit)
+	s.fail(
+		line, nil,
+		"acks repeated through %d while later events were on their way, and the hub did not send from "+
+			"%d again within %v", through, through+1, promptLimit,
+	)
 }
 
 // rewindPause is a little more than the second in which a hub that went back may ignore acks that
@@ -236,8 +242,11 @@ func (s *script) checkFull() {
 	} else if accepted > protocol.MaxUnacknowledged {
 		s.pass("send-window")
 	} else {
-		s.hint("send-window", "%d commands were accepted, which do not fill the window of %d events; --commands %d "+
-			"does", accepted, protocol.MaxUnacknowledged, fillWindow)
+		s.hint(
+			"send-window",
+			"%d commands were accepted, which do not fill the window of %d events; --commands %d does",
+			accepted, protocol.MaxUnacknowledged, fillWindow,
+		)
 	}
 	// Every accepted command has an event; some arrive only once there are acks.
 	goal := s.stored + uint64(accepted)
@@ -251,8 +260,11 @@ func (s *script) checkFull() {
 	case drained:
 		s.pass("survives-full-queue")
 	default:
-		s.fail("survives-full-queue", nil, "%d commands were accepted, but only events through %d of at least %d "+
-			"arrived within %v of the acks", accepted, s.stored, goal, drainLimit)
+		s.fail(
+			"survives-full-queue", nil,
+			"%d commands were accepted, but only events through %d of at least %d arrived within "+
+				"%v of the acks", accepted, s.stored, goal, drainLimit,
+		)
 	}
 }
 

@@ -66,7 +66,9 @@ func TestHubBecomesReady(t *testing.T) {
 	t.Parallel()
 	notes := make(chan string, 10)
 	checked := newCheck(t, check.Config{
-		Only:    []string{"pairing.open", "channels.command", "command-after-unavailable", "command-events", "resends"},
+		Only: []string{
+			"pairing.open", "channels.command", "command-after-unavailable", "command-events", "resends",
+		},
 		Timeout: 4 * time.Minute, OnNote: func(text string) { notes <- text },
 	})
 	hub := newHub(t, checked, "")
@@ -95,7 +97,9 @@ func TestHubBecomesReady(t *testing.T) {
 func TestHubDoesNotBecomeReady(t *testing.T) {
 	t.Parallel()
 	lines := []string{"pairing.open", "channels.command", "command-once", "resends"}
-	checked := newCheck(t, check.Config{Only: lines, Timeout: 4 * time.Minute, ReadyWait: time.Second})
+	checked := newCheck(t, check.Config{
+		Only: lines, Timeout: 4 * time.Minute, ReadyWait: time.Second,
+	})
 	hub := newHub(t, checked, "")
 	hub.RadioDown(true)
 	runHub(t, hub)
@@ -105,7 +109,8 @@ func TestHubDoesNotBecomeReady(t *testing.T) {
 	}
 	for _, r := range report {
 		if r.Status != check.NotSeen || !strings.Contains(r.Detail, "hub_unavailable") {
-			t.Errorf("line %s: %s: %q, want not seen because of hub_unavailable", r.ID, r.Status, r.Detail)
+			t.Errorf("line %s: %s: %q, want not seen because of hub_unavailable",
+				r.ID, r.Status, r.Detail)
 		}
 	}
 }
@@ -232,7 +237,9 @@ func TestSecondCheck(t *testing.T) {
 func TestHubOfAnotherCheck(t *testing.T) {
 	t.Parallel()
 	state, dir := t.TempDir(), t.TempDir()
-	first := newCheck(t, check.Config{State: state, Only: []string{"survives-cut"}, Timeout: 4 * time.Minute})
+	first := newCheck(t, check.Config{
+		State: state, Only: []string{"survives-cut"}, Timeout: 4 * time.Minute,
+	})
 	runHub(t, newHub(t, first, dir)) // is not restarted, and does not enrol at once
 	if _, err := first.Run(t.Context()); err != nil {
 		t.Fatal(err)

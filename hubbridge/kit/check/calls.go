@@ -52,7 +52,9 @@ func (a *call) text() string {
 func (c *Check) begin(method string, params any, extra bool) *call {
 	raw, err := json.Marshal(params)
 	if err != nil {
-		panic(fmt.Sprintf("hubcheck: encode the params of %s: %v", method, err)) // they are constants
+		panic(
+			fmt.Sprintf("hubcheck: encode the params of %s: %v", method, err),
+		) // they are constants
 	}
 	c.lastCall++
 	a := &call{id: fmt.Sprintf("check-%d", c.lastCall), method: method}
@@ -120,8 +122,10 @@ func (s *script) askAgain(a *call) bool {
 
 // notReady states that the hub has not become ready.
 func (s *script) notReady() string {
-	return fmt.Sprintf("the hub still answered %s after %v; repeat the check when its radio is ready",
-		protocol.ErrorHubUnavailable, s.cfg.ReadyWait)
+	return fmt.Sprintf(
+		"the hub still answered %s after %v; repeat the check when its radio is ready",
+		protocol.ErrorHubUnavailable, s.cfg.ReadyWait,
+	)
 }
 
 // wait waits for the ends of calls: their responses, the timeout, counted from now, or the end of
@@ -141,15 +145,21 @@ func (c *Check) wait(ctx context.Context, calls ...*call) {
 // handleResponse checks a response and gives it to its call.
 func (c *Check) handleResponse(token string, payload []byte) {
 	if len(payload) > maxResponseBytes {
-		c.fail("response-form", payload, "the response has %d bytes; the service rejects it", len(payload))
+		c.fail(
+			"response-form", payload, "the response has %d bytes; the service rejects it",
+			len(payload),
+		)
 	}
 	response, err := codec.ParseResponse(payload)
 	a, ok := c.calls[token]
 	if !ok {
 		for expected, other := range c.calls {
 			if err == nil && other.id == response.ID {
-				c.fail("response-topic", payload, "the response to %s came on .../response/%s, want .../response/%s",
-					other.method, bounded(token, 40), expected)
+				c.fail(
+					"response-topic", payload,
+					"the response to %s came on .../response/%s, want .../response/%s",
+					other.method, bounded(token, 40), expected,
+				)
 				a, token, ok = other, expected, true
 				break
 			}

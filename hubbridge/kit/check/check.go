@@ -92,7 +92,9 @@ func (cfg Config) WithDefaults() Config {
 		_, _ = rand.Read(entropy[:]) // never fails
 		cfg.Secret = domain.NewEnrolmentSecret(entropy)
 	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout+time.Duration(max(0, cfg.Commands))*commandLimit)
+	cfg.Timeout = cmp.Or(
+		cfg.Timeout, defaultTimeout+time.Duration(max(0, cfg.Commands))*commandLimit,
+	)
 	cfg.ReadyWait = cmp.Or(cfg.ReadyWait, defaultReadyWait)
 	if cfg.OnLine == nil {
 		cfg.OnLine = func(Result) {}
@@ -199,7 +201,9 @@ func New(cfg Config) (*Check, error) {
 		cfg: cfg, hub: hub, lines: lines, changed: make(chan struct{}),
 		results: map[string]*Result{}, state: newState(),
 	}
-	c.inventory.hub = domain.HubState{ID: hub, Registered: true, SecretHash: domain.HashEnrolmentSecret(cfg.Secret)}
+	c.inventory.hub = domain.HubState{
+		ID: hub, Registered: true, SecretHash: domain.HashEnrolmentSecret(cfg.Secret),
+	}
 	if kept.Serial == cfg.Serial {
 		c.inventory.former = kept.Certificates
 	}

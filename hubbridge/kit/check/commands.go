@@ -89,8 +89,10 @@ func (s *script) judgeUnready(a *call, asked bool) {
 			s.hint(line, "%s", s.notReady())
 			return
 		}
-		s.fail(line, a.payload, "the repeat of a command is still answered with %s, but another one runs",
-			protocol.ErrorHubUnavailable)
+		s.fail(
+			line, a.payload, "the repeat of a command is still answered with %s, but another one runs",
+			protocol.ErrorHubUnavailable,
+		)
 	}
 }
 
@@ -108,12 +110,16 @@ func checkAccepted(command commandParams, result []byte) error {
 	}
 	switch {
 	case channel.Key != command.Key || channel.Endpoint != command.Endpoint:
-		return fmt.Errorf("it is channel %s/%d, want %s/%d", channel.Key, channel.Endpoint, command.Key,
-			command.Endpoint)
+		return fmt.Errorf(
+			"it is channel %s/%d, want %s/%d", channel.Key, channel.Endpoint, command.Key,
+			command.Endpoint,
+		)
 	case channel.Status != domain.ChannelPending:
 		return fmt.Errorf("status is %q, want %q", channel.Status, domain.ChannelPending)
 	case !domain.SameValue(channel.Desired, command.Value):
-		return fmt.Errorf("desired is %s, want the value of the command, %s", channel.Desired, command.Value)
+		return fmt.Errorf(
+			"desired is %s, want the value of the command, %s", channel.Desired, command.Value,
+		)
 	case channel.DesiredAt == nil:
 		return errors.New("desired_at is null, want the time of the command")
 	}
@@ -149,14 +155,22 @@ func (s *script) checkOutcome(from uint64, command commandParams) {
 	})
 	switch {
 	case len(desired) == 0:
-		s.fail("command-events", nil, "no channel.desired with %s for %s within %v of the command", command.Value,
-			s.target, outcomeLimit)
+		s.fail(
+			"command-events", nil, "no channel.desired with %s for %s within %v of the command",
+			command.Value, s.target, outcomeLimit,
+		)
 	case len(observed) == 0:
-		s.hint("command-events", "channel.desired came, but no channel.observed with %s for %s within %v",
-			command.Value, s.target, outcomeLimit)
+		s.hint(
+			"command-events",
+			"channel.desired came, but no channel.observed with %s for %s within %v", command.Value,
+			s.target, outcomeLimit,
+		)
 	case observed[0] < desired[0]:
-		s.fail("command-events", nil, "channel.observed (event %d) came before channel.desired (event %d)", observed[0],
-			desired[0])
+		s.fail(
+			"command-events", nil,
+			"channel.observed (event %d) came before channel.desired (event %d)", observed[0],
+			desired[0],
+		)
 	default:
 		s.pass("command-events")
 	}
@@ -173,7 +187,10 @@ func (s *script) checkOnce() {
 		s.hint("command-once", "the first %s", first.text())
 		return
 	}
-	s.await(s.ctx, outcomeLimit, func() bool { return len(s.find(from, eventObserved, command.Value)) > 0 })
+	s.await(
+		s.ctx, outcomeLimit,
+		func() bool { return len(s.find(from, eventObserved, command.Value)) > 0 },
+	)
 	again := s.call(protocol.MethodChannelsCommand, command)
 	s.judgeRepeats("command-once", from, command, first, again)
 }
@@ -200,18 +217,33 @@ const runTwiceLimit = time.Second
 // judgeRepeats decides a line by two requests with one command id: both must have the same answer,
 // and the command must have run once.
 func (s *script) judgeRepeats(id string, from uint64, command commandParams, first, second *call) {
-	s.await(s.ctx, outcomeLimit, func() bool { return len(s.find(from, eventDesired, command.Value)) > 0 })
-	s.await(s.ctx, runTwiceLimit, func() bool { return len(s.find(from, eventDesired, command.Value)) > 1 })
+	s.await(
+		s.ctx, outcomeLimit,
+		func() bool { return len(s.find(from, eventDesired, command.Value)) > 0 },
+	)
+	s.await(
+		s.ctx, runTwiceLimit,
+		func() bool { return len(s.find(from, eventDesired, command.Value)) > 1 },
+	)
 	runs := s.find(from, eventDesired, command.Value)
 	switch {
 	case len(runs) > 1:
-		s.fail(id, second.payload, "command %s was sent twice and ran twice: events %d and %d are channel.desired",
-			command.CommandID, runs[0], runs[1])
+		s.fail(
+			id, second.payload,
+			"command %s was sent twice and ran twice: events %d and %d are channel.desired",
+			command.CommandID, runs[0], runs[1],
+		)
 	case second.result == nil || first.result == nil:
-		s.fail(id, second.payload, "of two requests with one command_id one was answered with a result; the other: %s",
-			map[bool]*call{true: second, false: first}[second.result == nil].text())
+		s.fail(
+			id, second.payload,
+			"of two requests with one command_id one was answered with a result; "+"the other: %s",
+			map[bool]*call{true: second, false: first}[second.result == nil].text(),
+		)
 	case !sameJSON(first.result, second.result):
-		s.fail(id, second.payload, "the repeated command has another answer than the first, %s", first.result)
+		s.fail(
+			id, second.payload, "the repeated command has another answer than the first, %s",
+			first.result,
+		)
 	default:
 		s.pass(id)
 	}
@@ -234,7 +266,10 @@ func (s *script) checkBadCommands() {
 	cases := []wrong{
 		{func(p *commandParams) { p.DeviceID = s.unusedDevice() }, protocol.ErrorNotFound},
 		{func(p *commandParams) { p.Endpoint = 77 }, protocol.ErrorNotFound},
-		{func(p *commandParams) { p.Value = json.RawMessage(`{"wrong":[]}`) }, protocol.ErrorInvalidRequest},
+		{
+			func(p *commandParams) { p.Value = json.RawMessage(`{"wrong":[]}`) },
+			protocol.ErrorInvalidRequest,
+		},
 	}
 	if s.target.readOnly != "" {
 		cases = append(cases, wrong{

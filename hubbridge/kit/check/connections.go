@@ -48,16 +48,22 @@ func (s *script) checkCut() {
 	}
 	_, certificates := s.inventory.current()
 	if certificates == 1 {
-		s.fail("renews-certificate", nil, "the hub connected again with its first certificate, which ends within 20 "+
-			"days, without enrolling")
+		s.fail(
+			"renews-certificate", nil,
+			"the hub connected again with its first certificate, which ends within 20 days, "+
+				"without enrolling",
+		)
 		s.hint("current-certificate", "the hub has one certificate only")
 	}
 	if !provoked {
 		return
 	}
 	if held > through+1 {
-		s.fail("keeps-events", nil, "oldest is %d in the hello after the cut, but event %d was not acknowledged", held,
-			through+1)
+		s.fail(
+			"keeps-events", nil,
+			"oldest is %d in the hello after the cut, but event %d was not acknowledged", held,
+			through+1,
+		)
 	} else {
 		s.pass("keeps-events")
 	}
@@ -65,8 +71,11 @@ func (s *script) checkCut() {
 	if continued {
 		s.pass("continues-after-cut")
 	} else if held <= through+1 {
-		s.fail("continues-after-cut", nil, "events %d to %d, which were not acknowledged before the cut, did not "+
-			"arrive within %v of the next hello", through+1, pending, resendLimit)
+		s.fail(
+			"continues-after-cut", nil,
+			"events %d to %d, which were not acknowledged before the cut, did not arrive within %v "+
+				"of the next hello", through+1, pending, resendLimit,
+		)
 	}
 }
 
@@ -99,8 +108,11 @@ func (s *script) checkTakeover() {
 		s.pass("restored-cloud")
 		return
 	}
-	s.fail("restored-cloud", nil, "the hello was acknowledged through %d; the hub, which holds events from %d on, "+
-		"sent neither events from %d on nor a hello within %v", lower, oldest, lower+1, resendLimit)
+	s.fail(
+		"restored-cloud", nil,
+		"the hello was acknowledged through %d; the hub, which holds events from %d on, "+
+			"sent neither events from %d on nor a hello within %v", lower, oldest, lower+1, resendLimit,
+	)
 	// The service would wait for ever. Go on where the hub is.
 	s.stored = max(s.stored, s.highest)
 	if s.conn != nil {
@@ -142,7 +154,10 @@ func (s *script) checkReject() {
 	}
 	s.raised = nil
 	if repeated {
-		s.fail("unknown-members", nil, "the hello was repeated although an ack with an unknown member answered it")
+		s.fail(
+			"unknown-members", nil,
+			"the hello was repeated although an ack with an unknown member answered it",
+		)
 	} else {
 		s.pass("unknown-members")
 	}
@@ -152,8 +167,11 @@ func (s *script) checkReject() {
 	case higher + 1:
 		s.pass("higher-through")
 	default:
-		s.fail("higher-through", nil, "after through %d, which is above newest, the next event has the number %d, "+
-			"want %d", higher, first, higher+1)
+		s.fail(
+			"higher-through", nil,
+			"after through %d, which is above newest, the next event has the number %d, want %d",
+			higher, first, higher+1,
+		)
 	}
 }
 

@@ -106,8 +106,10 @@ func checkList(devices []domain.Device, result []byte) error {
 		for _, channel := range raw.Devices[i].Channels {
 			for _, name := range valueMembers {
 				if _, ok := channel[name]; ok {
-					return fmt.Errorf("a channel of device %d has the member %s, which only devices.get has", d.ID,
-						name)
+					return fmt.Errorf(
+						"a channel of device %d has the member %s, which only devices.get has",
+						d.ID, name,
+					)
 				}
 			}
 			if err := hasMembers(channel, append([]string{"unit"}, abilityMembers...)); err != nil {
@@ -130,7 +132,10 @@ func checkDevice(id int64, device domain.Device, result []byte) error {
 		return fmt.Errorf("it is device %d, want %d", device.ID, id)
 	}
 	for _, channel := range raw.Device.Channels {
-		if err := hasMembers(channel, slices.Concat([]string{"unit"}, abilityMembers, valueMembers)); err != nil {
+		if err := hasMembers(
+			channel,
+			slices.Concat([]string{"unit"}, abilityMembers, valueMembers),
+		); err != nil {
 			return fmt.Errorf("device %d: %w", id, err)
 		}
 	}
@@ -264,7 +269,11 @@ func (s *script) checkSideBySide() {
 // checkMembers sends a request with members that version 1 does not have. The line passes in
 // checkReject, which sends such an ack.
 func (s *script) checkMembers() {
-	a := s.begin(protocol.MethodDevicesList, map[string]any{"later": map[string]int{"version": 2}}, true)
+	a := s.begin(
+		protocol.MethodDevicesList,
+		map[string]any{"later": map[string]int{"version": 2}},
+		true,
+	)
 	s.wait(s.ctx, a)
 	if a.result == nil && s.devices != nil {
 		s.fail("unknown-members", a.payload, "%s that had unknown members", a.text())
@@ -292,7 +301,9 @@ func (s *script) checkPairing() {
 }
 
 func (s *script) checkRemoval() {
-	s.checkWindow(window{protocol.MethodRemovalOpen, protocol.MethodRemovalClose, "removal.open", "removal.close"})
+	s.checkWindow(window{
+		protocol.MethodRemovalOpen, protocol.MethodRemovalClose, "removal.open", "removal.close",
+	})
 }
 
 // checkWindow opens a window twice and closes it twice.

@@ -41,7 +41,9 @@ type inventory struct {
 }
 
 // Hub returns the state of the hub, as identity.Directory describes it.
-func (i *inventory) Hub(_ context.Context, hub domain.HubID) (domain.HubState, uint64, error) {
+func (i *inventory) Hub(
+	_ context.Context, hub domain.HubID,
+) (domain.HubState, uint64, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if hub != i.hub.ID {
@@ -57,7 +59,9 @@ func (i *inventory) IssueCertificate(
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.certificates) >= maxCertificates {
-		return domain.RateLimited(time.Minute, "too many certificates were issued to this hub recently")
+		return domain.RateLimited(
+			time.Minute, "too many certificates were issued to this hub recently",
+		)
 	}
 	i.certificates = append(i.certificates, issued)
 	return nil
@@ -110,7 +114,8 @@ func (c *Check) authorityClock() time.Time {
 // configured with a wrong address; anything else may be a person with a browser.
 func (c *Check) serveUnknownPath(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
-		http.Error(w, "This is `hubcloud hub check`. Hubs enrol with POST "+enrolmentPath+".", http.StatusNotFound)
+		http.Error(w, "This is `hubcloud hub check`. Hubs enrol with POST "+enrolmentPath+".",
+			http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -185,7 +190,10 @@ func (c *Check) rejectEnrolment(w http.ResponseWriter, status int, body []byte, 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if status != http.StatusTooManyRequests {
-		c.fail("enrols", body, "an enrolment was answered with %d %s: %s", status, err.Code, err.Message)
+		c.fail(
+			"enrols", body, "an enrolment was answered with %d %s: %s", status, err.Code,
+			err.Message,
+		)
 	}
 }
 

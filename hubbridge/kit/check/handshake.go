@@ -102,7 +102,10 @@ func (c *Check) judgeStranger(first packets.ControlPacket, err error, stranger b
 	defer c.mu.Unlock()
 	if _, ok := first.(*packets.ConnectPacket); ok {
 		c.deceived = true
-		c.fail("verifies-broker", nil, "sent CONNECT to a broker whose certificate is not of the authority in ca")
+		c.fail(
+			"verifies-broker", nil,
+			"sent CONNECT to a broker whose certificate is not of the authority in ca",
+		)
 	} else {
 		c.distrusted++
 	}
@@ -178,10 +181,14 @@ func (s *script) checkStranger() {
 		s.hint("recovers-ca", "the hub may have done so in an earlier check within the hour: "+
 			"restart it after this check has begun")
 	case !enrolled():
-		s.fail("recovers-ca", nil, "after %d TLS handshakes in which the broker's certificate was not of the "+
-			"authority in ca, the hub had not enrolled again", tries)
+		s.fail(
+			"recovers-ca", nil,
+			"after %d TLS handshakes in which the broker's certificate was not of the authority in "+
+				"ca, the hub had not enrolled again", tries,
+		)
 	case !back:
-		s.fail("recovers-ca", nil, "the hub enrolled again, but did not connect within %v of that", reconnectLimit)
+		s.fail("recovers-ca", nil, "the hub enrolled again, but did not connect within %v of that",
+			reconnectLimit)
 	default:
 		s.pass("recovers-ca")
 	}

@@ -110,7 +110,10 @@ func (c *Check) handleHello(k *connection, payload []byte) {
 	if k.ackGranted && k.requestGranted {
 		c.pass("subscribes-first")
 	} else {
-		c.fail("subscribes-first", payload, "the hello came before the subscriptions to ack and request")
+		c.fail(
+			"subscribes-first", payload,
+			"the hello came before the subscriptions to ack and request",
+		)
 	}
 	hello, err := codec.ParseHello(payload)
 	var raw protocol.Hello
@@ -119,13 +122,19 @@ func (c *Check) handleHello(k *connection, payload []byte) {
 		c.fail("hello-fields", payload, "protocol is not 1; the service ignores the hello")
 		return
 	case err != nil:
-		c.fail("hello-fields", payload, "protocol, log, oldest or newest is missing or invalid, or oldest is beyond "+
-			"newest + 1; the service ignores the hello")
+		c.fail(
+			"hello-fields", payload,
+			"protocol, log, oldest or newest is missing or invalid, or oldest is "+
+				"beyond newest + 1; the service ignores the hello",
+		)
 		return
 	case json.Unmarshal(payload, &raw) == nil && raw.Oldest == 0:
 		c.fail("hello-fields", payload, "oldest is 0; it is newest + 1 for a hub that holds no events")
 	case hello.Log == c.log && hello.Newest < c.highest:
-		c.fail("hello-fields", payload, "newest is %d, but event %d has been sent", hello.Newest, c.highest)
+		c.fail(
+			"hello-fields", payload, "newest is %d, but event %d has been sent", hello.Newest,
+			c.highest,
+		)
 	}
 	c.pass("hello-fields")
 	if hello.Firmware == nil || hello.Network == nil || raw.ClockTrusted == nil {
@@ -147,7 +156,9 @@ func (c *Check) handleHello(k *connection, payload []byte) {
 	through, extra := max(c.stored, hello.Oldest-1), false
 	if answer := c.ackNextHello; answer != nil {
 		c.ackNextHello = nil
-		through, extra = answer(protocol.Hello{Log: hello.Log, Oldest: hello.Oldest, Newest: hello.Newest})
+		through, extra = answer(protocol.Hello{
+			Log: hello.Log, Oldest: hello.Oldest, Newest: hello.Newest,
+		})
 	}
 	c.stored = through
 	c.ackHello(k, through, extra)
@@ -159,7 +170,10 @@ func (c *Check) adoptLog(hello codec.Hello, payload []byte) {
 	case c.log == "":
 		c.log, c.stored = hello.Log, hello.Oldest-1
 	case hello.Log != c.log:
-		c.fail("log-identity", payload, "log is %q, but was %q and the hub was not reset", hello.Log, c.log)
+		c.fail(
+			"log-identity", payload, "log is %q, but was %q and the hub was not reset", hello.Log,
+			c.log,
+		)
 		c.log, c.stored, c.highest = hello.Log, hello.Oldest-1, hello.Newest
 		c.events = map[uint64]event{}
 	case c.connections > 1:
@@ -208,7 +222,9 @@ func (c *Check) handleEvents(k *connection, payload []byte) {
 // storeEvents checks an events message, and reports whether the service would store it.
 func (c *Check) storeEvents(k *connection, payload []byte) bool {
 	if len(payload) > protocol.MaxMessageBytes {
-		c.fail("message-size", payload, "the message has %d bytes; the service drops it", len(payload))
+		c.fail(
+			"message-size", payload, "the message has %d bytes; the service drops it", len(payload),
+		)
 		return false
 	}
 	batch, err := c.decoder.Decode(c.hub, payload)
@@ -244,12 +260,18 @@ func (c *Check) judgeNumbers(k *connection, batch *codec.Batch, payload []byte) 
 	first, last := batch.First, batch.Last()
 	switch {
 	case first > k.next:
-		c.fail("numbering", payload, "event %d was sent where event %d was next; the service waits for the missing "+
-			"events", first, k.next)
+		c.fail(
+			"numbering", payload,
+			"event %d was sent where event %d was next; the service waits for "+
+				"the missing events", first, k.next,
+		)
 		return false
 	case first < k.next && c.raised != nil:
-		c.fail("higher-through", payload, "event %d was sent after through %d, want %d as the next number", first,
-			*c.raised, *c.raised+1)
+		c.fail(
+			"higher-through", payload,
+			"event %d was sent after through %d, want %d as the next number", first, *c.raised,
+			*c.raised+1,
+		)
 		c.raised = nil
 		k.throughs[first-1] = true
 		c.stored = first - 1
@@ -257,22 +279,33 @@ func (c *Check) judgeNumbers(k *connection, batch *codec.Batch, payload []byte) 
 		k.resends++
 		k.resentAt, k.resentFrom = time.Now(), first
 		if c.lowered != nil && first <= k.through {
-			c.fail("lower-through", payload, "events were sent again from %d after the lower through %d; through %d "+
-				"was acknowledged before", first, *c.lowered, k.through)
+			c.fail(
+				"lower-through", payload,
+				"events were sent again from %d after the lower through %d; "+
+					"through %d was acknowledged before", first, *c.lowered, k.through,
+			)
 		} else if k.throughs[first-1] {
 			c.pass("sends-from-through")
 		} else if c.foreign {
-			c.fail("unknown-log", payload, "events were sent again from %d, want %d: an ack of log %q counts for "+
-				"nothing", first, k.through+1, unknownLog)
+			c.fail(
+				"unknown-log", payload,
+				"events were sent again from %d, want %d: an ack of log %q "+"counts for nothing",
+				first, k.through+1, unknownLog,
+			)
 		} else {
-			c.fail("sends-from-through", payload, "events were sent again from %d, want %d, which is through + 1",
-				first, k.through+1)
+			c.fail(
+				"sends-from-through", payload,
+				"events were sent again from %d, want %d, which is through + 1", first, k.through+1,
+			)
 		}
 	}
 	k.next = last + 1
 	if onWay := last - min(last, k.through); onWay > protocol.MaxUnacknowledged {
-		c.fail("send-window", payload, "%d events are on their way: through is %d, and event %d was sent", onWay,
-			k.through, last)
+		c.fail(
+			"send-window", payload,
+			"%d events are on their way: through is %d, and event %d was sent", onWay, k.through,
+			last,
+		)
 	}
 	return true
 }
@@ -298,7 +331,10 @@ func (c *Check) judgeEvent(e *codec.Event, seq uint64, payload []byte) {
 	case codec.FlawSize:
 		c.fail("event-size", payload, "event %d has more than 16 KiB; the service skips it", seq)
 	case codec.FlawReserved:
-		c.fail("reserved-types", payload, "event %d has a type that begins with hub.; the service skips it", seq)
+		c.fail(
+			"reserved-types", payload,
+			"event %d has a type that begins with hub.; the service skips it", seq,
+		)
 	default:
 		c.fail("event-form", payload, "event %d %s; the service skips it", seq, flawText[e.Flaw])
 	}

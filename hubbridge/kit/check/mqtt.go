@@ -145,9 +145,14 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 	timeout := net.Error(nil)
 	switch {
 	case errors.Is(err, hub.ErrPacketSize):
-		c.fail("message-size", nil, "a packet has more than 2 MiB; the service closes the connection")
+		c.fail(
+			"message-size", nil, "a packet has more than 2 MiB; the service closes the connection",
+		)
 	case errors.As(err, &timeout) && timeout.Timeout():
-		c.fail("keep-alive", nil, "the hub sent nothing for %v, with a keep-alive of %v", k.silence(), k.keepAlive)
+		c.fail(
+			"keep-alive", nil, "the hub sent nothing for %v, with a keep-alive of %v",
+			k.silence(), k.keepAlive,
+		)
 	}
 	c.notify()
 }
@@ -164,7 +169,10 @@ func (c *Check) accept(k *connection, p *packets.ConnectPacket) (code byte) {
 	if c.conn != nil {
 		_ = c.conn.raw.Close() // as the service's broker does
 		if c.takeovers++; c.takeovers >= 3 {
-			c.fail("one-connection", nil, "opened connections %d times while another was open", c.takeovers)
+			c.fail(
+				"one-connection", nil, "opened connections %d times while another was open",
+				c.takeovers,
+			)
 		}
 	}
 	c.connections++
@@ -176,8 +184,10 @@ func (c *Check) accept(k *connection, p *packets.ConnectPacket) (code byte) {
 // does not prevent the rest of the check. The caller holds the mutex.
 func (c *Check) judgeConnect(k *connection, p *packets.ConnectPacket) byte {
 	if p.ProtocolVersion != 4 || p.ProtocolName != "MQTT" {
-		c.fail("connects", nil, "CONNECT has protocol %q level %d, want \"MQTT\" level 4 (MQTT 3.1.1)", p.ProtocolName,
-			p.ProtocolVersion)
+		c.fail(
+			"connects", nil, "CONNECT has protocol %q level %d, want \"MQTT\" level 4 (MQTT 3.1.1)",
+			p.ProtocolName, p.ProtocolVersion,
+		)
 		return packets.ErrRefusedBadProtocolVersion
 	}
 	if c.rejectNext {
@@ -217,11 +227,17 @@ func (c *Check) judgeCertificate(k *connection) bool {
 	case c.inventory.fromEarlierCheck(shown):
 		return c.judgeEarlierCertificate()
 	case c.inventory.has(shown):
-		c.fail("current-certificate", nil, "connected with a former certificate, which ends on %s; the service "+
-			"rejects it", leaf.NotAfter.UTC().Format(time.DateOnly))
+		c.fail(
+			"current-certificate", nil,
+			"connected with a former certificate, which ends on %s; the service "+"rejects it",
+			leaf.NotAfter.UTC().Format(time.DateOnly),
+		)
 		return true
 	default:
-		c.hint("connects", "connected with a certificate that this check has not issued; the hub must enrol")
+		c.hint(
+			"connects",
+			"connected with a certificate that this check has not issued; the hub must enrol",
+		)
 		return false
 	}
 }
@@ -237,8 +253,11 @@ func (c *Check) judgeReconnect(k *connection) {
 	}
 	wait := k.opened.Sub(c.endedAt)
 	c.endedAt = time.Time{}
-	c.verdict("waits-to-reconnect", wait >= minWait, "connected again %v after the end of its connection, want 1 s or "+
-		"more", wait.Round(time.Millisecond))
+	c.verdict(
+		"waits-to-reconnect", wait >= minWait,
+		"connected again %v after the end of its connection, want 1 s or more",
+		wait.Round(time.Millisecond),
+	)
 }
 
 // verdict passes or fails a line.
@@ -336,11 +355,15 @@ func (c *Check) handleSubscribe(k *connection, p *packets.SubscribePacket) {
 // handlePublish checks a PUBLISH and handles its message.
 func (c *Check) handlePublish(k *connection, p *packets.PublishPacket) {
 	if p.Qos == 2 {
-		c.fail("no-qos-2", p.Payload, "published with QoS 2 to %q; the service closes the connection",
-			bounded(p.TopicName, 100))
+		c.fail(
+			"no-qos-2", p.Payload, "published with QoS 2 to %q; the service closes the connection",
+			bounded(p.TopicName, 100),
+		)
 	}
 	if p.Retain {
-		c.fail("no-retain", p.Payload, "published a retained message to %q", bounded(p.TopicName, 100))
+		c.fail(
+			"no-retain", p.Payload, "published a retained message to %q", bounded(p.TopicName, 100),
+		)
 	}
 	c.pass("no-qos-2", "no-retain", "keep-alive", "own-topics")
 	c.handleMessage(k, p.TopicName, p.Payload)

@@ -100,7 +100,9 @@ type proxy struct {
 
 func startProxy(t *testing.T, enrolURL string, f faults) *proxy {
 	t.Helper()
-	p := &proxy{t: t, enrolURL: enrolURL, faults: f, methods: map[string]string{}, memory: map[string]any{}}
+	p := &proxy{
+		t: t, enrolURL: enrolURL, faults: f, methods: map[string]string{}, memory: map[string]any{},
+	}
 	var err error
 	p.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
 		Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler), Now: func() time.Time {
@@ -167,7 +169,9 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.Post(p.enrolURL+"/link/v1/certificates", "application/json", bytes.NewReader(body))
+	response, err := http.Post(
+		p.enrolURL+"/link/v1/certificates", "application/json", bytes.NewReader(body),
+	)
 	if err != nil || response.StatusCode != http.StatusCreated {
 		return response, err
 	}
@@ -194,7 +198,9 @@ func (p *proxy) reissue(
 	}
 	p.mu.Lock()
 	p.expires = expires
-	p.upstream = append(p.upstream, tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key})
+	p.upstream = append(
+		p.upstream, tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key},
+	)
 	p.roots = x509.NewCertPool()
 	p.roots.AppendCertsFromPEM([]byte(issued.CA))
 	p.broker = strings.TrimPrefix(issued.Broker, "mqtts://")

@@ -111,7 +111,10 @@ func (s *script) checkHelloRepeats() {
 	wait := k.helloAt.Sub(first).Round(time.Millisecond)
 	switch {
 	case !came:
-		s.fail("hello-repeats", nil, "no second hello within %v of the first, which got no ack", resendLimit)
+		s.fail(
+			"hello-repeats", nil, "no second hello within %v of the first, which got no ack",
+			resendLimit,
+		)
 	case wait < tooEarly:
 		s.fail("hello-repeats", nil, "the second hello came after %v, want 5 s", wait)
 	default:

@@ -115,6 +115,9 @@ func (s *script) noTarget() string {
 const textNoTarget = "devices.list and devices.get show no writable channel that is available"
 
 func (t *target) String() string {
-	return fmt.Sprintf("%s of device %d", strings.TrimSuffix(t.key+"/"+strconv.FormatInt(t.endpoint, 10), "/0"),
-		t.device)
+	return fmt.Sprintf(
+		"%s of device %d",
+		strings.TrimSuffix(t.key+"/"+strconv.FormatInt(t.endpoint, 10), "/0"),
+		t.device,
+	)
 }

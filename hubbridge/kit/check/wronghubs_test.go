@@ -20,8 +20,10 @@ import (
 
 func TestMain(m *testing.M) {
 	// The default HTTP client keeps connections of enrolments for a while.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+	goleak.VerifyTestMain(
+		m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	)
 }
 
 // TestRightHub: a virtual hub passes every line.
@@ -80,7 +82,10 @@ func TestWrongHubs(t *testing.T) {
 			} else {
 				<-alone
 			}
-			config := check.Config{Only: append(observed(), wrong.line), Timeout: 2 * time.Minute}
+			config := check.Config{
+				Only:    append(observed(), wrong.line),
+				Timeout: 2 * time.Minute,
+			}
 			if wrong.line == "send-window" || wrong.line == "survives-full-queue" {
 				config.Commands = 2100
 			}
@@ -118,7 +123,9 @@ func TestWrongHubs(t *testing.T) {
 			if failed := failedLines(reports[name]); !slices.Equal(failed, []string{wrong.line}) {
 				t.Errorf("failed lines = %q, want %q", failed, wrong.line)
 			}
-			recommended := slices.Contains([]string{"hello-info", "waits-to-reconnect", "recovers-ca"}, wrong.line)
+			recommended := slices.Contains(
+				[]string{"hello-info", "waits-to-reconnect", "recovers-ca"}, wrong.line,
+			)
 			if ok := reports[name].OK(); ok != recommended {
 				t.Errorf("OK() = %v, want %v", ok, recommended)
 			}
@@ -227,7 +234,10 @@ func wrongConnections() map[string]wrongHub {
 		"persistent session": onConnect("clean-session", func(p *packets.ConnectPacket) {
 			p.CleanSession = false
 		}),
-		"long keep-alive": onConnect("keep-alive", func(p *packets.ConnectPacket) { p.Keepalive = 300 }),
+		"long keep-alive": onConnect(
+			"keep-alive",
+			func(p *packets.ConnectPacket) { p.Keepalive = 300 },
+		),
 		"will": onConnect("no-retain", func(p *packets.ConnectPacket) {
 			p.WillFlag, p.WillTopic, p.WillMessage = true, "hub/offline", []byte("{}")
 		}),
@@ -295,7 +305,10 @@ func wrongConnections() map[string]wrongHub {
 		"no renewal": {line: "renews-certificate", faults: faults{
 			config: func(c *virtualhub.Config) { c.RenewBefore = time.Hour },
 		}},
-		"former certificate":   {line: "current-certificate", faults: faults{formerCertificate: true}},
+		"former certificate": {
+			line:   "current-certificate",
+			faults: faults{formerCertificate: true},
+		},
 		"no return":            {line: "survives-cut", faults: faults{connections: 1}},
 		"no return, takeover":  {line: "survives-takeover", faults: faults{connections: 2}},
 		"no return, rejection": {line: "survives-rejection", faults: faults{connections: 3}},

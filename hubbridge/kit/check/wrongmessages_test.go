@@ -49,7 +49,10 @@ func wrongEvents() map[string]wrongHub {
 		"huge event": each("event-size", func(e map[string]any) {
 			e["data"].(map[string]any)["padding"] = strings.Repeat("x", 17<<10)
 		}),
-		"time without offset": each("event-form", func(e map[string]any) { e["time"] = "2026-01-02 03:04:05" }),
+		"time without offset": each(
+			"event-form",
+			func(e map[string]any) { e["time"] = "2026-01-02 03:04:05" },
+		),
 		"no endpoint": each("event-data", func(e map[string]any) {
 			delete(e["data"].(map[string]any), "endpoint")
 		}),
@@ -58,8 +61,11 @@ func wrongEvents() map[string]wrongHub {
 				data["value"] = map[any]string{true: "on", false: "off"}[data["value"]]
 			}
 		}),
-		"no data":       each("event-form", func(e map[string]any) { delete(e, "data") }),
-		"reserved type": each("reserved-types", func(e map[string]any) { e["type"] = "hub.ready" }),
+		"no data": each("event-form", func(e map[string]any) { delete(e, "data") }),
+		"reserved type": each(
+			"reserved-types",
+			func(e map[string]any) { e["type"] = "hub.ready" },
+		),
 		"changed event": onEvents("same-content", func(l *link, m *message) bool {
 			if n := seen(l, m, "sent"); number(m.events()[0], "seq") <= n {
 				m.events()[0]["clock_trusted"] = false
@@ -213,7 +219,11 @@ func wrongResponses() map[string]wrongHub {
 		"first level of the token": onResponse("response-topic", "", func(_ *link, m *message) {
 			m.suffix = m.suffix[:strings.LastIndex(m.suffix, "/")]
 		}),
-		"id of its own": onResponse("response-form", "", func(_ *link, m *message) { m.body["id"] = "1" }),
+		"id of its own": onResponse(
+			"response-form",
+			"",
+			func(_ *link, m *message) { m.body["id"] = "1" },
+		),
 		"result and error": onResponse("response-form", "devices.get", func(_ *link, m *message) {
 			m.body["error"] = map[string]any{"type": "none", "message": ""}
 		}),

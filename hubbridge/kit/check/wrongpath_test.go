@@ -31,8 +31,9 @@ func TestWrongPath(t *testing.T) {
 	}()
 	client := &http.Client{Timeout: time.Minute}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		request, err := http.NewRequestWithContext(ctx, method, checked.EnrolURL()+"/v1/link/v1/certificates",
-			strings.NewReader("{}"))
+		request, err := http.NewRequestWithContext(
+			ctx, method, checked.EnrolURL()+"/v1/link/v1/certificates", strings.NewReader("{}"),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

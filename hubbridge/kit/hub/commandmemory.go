@@ -60,10 +60,14 @@ func (e *Engine) loadCommands() error {
 }
 
 // command runs a command, or returns the first answer again if its id is remembered.
-func (e *Engine) command(ctx context.Context, handler Handler, params commandParams, now time.Time) (any, error) {
+func (e *Engine) command(
+	ctx context.Context, handler Handler, params commandParams, now time.Time,
+) (any, error) {
 	switch {
 	case params.CommandID == "" || len(params.CommandID) > maxCommandID:
-		return nil, Errorf(ErrorInvalidRequest, "command_id must have 1 to %d characters", maxCommandID)
+		return nil, Errorf(
+			ErrorInvalidRequest, "command_id must have 1 to %d characters", maxCommandID,
+		)
 	case params.DeviceID == nil:
 		return nil, errNoDeviceID
 	}
@@ -92,7 +96,9 @@ func (e *Engine) command(ctx context.Context, handler Handler, params commandPar
 			return failed
 		}
 		desired := channelValue{cmd.Key, cmd.Endpoint, channel.Desired}
-		change.Events = append([]Event{{Type: EventDesired, DeviceID: cmd.DeviceID, Data: desired}}, change.Events...)
+		change.Events = append(
+			[]Event{{Type: EventDesired, DeviceID: cmd.DeviceID, Data: desired}}, change.Events...,
+		)
 		if failed = e.remember(cmd.ID, a, change, now); failed == nil {
 			answer = &a
 		}

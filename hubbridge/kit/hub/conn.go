@@ -63,7 +63,9 @@ type conn struct {
 
 // connect connects to the broker with dial, TLS and MQTT, and subscribes to acks and requests. Its
 // errors are *connectError.
-func connect(ctx context.Context, cfg Config, id *identity) (*conn, error) {
+func connect(
+	ctx context.Context, cfg Config, id *identity,
+) (*conn, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	raw, err := cfg.Dial(dialCtx, "tcp", id.address)
@@ -77,7 +79,9 @@ func connect(ctx context.Context, cfg Config, id *identity) (*conn, error) {
 		_ = raw.Close()
 		return nil, &connectError{true, err}
 	}
-	c := &conn{conn: secure, reader: bufio.NewReaderSize(secure, 1024), prefix: "hub/" + id.HubID + "/"}
+	c := &conn{
+		conn: secure, reader: bufio.NewReaderSize(secure, 1024), prefix: "hub/" + id.HubID + "/",
+	}
 	if err := c.handshake(id.HubID, cfg.KeepAlive); err != nil {
 		_ = raw.Close()
 		return nil, &connectError{true, err}
@@ -107,8 +111,10 @@ func (c *conn) handshake(clientID string, keepAlive time.Duration) error {
 		return fmt.Errorf("received %T, want CONNACK", p)
 	}
 	if connack.ReturnCode != packets.Accepted {
-		return cmp.Or(packets.ConnErrors[connack.ReturnCode],
-			fmt.Errorf("the broker answered CONNECT with the code %d", connack.ReturnCode))
+		return cmp.Or(
+			packets.ConnErrors[connack.ReturnCode],
+			fmt.Errorf("the broker answered CONNECT with the code %d", connack.ReturnCode),
+		)
 	}
 	subscribe := packets.NewControlPacket(packets.Subscribe).(*packets.SubscribePacket)
 	subscribe.MessageID = 1

@@ -75,7 +75,9 @@ func pause(ctx context.Context, interrupted <-chan struct{}, d time.Duration) {
 
 // ensureCertificate enrols if the hub has no certificate or its certificate expires soon. It
 // returns false if the hub has no valid certificate then, with the wait before the next attempt.
-func (h *Hub) ensureCertificate(ctx context.Context, wait *backoff) (retryIn time.Duration, ok bool) {
+func (h *Hub) ensureCertificate(
+	ctx context.Context, wait *backoff,
+) (retryIn time.Duration, ok bool) {
 	if h.identity != nil && !h.identity.expiresWithin(h.cfg.RenewBefore, time.Now()) {
 		return 0, true
 	}

@@ -29,7 +29,9 @@ type slotParams struct {
 }
 
 // setCredential checks what all locks have in common and calls the handler.
-func setCredential(ctx context.Context, handler CredentialHandler, p protocol.CredentialParams) (any, error) {
+func setCredential(
+	ctx context.Context, handler CredentialHandler, p protocol.CredentialParams,
+) (any, error) {
 	if p.Slot < 1 {
 		return nil, errSlot
 	}

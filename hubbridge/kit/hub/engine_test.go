@@ -130,10 +130,19 @@ func TestResponses(t *testing.T) {
 			`"result":{"devices":[{"id":1,"name":"Front door","manufacturer":"","model":"",` +
 				`"channels":[{` + head + `,` + abilities + `}]}],"last_event":1}`,
 		},
-		{"devices.get", `{"device_id":2}`, `"error":{"type":"not_found","message":"no device 2"}`},
-		{"devices.get", `{}`, `"error":{"type":"invalid_request","message":"device_id is missing"}`},
+		{
+			"devices.get", `{"device_id":2}`,
+			`"error":{"type":"not_found","message":"no device 2"}`,
+		},
+		{
+			"devices.get", `{}`,
+			`"error":{"type":"invalid_request","message":"device_id is missing"}`,
+		},
 		// The text of an error that is no *Error stays within the hub.
-		{"devices.forget", `{"device_id":1}`, `"error":{"type":"hub_error","message":"the hub failed"}`},
+		{
+			"devices.forget", `{"device_id":1}`,
+			`"error":{"type":"hub_error","message":"the hub failed"}`,
+		},
 		{"pairing.open", `{}`, `"result":{"status":"open","expires_in":90}`},
 		{
 			"pairing.open", `{"setup_code":" "}`,

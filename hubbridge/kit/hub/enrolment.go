@@ -43,8 +43,10 @@ func requestIdentity(ctx context.Context, cfg Config, id domain.HubID) (*identit
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	csr, err := x509.CreateCertificateRequest(rand.Reader,
-		&x509.CertificateRequest{Subject: pkix.Name{CommonName: string(id)}}, key)
+	csr, err := x509.CreateCertificateRequest(
+		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(id)}},
+		key,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate request: %w", err)
 	}

@@ -60,13 +60,19 @@ type Event struct {
 
 // Observed returns the event of a device that reported a value of a channel.
 func Observed(deviceID int64, key string, endpoint int, value any) Event {
-	return Event{Type: EventObserved, DeviceID: deviceID, Data: channelValue{key, endpoint, value}}
+	return Event{
+		Type: EventObserved, DeviceID: deviceID, Data: channelValue{key, endpoint, value},
+	}
 }
 
 // StatusChanged returns the event of a channel whose status changed without a report of the device:
 // a command that was abandoned is failed.
-func StatusChanged(deviceID int64, key string, endpoint int, status domain.ChannelStatus) Event {
-	return Event{Type: EventStatus, DeviceID: deviceID, Data: channelStatus{key, endpoint, status}}
+func StatusChanged(
+	deviceID int64, key string, endpoint int, status domain.ChannelStatus,
+) Event {
+	return Event{
+		Type: EventStatus, DeviceID: deviceID, Data: channelStatus{key, endpoint, status},
+	}
 }
 
 // encodedEvent is the JSON of an event in a message, without its number.
@@ -98,7 +104,9 @@ func (e *Engine) encode(now time.Time, event Event) (json.RawMessage, error) {
 		encoded.Data = data
 	}
 	if len(encoded.Data) > maxEmitted {
-		return nil, fmt.Errorf("data: has %d bytes, must have at most %d", len(encoded.Data), maxEmitted)
+		return nil, fmt.Errorf(
+			"data: has %d bytes, must have at most %d", len(encoded.Data), maxEmitted,
+		)
 	}
 	return mustJSON(encoded), nil
 }

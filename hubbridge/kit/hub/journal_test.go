@@ -148,7 +148,10 @@ func TestEventsLimits(t *testing.T) {
 		{11, 4, 1 << 20, 0}, {3, 100, 3 * size, 3}, {3, 100, 1, 1},
 	} {
 		if got := len(j.eventsFrom(tc.from, tc.limit, tc.maxSize)); got != tc.want {
-			t.Errorf("eventsFrom(%d, %d, %d): %d events, want %d", tc.from, tc.limit, tc.maxSize, got, tc.want)
+			t.Errorf(
+				"eventsFrom(%d, %d, %d): %d events, want %d", tc.from, tc.limit, tc.maxSize, got,
+				tc.want,
+			)
 		}
 	}
 }
@@ -159,9 +162,15 @@ func TestIncompleteLastRecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := openTest(t, dir, 100)
-	commit(t, j, change{Events: events(3), Set: map[string]json.RawMessage{"kept": json.RawMessage("1")}})
+	commit(
+		t, j,
+		change{Events: events(3), Set: map[string]json.RawMessage{"kept": json.RawMessage("1")}},
+	)
 	kept := size(t, dir)
-	commit(t, j, change{Events: events(2), Set: map[string]json.RawMessage{"torn": json.RawMessage("1")}})
+	commit(
+		t, j,
+		change{Events: events(2), Set: map[string]json.RawMessage{"torn": json.RawMessage("1")}},
+	)
 	whole, err := os.ReadFile(filepath.Join(dir, fileName))
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +234,9 @@ func TestDamage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(after, fileName), whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openJournal(after, 100, newLogID); !errors.Is(err, ErrCorrupt) {
+	if _, err := openJournal(after, 100, newLogID); !errors.Is(
+		err, ErrCorrupt,
+	) {
 		t.Errorf("openJournal() = %v, want ErrCorrupt", err)
 	}
 }
@@ -255,7 +266,9 @@ func TestOneJournalPerDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := openTest(t, dir, 100)
-	if _, err := openJournal(dir, 100, newLogID); !errors.Is(err, ErrInUse) {
+	if _, err := openJournal(dir, 100, newLogID); !errors.Is(
+		err, ErrInUse,
+	) {
 		t.Errorf("openJournal() of a second journal = %v, want ErrInUse", err)
 	}
 	if err := j.close(); err != nil {
@@ -330,7 +343,10 @@ func FuzzDecode(f *testing.F) {
 		}
 		if again, err := decode(data[:whole], func(record) { second++ }); again != whole || err != nil ||
 			first != second {
-			t.Fatalf("decode() = %d with %d records, then %d with %d: %v", whole, first, again, second, err)
+			t.Fatalf(
+				"decode() = %d with %d records, then %d with %d: %v", whole, first, again, second,
+				err,
+			)
 		}
 	})
 }

@@ -56,8 +56,10 @@ func (e *Engine) nextMessage(connection uint64, now time.Time) (m message, due t
 		return message{Suffix: "hello", Payload: e.hello(oldest, newest)}, time.Time{}
 	case next.from != 0:
 		const frame = len(`{"log":"","events":[]}`)
-		events := e.journal.eventsFrom(next.from, int(min(next.limit, uint64(e.cfg.Batch))),
-			protocol.MaxMessageBytes-frame-len(e.journal.currentLog()))
+		events := e.journal.eventsFrom(
+			next.from, int(min(next.limit, uint64(e.cfg.Batch))),
+			protocol.MaxMessageBytes-frame-len(e.journal.currentLog()),
+		)
 		if len(events) == 0 {
 			return message{}, now // dropped since Bounds: decide again
 		}
@@ -107,7 +109,9 @@ func eventsMessage(logID string, events []json.RawMessage) []byte {
 
 // handleAck handles an ack and returns the number through which events are acknowledged. It returns
 // false, and changes nothing, for an unreadable ack or one of another log or connection.
-func (e *Engine) handleAck(connection uint64, payload []byte, now time.Time) (through uint64, ok bool) {
+func (e *Engine) handleAck(
+	connection uint64, payload []byte, now time.Time,
+) (through uint64, ok bool) {
 	var a protocol.Ack
 	if json.Unmarshal(payload, &a) != nil || a.Through > protocol.MaxNumber {
 		return 0, false

@@ -66,7 +66,9 @@ var credentialCodes = regexp.MustCompile(`^[0-9]{4,10}$`)
 
 // setupCodes matches a PIN, a DSK (eight groups of five digits) or the text of a QR code (Z-Wave's
 // digits or Matter's).
-var setupCodes = regexp.MustCompile(`^(\d{5}|\d{5}(-\d{5}){7}|90\d{50,998}|MT:[0-9A-Z.-]{10,997})$`)
+var setupCodes = regexp.MustCompile(
+	`^(\d{5}|\d{5}(-\d{5}){7}|90\d{50,998}|MT:[0-9A-Z.-]{10,997})$`,
+)
 
 var errSetupCode = Errorf(
 	ErrorInvalidRequest,
@@ -84,8 +86,10 @@ func decodeRequest(payload []byte) (protocol.Request, error) {
 		return req, fmt.Errorf("%w: id: must not be empty", errBadRequest)
 	}
 	if !topicLevels(req.Token) {
-		return req, fmt.Errorf("%w: token: must be 1 to %d bytes of topic levels, without wildcards", errBadRequest,
-			maxToken)
+		return req, fmt.Errorf(
+			"%w: token: must be 1 to %d bytes of topic levels, without wildcards", errBadRequest,
+			maxToken,
+		)
 	}
 	return req, nil
 }
@@ -123,7 +127,9 @@ func (e *Engine) HandleRequest(
 	}
 	if err != nil {
 		rejection := e.protocolError(err, req.Method)
-		e.cfg.Logger.Info("hub request", "request_id", req.ID, "method", req.Method, "error_type", rejection.Type)
+		e.cfg.Logger.Info(
+			"hub request", "request_id", req.ID, "method", req.Method, "error_type", rejection.Type,
+		)
 		return protocol.Response{ID: req.ID, Error: rejection}
 	}
 	e.cfg.Logger.Info("hub request", "request_id", req.ID, "method", req.Method)
@@ -151,7 +157,9 @@ type (
 )
 
 // dispatch calls the handler's method for a request.
-func (e *Engine) dispatch(ctx context.Context, handler Handler, req protocol.Request, now time.Time) (any, error) {
+func (e *Engine) dispatch(
+	ctx context.Context, handler Handler, req protocol.Request, now time.Time,
+) (any, error) {
 	switch req.Method {
 	case protocol.MethodDevicesList:
 		return withParams(req, func(noParams) (any, error) {
@@ -238,7 +246,9 @@ func (e *Engine) lastEvent() *uint64 {
 
 // opened returns the result of opening a window, with the remaining time rounded up to seconds.
 func opened(remaining time.Duration, err error) (any, error) {
-	return windowResult{Status: domain.WindowOpen, ExpiresIn: int((remaining + time.Second - 1) / time.Second)}, err
+	return windowResult{
+		Status: domain.WindowOpen, ExpiresIn: int((remaining + time.Second - 1) / time.Second),
+	}, err
 }
 
 // withParams decodes a request's params and calls do. Absent params are an empty object. Unknown

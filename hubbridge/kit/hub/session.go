@@ -42,7 +42,9 @@ func (h *Hub) runSession(ctx context.Context, interrupted <-chan struct{}) error
 	}
 	h.schedule.connected()
 	h.cfg.Logger.Info("connected", "broker", h.identity.Broker)
-	s := &session{hub: h, conn: c, connection: h.engine.connect(), slots: make(chan struct{}, maxRequests)}
+	s := &session{
+		hub: h, conn: c, connection: h.engine.connect(), slots: make(chan struct{}, maxRequests),
+	}
 	defer h.engine.disconnect()
 	ctx, end := context.WithCancelCause(ctx)
 	sent := make(chan struct{})
@@ -85,7 +87,9 @@ func (s *session) read(ctx context.Context) error {
 // certificate ends the session, and then returns nil.
 func (s *session) send(ctx context.Context, interrupted <-chan struct{}) error {
 	cfg := &s.hub.cfg
-	renew := time.NewTimer(max(renewRetry, time.Until(s.hub.identity.notAfter().Add(-cfg.RenewBefore))))
+	renew := time.NewTimer(
+		max(renewRetry, time.Until(s.hub.identity.notAfter().Add(-cfg.RenewBefore))),
+	)
 	defer renew.Stop()
 	// The broker ends a connection that is silent for one and a half times its keep-alive.
 	ping := time.NewTicker(cfg.KeepAlive * 3 / 4)

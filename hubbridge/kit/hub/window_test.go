@@ -89,7 +89,9 @@ func TestRules(t *testing.T) {
 		"events start after the acknowledged number": {
 			newWindowHub(42).send().ack(40).send(), []string{"hello", "41-42"},
 		},
-		"nothing to send": {newWindowHub(42).send().ack(42).send().after(time.Hour).send(), []string{"hello"}},
+		"nothing to send": {
+			newWindowHub(42).send().ack(42).send().after(time.Hour).send(), []string{"hello"},
+		},
 		"2,000 events are sent without an ack": {
 			newWindowHub(5000).send().ack(0).send(),
 			[]string{"hello", "1-500", "501-1000", "1001-1500", "1501-2000"},
@@ -123,7 +125,9 @@ func TestRules(t *testing.T) {
 			newWindowHub(1500).send().ack(0).send().ack(500).ack(500).send(),
 			[]string{"hello", "1-500", "501-1000", "1001-1500", "501-1000", "1001-1500"},
 		},
-		"a repeated ack with nothing in flight": {newWindowHub(2).send().ack(2).ack(2).send(), []string{"hello"}},
+		"a repeated ack with nothing in flight": {
+			newWindowHub(2).send().ack(2).ack(2).send(), []string{"hello"},
+		},
 		"dropped events are reported in a hello": {
 			newWindowHub(10).send().ack(2).drop(6).after(time.Second).send().ack(5).send(),
 			[]string{"hello", "hello", "6-10"},
@@ -132,7 +136,9 @@ func TestRules(t *testing.T) {
 			newWindowHub(10).send().ack(2).drop(6).after(900 * ms).send().after(100 * ms).send(),
 			[]string{"hello", "hello"},
 		},
-		"the cloud is ahead of the hub": {newWindowHub(10).send().ack(20).add(1).send(), []string{"hello", "21-21"}},
+		"the cloud is ahead of the hub": {
+			newWindowHub(10).send().ack(20).add(1).send(), []string{"hello", "21-21"},
+		},
 		"an ack with a lower number is ignored": {
 			newWindowHub(10).send().ack(5).send().ack(4).after(4999 * ms).send().after(ms).send(),
 			[]string{"hello", "6-10", "6-10"},

@@ -47,8 +47,13 @@ type verb func(context.Context, *Hub, Action) (string, error)
 // verbs are the table of what `hubcloud sim` can do to a hub.
 var verbs = map[string]verb{
 	"offline": toggle((*Hub).Offline, "disconnects and stays offline", "connects again"),
-	"reject":  toggle((*Hub).RejectCommands, "rejects every command: 422 command_refused", "runs commands again"),
-	"radio":   toggle((*Hub).RadioDown, "cannot reach its devices: 503 hub_unavailable", "reaches its devices again"),
+	"reject": toggle(
+		(*Hub).RejectCommands, "rejects every command: 422 command_refused", "runs commands again",
+	),
+	"radio": toggle(
+		(*Hub).RadioDown, "cannot reach its devices: 503 hub_unavailable",
+		"reaches its devices again",
+	),
 	"clock": toggle(
 		(*Hub).ClockUnknown, "does not know the time: its events have clock_trusted false, and "+
 			"commands answer 503 hub_unavailable", "knows the time again",
@@ -135,7 +140,9 @@ func (a Action) device(h *Hub, key string) (hub.Device, error) {
 	case 1:
 		return found[0], nil
 	default:
-		return hub.Device{}, fmt.Errorf("device %q is ambiguous: %s", a.Device, strings.Join(names, ", "))
+		return hub.Device{}, fmt.Errorf(
+			"device %q is ambiguous: %s", a.Device, strings.Join(names, ", "),
+		)
 	}
 }
 
@@ -158,7 +165,9 @@ func jam(_ context.Context, h *Hub, a Action) (string, error) {
 		return fmt.Sprintf("device %d (%s) is no longer jammed", d.ID, d.Name), nil
 	}
 	h.Jam(d.ID)
-	return fmt.Sprintf("device %d (%s) is jammed: its commands end with the opposite value", d.ID, d.Name), nil
+	return fmt.Sprintf(
+		"device %d (%s) is jammed: its commands end with the opposite value", d.ID, d.Name,
+	), nil
 }
 
 func late(_ context.Context, h *Hub, a Action) (string, error) {
@@ -239,7 +248,10 @@ func rename(_ context.Context, h *Hub, a Action) (string, error) {
 }
 
 func join(ctx context.Context, h *Hub, a Action) (string, error) {
-	spec := DeviceSpec{Kind: a.Kind, Name: a.Name, Interview: Duration(a.Interview), WakesEvery: Duration(a.WakesEvery)}
+	spec := DeviceSpec{
+		Kind: a.Kind, Name: a.Name, Interview: Duration(a.Interview),
+		WakesEvery: Duration(a.WakesEvery),
+	}
 	if err := checkSpec(spec); err != nil {
 		return "", err
 	}
@@ -282,7 +294,9 @@ var examples = map[string]string{
 
 func emit(_ context.Context, h *Hub, a Action) (string, error) {
 	if strings.HasPrefix(a.Type, "hub.") {
-		return "", errors.New("events of type hub.… are the cloud's own: use offline, online or drop to cause them")
+		return "", errors.New(
+			"events of type hub.… are the cloud's own: use offline, online or drop to cause them",
+		)
 	}
 	event := hub.Event{Type: a.Type, Data: json.RawMessage("{}")}
 	if a.Device != "" || strings.HasPrefix(a.Type, "credential.") {

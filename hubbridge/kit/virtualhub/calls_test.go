@@ -71,7 +71,9 @@ type deviceAnswer struct {
 
 func (c *cloud) channel(t testing.TB, h *virtualhub.Hub, device int, key string) channel {
 	t.Helper()
-	d := result[deviceAnswer](t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": device}))
+	d := result[deviceAnswer](
+		t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": device}),
+	)
 	i := slices.IndexFunc(d.Device.Channels, func(ch channel) bool { return ch.Key == key })
 	if i < 0 {
 		t.Fatalf("device %d has no %s", device, key)
@@ -86,7 +88,9 @@ func (c *cloud) requestHub(t *testing.T, id string) *virtualhub.Hub {
 }
 
 // becomes waits until a channel has a status and a value.
-func (c *cloud) becomes(t testing.TB, h *virtualhub.Hub, device int, key, status string, value any) {
+func (c *cloud) becomes(
+	t testing.TB, h *virtualhub.Hub, device int, key, status string, value any,
+) {
 	t.Helper()
 	var last channel
 	defer func() {
@@ -114,7 +118,9 @@ func (c *cloud) call(t testing.TB, h *virtualhub.Hub, method string, params any)
 }
 
 // ask sends a request to a hub.
-func (c *cloud) ask(t testing.TB, h *virtualhub.Hub, method string, params any) <-chan protocol.Response {
+func (c *cloud) ask(
+	t testing.TB, h *virtualhub.Hub, method string, params any,
+) <-chan protocol.Response {
 	t.Helper()
 	raw, err := json.Marshal(params)
 	must(t, err)

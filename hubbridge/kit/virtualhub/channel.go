@@ -50,7 +50,9 @@ func (c *channel) parseCommand(raw json.RawMessage) (any, error) {
 		return nil, err
 	}
 	if n, ok := v.(float64); ok && c.limits != nil && (n < c.limits.Min || n > c.limits.Max) {
-		return nil, fmt.Errorf("value of %s must be from %g to %g", c.Key, c.limits.Min, c.limits.Max)
+		return nil, fmt.Errorf(
+			"value of %s must be from %g to %g", c.Key, c.limits.Min, c.limits.Max,
+		)
 	}
 	if s, ok := v.(string); ok && c.choices != nil {
 		for _, choice := range c.choices {
@@ -58,7 +60,9 @@ func (c *channel) parseCommand(raw json.RawMessage) (any, error) {
 				return v, nil
 			}
 		}
-		return nil, fmt.Errorf("value of %s must be one of %s", c.Key, strings.Join(c.choices, ", "))
+		return nil, fmt.Errorf(
+			"value of %s must be one of %s", c.Key, strings.Join(c.choices, ", "),
+		)
 	}
 	return v, nil
 }

@@ -116,7 +116,9 @@ func (c *cloud) enrol(enrolment *identity.Enrolment) http.HandlerFunc {
 func (c *cloud) register(t testing.TB, id string) virtualhub.Credentials {
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
-	must(t, c.Directory.RegisterHub(t.Context(), installationtest.Operator, domain.HubID(id), hash[:]))
+	must(t, c.Directory.RegisterHub(
+		t.Context(), installationtest.Operator, domain.HubID(id), hash[:],
+	))
 	return virtualhub.Credentials{Serial: strings.ToUpper(id), Secret: secret}
 }
 
@@ -185,7 +187,9 @@ func (r *remote) events(data []byte) {
 		if r.malformed {
 			return
 		}
-		r.faults = append(r.faults, fmt.Sprintf("events of %d bytes, log %q: %v", len(data), m.Log, err))
+		r.faults = append(
+			r.faults, fmt.Sprintf("events of %d bytes, log %q: %v", len(data), m.Log, err),
+		)
 		return
 	}
 	for i, e := range m.Events {

@@ -201,7 +201,9 @@ func (h *Hub) SetOwnCode(id, slot int64, code string) error {
 	return h.controller.withDevice(id, func(d *device) error {
 		return h.controller.changeCodes(d, func() {
 			d.codes[slot] = lockCode{MAC: d.codeMAC(code), Own: true}
-		}, hub.Event{Type: hub.EventCredentialApplied, DeviceID: d.ID, Data: appliedData{"active", slot}})
+		}, hub.Event{
+			Type: hub.EventCredentialApplied, DeviceID: d.ID, Data: appliedData{"active", slot},
+		})
 	})
 }
 

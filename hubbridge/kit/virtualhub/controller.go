@@ -50,7 +50,9 @@ type controller struct {
 
 // newController restores the devices in the engine's entries, or makes the ones in cfg, and returns
 // their controller. wake must not block and must not call the controller.
-func newController(cfg Config, id domain.HubID, engine *hub.Engine, wake func()) (*controller, error) {
+func newController(
+	cfg Config, id domain.HubID, engine *hub.Engine, wake func(),
+) (*controller, error) {
 	c := &controller{
 		cfg: cfg, id: id, engine: engine, wake: wake, now: time.Now, faults: cfg.Faults.clone(),
 		booted: time.Now(),

@@ -45,8 +45,10 @@ func newTestHub(t testing.TB, dir string) *testHub {
 
 func (h *testHub) ask(method, params string, now time.Time) protocol.Response {
 	h.time = now
-	return h.hub.Engine().HandleRequest(context.Background(), h,
-		protocol.Request{ID: "1", Token: "t", Method: method, Params: json.RawMessage(params)}, now)
+	return h.hub.Engine().HandleRequest(
+		context.Background(), h,
+		protocol.Request{ID: "1", Token: "t", Method: method, Params: json.RawMessage(params)}, now,
+	)
 }
 
 const unlock = `{"command_id":"c1","device_id":1,"key":"lock","endpoint":0,"value":false}`
@@ -77,7 +79,9 @@ func TestSmartStart(t *testing.T) {
 	c := newTestHub(t, "")
 	late := noon.Add(time.Hour)
 	open := func() {
-		c.ask(protocol.MethodPairingOpen, `{"setup_code":"90`+strings.Repeat("1", 60)+`"}`, noon)
+		c.ask(
+			protocol.MethodPairingOpen, `{"setup_code":"90`+strings.Repeat("1", 60)+`"}`, noon,
+		)
 	}
 	open()
 	id, err := c.Join(DeviceSpec{Kind: "lock"}, late)

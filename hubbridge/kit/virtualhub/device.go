@@ -136,7 +136,9 @@ func (d *device) Check(ref ChannelRef, raw json.RawMessage) (any, error) {
 		return nil, hub.Errorf(hub.ErrorInvalidRequest, "%v", err)
 	}
 	if d.Spec.Insecure && (ref.Key == "lock" || ref.Key == "barrier") {
-		return nil, hub.Errorf(hub.ErrorCommandRefused, "%s did not join securely: it rejects commands", d.Spec.Name)
+		return nil, hub.Errorf(
+			hub.ErrorCommandRefused, "%s did not join securely: it rejects commands", d.Spec.Name,
+		)
 	}
 	return v, nil
 }
@@ -152,8 +154,9 @@ func (d *device) Command(ref ChannelRef, v any, now time.Time) hub.Channel {
 		d.actions = slices.Delete(d.actions, i, i+1)
 	}
 	c.ChannelState = c.Commanded(v, now)
-	d.actions = append(d.actions,
-		action{ChannelRef: ref, Value: v, Since: now, Due: d.awake(now).Add(d.latency(ref, v))})
+	d.actions = append(
+		d.actions, action{ChannelRef: ref, Value: v, Since: now, Due: d.awake(now).Add(d.latency(ref, v))},
+	)
 	return c.view(d.Available)
 }
 

@@ -73,16 +73,28 @@ func TestValues(t *testing.T) {
 		{"shade", "position", `true`, "value of position must be an integer from 0 to 99"},
 		{"thermostat", "heating_setpoint", `21.35`, ""},
 		{"thermostat", "heating_setpoint", `4.9`, "value of heating_setpoint must be from 5 to 35"},
-		{"thermostat", "heating_setpoint", `35.01`, "value of heating_setpoint must be from 5 to 35"},
+		{
+			"thermostat", "heating_setpoint", `35.01`,
+			"value of heating_setpoint must be from 5 to 35",
+		},
 		{"thermostat", "heating_setpoint", `"warm"`, "value of heating_setpoint must be a number"},
 		{"thermostat", "mode", `"eco"`, ""},
-		{"thermostat", "mode", `"party"`, "value of mode must be one of off, heat, cool, auto, eco"},
+		{
+			"thermostat", "mode", `"party"`,
+			"value of mode must be one of off, heat, cool, auto, eco",
+		},
 		{"thermostat", "mode", `true`, "value of mode must be a string that is not empty"},
 		{"thermostat", "temperature", `20`, "channel temperature is read-only"},
 		{"color_bulb", "color", `{"red":1,"green":2,"blue":3}`, ""},
 		{"color_bulb", "color", `{"red":1,"green":2,"blue":3,"warm_white":255}`, ""},
-		{"color_bulb", "color", `{"red":1,"green":2}`, "blue of color must be an integer from 0 to 255"},
-		{"color_bulb", "color", `{"red":256,"green":2,"blue":3}`, "red of color must be an integer from 0 to 255"},
+		{
+			"color_bulb", "color", `{"red":1,"green":2}`,
+			"blue of color must be an integer from 0 to 255",
+		},
+		{
+			"color_bulb", "color", `{"red":256,"green":2,"blue":3}`,
+			"red of color must be an integer from 0 to 255",
+		},
 		{
 			"color_bulb", "color", `{"Red":1,"green":2,"blue":3}`,
 			`color has no component "Red": components are red, green, blue and warm_white`,
@@ -187,7 +199,10 @@ func TestDimmer(t *testing.T) {
 	} {
 		run(t, d, step.ref, step.value, quiet())
 		if d.number("level") != step.level || d.flag("switch") != step.on {
-			t.Fatalf("%s %s: level %v, switch %v", step.ref, step.value, d.number("level"), d.flag("switch"))
+			t.Fatalf(
+				"%s %s: level %v, switch %v", step.ref, step.value, d.number("level"),
+				d.flag("switch"),
+			)
 		}
 	}
 }
@@ -238,7 +253,10 @@ func TestThermostat(t *testing.T) {
 	}
 	run(t, d, ChannelRef{Key: "mode"}, `"off"`, quiet())
 	if d.text("operating_state") != "idle" || d.text("fan_state") != "idle" {
-		t.Errorf("states after mode off: %s, %s, want idle", d.text("operating_state"), d.text("fan_state"))
+		t.Errorf(
+			"states after mode off: %s, %s, want idle", d.text("operating_state"),
+			d.text("fan_state"),
+		)
 	}
 }
 
@@ -335,7 +353,9 @@ func TestSpecs(t *testing.T) {
 		"value of an unknown channel": {
 			Kind: "lock", Values: map[string]json.RawMessage{"switch": json.RawMessage("true")},
 		},
-		"value of another type": {Kind: "lock", Values: map[string]json.RawMessage{"lock": json.RawMessage("7")}},
+		"value of another type": {
+			Kind: "lock", Values: map[string]json.RawMessage{"lock": json.RawMessage("7")},
+		},
 		"bad endpoint": {
 			Kind: "switch", Gangs: 2,
 			Values: map[string]json.RawMessage{"switch/x": json.RawMessage("true")},

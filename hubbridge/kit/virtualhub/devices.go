@@ -77,7 +77,9 @@ func (c *controller) withDevice(id int64, do func(*device) error) error {
 
 // Report makes a device report a value. value is JSON of the channel's form; limits are not
 // checked.
-func (c *controller) Report(deviceID int64, ref ChannelRef, value json.RawMessage, now time.Time) error {
+func (c *controller) Report(
+	deviceID int64, ref ChannelRef, value json.RawMessage, now time.Time,
+) error {
 	return c.withDevice(deviceID, func(d *device) error {
 		observations, err := d.Report(ref, value, now)
 		if err != nil {
@@ -93,7 +95,9 @@ func (c *controller) Report(deviceID int64, ref ChannelRef, value json.RawMessag
 }
 
 // Rename renames a device and removes channels from it: device.updated.
-func (c *controller) Rename(deviceID int64, name string, removed []ChannelRef, now time.Time) error {
+func (c *controller) Rename(
+	deviceID int64, name string, removed []ChannelRef, now time.Time,
+) error {
 	return c.withDevice(deviceID, func(d *device) error {
 		d.Spec.Name = name
 		data := updatedData{name, d.Remove(removed...)}
@@ -108,7 +112,9 @@ func (c *controller) Rename(deviceID int64, name string, removed []ChannelRef, n
 // SetReachable sets whether the radio reaches a device: device.available or device.unavailable.
 func (c *controller) SetReachable(deviceID int64, reachable bool, now time.Time) error {
 	return c.withDevice(deviceID, func(d *device) error {
-		c.faults.Unreachable = slices.DeleteFunc(c.faults.Unreachable, func(id int64) bool { return id == deviceID })
+		c.faults.Unreachable = slices.DeleteFunc(
+			c.faults.Unreachable, func(id int64) bool { return id == deviceID },
+		)
 		c.setAvailable(d, reachable, now)
 		return nil
 	})
@@ -124,7 +130,9 @@ func (c *controller) setAvailable(d *device, available bool, now time.Time) {
 	if available {
 		kind = hub.EventAvailable
 	}
-	c.commit(now, hub.Change{Events: []hub.Event{{Type: kind, DeviceID: d.ID}}, Set: c.entries(d)})
+	c.commit(now, hub.Change{
+		Events: []hub.Event{{Type: kind, DeviceID: d.ID}}, Set: c.entries(d),
+	})
 }
 
 // remove removes a device from the hub: device.forgotten.

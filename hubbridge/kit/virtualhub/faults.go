@@ -167,12 +167,24 @@ func MalformedEvents() []json.RawMessage {
 	return []json.RawMessage{
 		json.RawMessage(`{"type":"","device_id":1,` + at + `,"clock_trusted":true,"data":{}}`),
 		json.RawMessage(`{"type":7,"device_id":1,` + at + `,"clock_trusted":true,"data":{}}`),
-		json.RawMessage(`{"type":"channel.observed","device_id":1,"time":"yesterday","clock_trusted":true,"data":{}}`),
-		json.RawMessage(`{"type":"channel.observed","device_id":"1",` + at + `,"clock_trusted":true,"data":{}}`),
-		json.RawMessage(`{"type":"channel.observed","device_id":1.5,` + at + `,"clock_trusted":true,"data":{}}`),
-		json.RawMessage(`{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":"yes","data":{}}`),
-		json.RawMessage(`{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":true,"data":[]}`),
-		json.RawMessage(`{"type":"hub.connected","device_id":null,` + at + `,"clock_trusted":true,"data":{}}`),
+		json.RawMessage(
+			`{"type":"channel.observed","device_id":1,"time":"yesterday","clock_trusted":true,"data":{}}`,
+		),
+		json.RawMessage(
+			`{"type":"channel.observed","device_id":"1",` + at + `,"clock_trusted":true,"data":{}}`,
+		),
+		json.RawMessage(
+			`{"type":"channel.observed","device_id":1.5,` + at + `,"clock_trusted":true,"data":{}}`,
+		),
+		json.RawMessage(
+			`{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":"yes","data":{}}`,
+		),
+		json.RawMessage(
+			`{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":true,"data":[]}`,
+		),
+		json.RawMessage(
+			`{"type":"hub.connected","device_id":null,` + at + `,"clock_trusted":true,"data":{}}`,
+		),
 		json.RawMessage(huge),
 		json.RawMessage(`{}`),
 	}

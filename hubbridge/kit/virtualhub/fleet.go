@@ -94,7 +94,9 @@ func (f *Fleet) WaitConnected(ctx context.Context) error {
 
 // Stats returns the present counters.
 func (f *Fleet) Stats() FleetStats {
-	s := FleetStats{Hubs: len(f.members), AckP50: f.latency.quantile(0.5), AckP99: f.latency.quantile(0.99)}
+	s := FleetStats{
+		Hubs: len(f.members), AckP50: f.latency.quantile(0.5), AckP99: f.latency.quantile(0.99),
+	}
 	for _, m := range f.members {
 		one := m.Status()
 		if one.Enrolled {

@@ -33,7 +33,9 @@ func New(cfg Config) (*Hub, error) {
 	}
 	h.Hub = library
 	h.cfg.Logger = h.cfg.Logger.With("hub_id", library.ID())
-	h.controller, err = newController(h.cfg, domain.HubID(library.ID()), library.Engine(), h.wakeDevices)
+	h.controller, err = newController(
+		h.cfg, domain.HubID(library.ID()), library.Engine(), h.wakeDevices,
+	)
 	if err != nil {
 		return nil, errors.Join(err, library.Close())
 	}

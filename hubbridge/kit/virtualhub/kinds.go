@@ -49,8 +49,10 @@ var kinds = map[string]kind{
 	},
 	"contact_sensor": { // at a door that opens and closes now and then
 		name: "Door contact", manufacturer: "Sentire", model: "Contact S",
-		channels: fixed(newChannel("contact", false), newChannel("tamper", false), newChannel("battery", 95.0)),
-		every:    8 * time.Second,
+		channels: fixed(
+			newChannel("contact", false), newChannel("tamper", false), newChannel("battery", 95.0),
+		),
+		every: 8 * time.Second,
 		sample: func(d *device) []reading {
 			open := d.flag("contact")
 			if open && d.chance(0.7) || !open && d.chance(0.12) {

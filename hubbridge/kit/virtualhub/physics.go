@@ -96,7 +96,9 @@ func (d *device) travel(_ ChannelRef, v any) time.Duration {
 func (d *device) stopTravel(a action, now time.Time) {
 	target, _ := a.Value.(float64)
 	if whole := a.Due.Sub(a.Since); whole > 0 {
-		d.memory["position"] = d.position() + (target-d.position())*min(1, float64(now.Sub(a.Since))/float64(whole))
+		d.memory["position"] = d.position() + (target-d.position())*min(
+			1, float64(now.Sub(a.Since))/float64(whole),
+		)
 	}
 }
 
@@ -227,7 +229,9 @@ func (d *device) sampleHousehold() []reading {
 	readings := append(d.accumulate("energy", power*3/3.6e6, 0.001), d.read("power", power))
 	if d.chance(0.2) {
 		voltage := round(d.wander(d.number("voltage"), 0.6, 226, 234), 0.1)
-		readings = append(readings, d.read("voltage", voltage), d.read("current", round(power/voltage, 0.01)))
+		readings = append(
+			readings, d.read("voltage", voltage), d.read("current", round(power/voltage, 0.01)),
+		)
 	}
 	return readings
 }

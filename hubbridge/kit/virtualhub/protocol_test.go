@@ -105,8 +105,10 @@ func TestProtocol(t *testing.T) {
 			} else {
 				h.Restart()
 			}
-			streamstest.Eventually(t, "disconnected or acknowledged",
-				func() bool { return !h.Connected() || h.Status().Acked == last })
+			streamstest.Eventually(
+				t, "disconnected or acknowledged",
+				func() bool { return !h.Connected() || h.Status().Acked == last },
+			)
 			c.connected(t, h)
 		}
 		c.acked(t, h, last)
@@ -194,7 +196,9 @@ func TestEnrolsUntilItSucceeds(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	good := virtualhub.Config{
-		Config: hub.Config{EnrollURL: "http://127.0.0.1:1", Serial: "HUB-7K2M-Q4XD-93TA", Secret: "s"},
+		Config: hub.Config{
+			EnrollURL: "http://127.0.0.1:1", Serial: "HUB-7K2M-Q4XD-93TA", Secret: "s",
+		},
 	}
 	for name, change := range map[string]func(*virtualhub.Config){
 		"serial":     func(c *virtualhub.Config) { c.Serial = "HUB-7K2M" },
@@ -203,7 +207,9 @@ func TestConfig(t *testing.T) {
 		"batch":      func(c *virtualhub.Config) { c.Batch = 501 },
 		"keep-alive": func(c *virtualhub.Config) { c.KeepAlive = 61 * time.Second },
 		"devices": func(c *virtualhub.Config) {
-			c.Devices = []virtualhub.DeviceSpec{{Kind: "toaster"}}
+			c.Devices = []virtualhub.DeviceSpec{
+				{Kind: "toaster"},
+			}
 		},
 	} {
 		cfg := good

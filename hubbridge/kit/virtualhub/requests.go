@@ -36,8 +36,10 @@ func (c *controller) Forget(ctx context.Context, id int64) error {
 		return err
 	}
 	if d.Available {
-		return hub.Errorf(hub.ErrorInvalidRequest, "%s is still on the hub's network: remove it through a removal "+
-			"window", d.Spec.Name)
+		return hub.Errorf(
+			hub.ErrorInvalidRequest,
+			"%s is still on the hub's network: remove it through a removal window", d.Spec.Name,
+		)
 	}
 	if unavailable := c.unavailable(); unavailable != nil {
 		return unavailable // the radio cannot tell whether the device is gone

@@ -123,7 +123,9 @@ func parseRef(s string) (ChannelRef, error) {
 	}
 	n, err := strconv.Atoi(endpoint)
 	if err != nil || n < 0 {
-		return ChannelRef{}, fmt.Errorf("values: %q must be a channel key, or a key and an endpoint as in switch/2", s)
+		return ChannelRef{}, fmt.Errorf(
+			"values: %q must be a channel key, or a key and an endpoint as in switch/2", s,
+		)
 	}
 	return ChannelRef{Key: name, Endpoint: n}, nil
 }

@@ -24,8 +24,13 @@ func TestReports(t *testing.T) {
 			must(t, h.Report(keypad, virtualhub.ChannelRef{Key: "tamper"}, true))
 		}
 		must(t, h.Reachable(keypad)) // no change: no event
-		must(t,
-			h.Rename(keypad, "Porch keypad", virtualhub.ChannelRef{Key: "tamper"}, virtualhub.ChannelRef{Key: "lock"}))
+		must(
+			t,
+			h.Rename(
+				keypad, "Porch keypad", virtualhub.ChannelRef{Key: "tamper"},
+				virtualhub.ChannelRef{Key: "lock"},
+			),
+		)
 		if h.Report(keypad, virtualhub.ChannelRef{Key: "tamper"}, true) == nil ||
 			h.Report(99, virtualhub.ChannelRef{Key: "tamper"}, true) == nil {
 			t.Error("Report() for a channel or device that does not exist returned no error")
@@ -75,7 +80,9 @@ func TestStateSurvivesKill(t *testing.T) {
 	cfg.Dir = copied
 	h, _ = c.start(t, cfg)
 	c.connected(t, h)
-	if again := c.command(t, h, "once", 1, "lock", false); string(again.Result) != string(first.Result) {
+	if again := c.command(t, h, "once", 1, "lock", false); string(
+		again.Result,
+	) != string(first.Result) {
 		t.Errorf("answer %s, want the first, %s", again.Result, first.Result)
 	}
 	c.becomes(t, h, 1, "lock", "synchronized", false)

@@ -25,7 +25,9 @@ func (c Color) MarshalJSON() ([]byte, error) {
 	if c.WarmWhite == unchanged {
 		return fmt.Appendf(nil, `{"red":%d,"green":%d,"blue":%d}`, c.Red, c.Green, c.Blue), nil
 	}
-	return fmt.Appendf(nil, `{"red":%d,"green":%d,"blue":%d,"warm_white":%d}`, c.Red, c.Green, c.Blue, c.WarmWhite), nil
+	return fmt.Appendf(
+		nil, `{"red":%d,"green":%d,"blue":%d,"warm_white":%d}`, c.Red, c.Green, c.Blue, c.WarmWhite,
+	), nil
 }
 
 // Alarm is one report of an alarm channel.
@@ -107,7 +109,9 @@ func parse(keyName string, raw json.RawMessage) (any, error) {
 			}
 			return value, nil
 		}
-		return nil, fmt.Errorf("value of %s must be an object of type, event, active and user", k.name)
+		return nil, fmt.Errorf(
+			"value of %s must be an object of type, event, active and user", k.name,
+		)
 	default:
 		if s, ok := decode[Scene](raw); ok {
 			return s, nil
@@ -119,7 +123,9 @@ func parse(keyName string, raw json.RawMessage) (any, error) {
 func parseColor(raw json.RawMessage) (any, error) {
 	components, ok := decode[map[string]json.RawMessage](raw)
 	if !ok {
-		return nil, fmt.Errorf("value of color must be an object of red, green, blue and optionally warm_white")
+		return nil, fmt.Errorf(
+			"value of color must be an object of red, green, blue and optionally warm_white",
+		)
 	}
 	c := Color{WarmWhite: unchanged}
 	fields := map[string]*int{
@@ -130,7 +136,9 @@ func parseColor(raw json.RawMessage) (any, error) {
 	}
 	for name := range components {
 		if fields[name] == nil {
-			return nil, fmt.Errorf("color has no component %q: components are red, green, blue and warm_white", name)
+			return nil, fmt.Errorf(
+				"color has no component %q: components are red, green, blue and warm_white", name,
+			)
 		}
 	}
 	for _, name := range []string{"red", "green", "blue", "warm_white"} {

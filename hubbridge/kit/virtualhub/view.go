@@ -11,7 +11,9 @@ import (
 
 // View returns the device with all its channels and values.
 func (d *device) View() hub.Device {
-	v := hub.Device{ID: d.ID, Name: d.Spec.Name, Manufacturer: d.Spec.Manufacturer, Model: d.Spec.Model}
+	v := hub.Device{
+		ID: d.ID, Name: d.Spec.Name, Manufacturer: d.Spec.Manufacturer, Model: d.Spec.Model,
+	}
 	if d.Spec.WakesEvery > 0 {
 		v.WakesAt = d.awake(time.Now())
 	}
@@ -58,8 +60,10 @@ func (d *device) Snapshot() deviceSnapshot {
 		})
 	}
 	for _, a := range d.actions {
-		s.Actions = append(s.Actions,
-			actionSnapshot{ChannelRef: a.ChannelRef, Value: encode(a.Value), Since: a.Since, Due: a.Due})
+		s.Actions = append(
+			s.Actions,
+			actionSnapshot{ChannelRef: a.ChannelRef, Value: encode(a.Value), Since: a.Since, Due: a.Due},
+		)
 	}
 	return s
 }
@@ -98,8 +102,9 @@ func restoreDevice(s deviceSnapshot, seed uint64) (*device, error) {
 			return nil, fmt.Errorf("device %d: %w", s.ID, err)
 		}
 		if d.Channel(kept.ChannelRef) != nil && v != nil {
-			d.actions = append(d.actions,
-				action{ChannelRef: kept.ChannelRef, Value: v, Since: kept.Since, Due: kept.Due})
+			d.actions = append(
+				d.actions, action{ChannelRef: kept.ChannelRef, Value: v, Since: kept.Since, Due: kept.Due},
+			)
 		}
 	}
 	return d, nil

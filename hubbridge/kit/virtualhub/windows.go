@@ -101,7 +101,9 @@ func (c *controller) join(spec DeviceSpec, now time.Time) (int64, error) {
 	set := c.entries(d)
 	events := []hub.Event{{Type: hub.EventAdded, DeviceID: d.ID, Data: joined(d)}}
 	if spec.Interview > 0 {
-		c.interviews = append(c.interviews, interview{d, d.Channels, now.Add(time.Duration(spec.Interview))})
+		c.interviews = append(c.interviews, interview{
+			d, d.Channels, now.Add(time.Duration(spec.Interview)),
+		})
 		d.Channels = nil
 	}
 	for _, o := range d.First() {
@@ -145,7 +147,9 @@ func (c *controller) advanceInterviews(now time.Time) (due time.Time) {
 			return true // has left
 		}
 		d.Channels = i.channels
-		events := []hub.Event{{Type: hub.EventUpdated, DeviceID: d.ID, Data: updatedData{d.Spec.Name, []ChannelRef{}}}}
+		events := []hub.Event{{
+			Type: hub.EventUpdated, DeviceID: d.ID, Data: updatedData{d.Spec.Name, []ChannelRef{}},
+		}}
 		for _, o := range d.First() {
 			events = append(events, observed(d, o))
 		}

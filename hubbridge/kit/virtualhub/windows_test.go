@@ -21,7 +21,10 @@ func TestWindows(t *testing.T) {
 			t.Errorf("without a window: %v, want ErrNoWindow", err)
 		}
 		for _, code := range []any{"1234", "123456", "abcde", "", "12345-12345", "90", 12345} {
-			rejected(t, c.call(t, h, protocol.MethodPairingOpen, params{"setup_code": code}), "invalid_request")
+			rejected(
+				t, c.call(t, h, protocol.MethodPairingOpen, params{"setup_code": code}),
+				"invalid_request",
+			)
 		}
 		for i, code := range []any{
 			nil, "12345", "11111-22222-33333-44444-55555-66666-77777-88888",
@@ -54,7 +57,9 @@ func TestWindows(t *testing.T) {
 		if _, err := h.Join(side); !errors.Is(err, virtualhub.ErrNoWindow) {
 			t.Errorf("in a closed window: %v, want ErrNoWindow", err)
 		}
-		streamstest.Eventually(t, "events stored", func() bool { return len(c.of(h, "device.added")) == 5 })
+		streamstest.Eventually(
+			t, "events stored", func() bool { return len(c.of(h, "device.added")) == 5 },
+		)
 		if e := c.of(h)[0]; e.Type != "device.added" || *e.DeviceID != 18 ||
 			string(e.Data) != `{"name":"Side door","secure":false}` {
 			t.Errorf("unexpected event %+v", e)
@@ -79,8 +84,12 @@ func TestWindows(t *testing.T) {
 		if err := h.Press(frontDoor); !errors.Is(err, virtualhub.ErrNoWindow) {
 			t.Errorf("in a closed window: %v, want ErrNoWindow", err)
 		}
-		streamstest.Eventually(t, "events stored", func() bool { return len(c.of(h, "device.forgotten")) == 1 })
-		rejected(t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": keypad}), "not_found")
+		streamstest.Eventually(
+			t, "events stored", func() bool { return len(c.of(h, "device.forgotten")) == 1 },
+		)
+		rejected(
+			t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": keypad}), "not_found",
+		)
 	})
 }
 
@@ -88,11 +97,18 @@ func TestWindows(t *testing.T) {
 func TestInstaller(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
-	h := c.hub(t, "hub-wind-0000-0002", func(cfg *virtualhub.Config) { cfg.Installer = 20 * time.Millisecond })
+	h := c.hub(
+		t, "hub-wind-0000-0002",
+		func(cfg *virtualhub.Config) { cfg.Installer = 20 * time.Millisecond },
+	)
 	result[struct{}](t, c.call(t, h, protocol.MethodPairingOpen, params{"setup_code": "12345"}))
-	streamstest.Eventually(t, "a device joins", func() bool { return len(c.of(h, "device.added")) == 1 })
+	streamstest.Eventually(
+		t, "a device joins", func() bool { return len(c.of(h, "device.added")) == 1 },
+	)
 	result[struct{}](t, c.call(t, h, protocol.MethodRemovalOpen, params{}))
-	streamstest.Eventually(t, "it leaves", func() bool { return len(c.of(h, "device.forgotten")) == 1 })
+	streamstest.Eventually(
+		t, "it leaves", func() bool { return len(c.of(h, "device.forgotten")) == 1 },
+	)
 	added, gone := c.of(h, "device.added")[0], c.of(h, "device.forgotten")[0]
 	if *added.DeviceID != *gone.DeviceID {
 		t.Errorf("device %d left, want %d, which joined last", *gone.DeviceID, *added.DeviceID)

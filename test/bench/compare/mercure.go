@@ -29,14 +29,18 @@ func main() {
 func serve(address, profiles, database, secret string) error {
 	go func() { slog.Error("profiles", "error", http.ListenAndServe(profiles, nil)) }()
 	logger := slog.New(slog.DiscardHandler)
-	history, err := mercure.NewBoltTransport(mercure.NewSubscriberList(mercure.DefaultSubscriberListCacheSize), logger,
-		database, "", 0, mercure.BoltDefaultCleanupFrequency)
+	history, err := mercure.NewBoltTransport(
+		mercure.NewSubscriberList(mercure.DefaultSubscriberListCacheSize), logger, database, "", 0,
+		mercure.BoltDefaultCleanupFrequency,
+	)
 	if err != nil {
 		return err
 	}
-	hub, err := mercure.NewHub(context.Background(), mercure.WithTransport(history), mercure.WithLogger(logger),
+	hub, err := mercure.NewHub(
+		context.Background(), mercure.WithTransport(history), mercure.WithLogger(logger),
 		mercure.WithPublisherJWT([]byte(secret), "HS256"), mercure.WithAnonymous(),
-		mercure.WithSubscriberJWT([]byte(secret), "HS256"))
+		mercure.WithSubscriberJWT([]byte(secret), "HS256"),
+	)
 	if err != nil {
 		return err
 	}

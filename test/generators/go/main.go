@@ -161,13 +161,16 @@ func (w *workflow) errors() {
 	}
 	show(value(w.CreateSiteWithResponse(w.ctx, nil, api.SiteChange{Name: ""})).JSON400)
 	show(value(w.client("").ListSitesWithResponse(w.ctx, nil)).JSON401)
-	show(value(w.client(w.NarrowKey).CreateSiteWithResponse(w.ctx, nil, api.SiteChange{Name: "x"})).JSON403)
+	show(value(w.client(w.NarrowKey).CreateSiteWithResponse(
+		w.ctx, nil, api.SiteChange{Name: "x"})).JSON403)
 	members := value(w.ListMembersWithResponse(w.ctx, nil))
 	require(members.JSON200 != nil, "members: %s", members.Body)
 	show(value(w.RemoveMemberWithResponse(w.ctx, members.JSON200.Data[0].Id)).JSON403)
 	show(value(w.GetHubWithResponse(w.ctx, "hub-0000-0000-0000")).JSON404)
-	show(value(w.AddHubWithResponse(w.ctx, nil, api.HubAddition{Serial: w.UnknownSerial, SiteId: w.Unlinked})).JSON422)
-	show(value(w.ReadEventsWithResponse(w.ctx, w.Hub, &api.ReadEventsParams{After: &w.ForeignCursor})).JSON410)
+	show(value(w.AddHubWithResponse(w.ctx, nil, api.HubAddition{
+		Serial: w.UnknownSerial, SiteId: w.Unlinked})).JSON422)
+	show(value(w.ReadEventsWithResponse(
+		w.ctx, w.Hub, &api.ReadEventsParams{After: &w.ForeignCursor})).JSON410)
 
 	key := "conflict-" + fmt.Sprint(time.Now().UnixNano())
 	first := value(w.CreateSiteWithResponse(

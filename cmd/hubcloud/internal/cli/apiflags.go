@@ -56,7 +56,9 @@ func checkURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
 		u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return fmt.Errorf("--url %q: must be http://… or https://…, such as https://api.example.com/v1", text)
+		return fmt.Errorf(
+			"--url %q: must be http://… or https://…, such as https://api.example.com/v1", text,
+		)
 	}
 	return nil
 }
@@ -71,7 +73,9 @@ func withVersion(base string) string {
 }
 
 // open returns a client for the API at base. A nil pool stands for a pool of its own.
-func (c *apiFlags) open(base, key string, pool *http.Client, logger *slog.Logger) (*client.Client, error) {
+func (c *apiFlags) open(
+	base, key string, pool *http.Client, logger *slog.Logger,
+) (*client.Client, error) {
 	retry := client.Retry{MaxElapsed: c.Retry, Except: []client.ErrorType{client.ErrHubOffline}}
 	if c.Retry == 0 {
 		retry.MaxElapsed = -1
@@ -121,7 +125,9 @@ func (c *apiFlags) profileOrService() (base, key string, err error) {
 	dir := installation.Dir(cmp.Or(c.DataDir, "./data"))
 	bound, err := dir.Endpoints()
 	if err != nil {
-		return "", "", fmt.Errorf("%w, or the API with --url, or log in to it with `hubcloud login`", err)
+		return "", "", fmt.Errorf(
+			"%w, or the API with --url, or log in to it with `hubcloud login`", err,
+		)
 	}
 	state, err := loadDemo(dir)
 	base = installation.LocalURL(bound.HTTP) + "/v1"
@@ -132,20 +138,26 @@ func (c *apiFlags) profileOrService() (base, key string, err error) {
 }
 
 // withClient runs a short command with a client: retries are not logged.
-func (c *apiFlags) withClient(ctx context.Context, command func(api *client.Client) error) error {
+func (c *apiFlags) withClient(
+	ctx context.Context, command func(api *client.Client) error,
+) error {
 	return c.withLogger(ctx, slog.New(slog.DiscardHandler), command)
 }
 
 // withLogger runs a command with a client that logs what it repeats. An invalid request, or one for
 // something that does not exist, is a usage error.
-func (c *apiFlags) withLogger(ctx context.Context, logger *slog.Logger, command func(api *client.Client) error) error {
+func (c *apiFlags) withLogger(
+	ctx context.Context, logger *slog.Logger, command func(api *client.Client) error,
+) error {
 	base, key, err := c.baseAndKey()
 	if err != nil {
 		return err
 	}
 	if key == "" {
-		return installation.Usagef("no API key: set HUBCLOUD_API_KEY, or give --key, which other users of this " +
-			"machine can see, or store it with `hubcloud login`. `hubcloud key create` creates a key")
+		return installation.Usagef(
+			"no API key: set HUBCLOUD_API_KEY, or give --key, which other users of this machine " +
+				"can see, or store it with `hubcloud login`. `hubcloud key create` creates a key",
+		)
 	}
 	api, err := c.open(base, key, nil, logger)
 	if err != nil {
@@ -176,13 +188,16 @@ func unanswered(base string, err error) error {
 			reason = call.Err
 		}
 	}
-	return fmt.Errorf("nothing answers at %s (%w): start a service with `hubcloud dev`, or name another with --url",
-		base, reason)
+	return fmt.Errorf(
+		"nothing answers at %s (%w): start a service with `hubcloud dev`, or name another with --url",
+		base, reason,
+	)
 }
 
 // listAll lists what a call of the API yields.
 func listAll[T any](
-	ctx context.Context, out Output, flags *apiFlags, call func(*client.Client, context.Context) iter.Seq2[T, error],
+	ctx context.Context, out Output, flags *apiFlags,
+	call func(*client.Client, context.Context) iter.Seq2[T, error],
 	header []string, cells func(T) []string,
 ) error {
 	return flags.withClient(ctx, func(api *client.Client) error {

@@ -36,7 +36,10 @@ func TestAPIUsageErrors(t *testing.T) {
 		{[]string{"hubs", "--site", ""}, "--site: must not be empty"},
 		{[]string{"hubs", "--key="}, "--key: must not be empty"},
 		{[]string{"events", hub1, "--after", ""}, "--after: must not be empty"},
-		{[]string{"send", hub1, "1", "lock", "true", "--idempotency-key", ""}, "--idempotency-key: must not be empty"},
+		{
+			[]string{"send", hub1, "1", "lock", "true", "--idempotency-key", ""},
+			"--idempotency-key: must not be empty",
+		},
 		{[]string{"send", hub1, "1", "level", "-5"}, "put -- before -5"},
 		{[]string{"send", hub1}, "hubcloud send --help"},
 		{[]string{"hubs", "--retry", "soon"}, "--retry"},
@@ -59,8 +62,12 @@ func TestAPIUsageErrors(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := Run(t.Context(), c.args, Output{Out: &out, Err: &errs})
-		if code != exitUsage || !strings.Contains(errs.String(), c.says) || strings.Count(errs.String(), "\n") != 1 {
-			t.Errorf("hubcloud %s: exit code %d, printed %q", strings.Join(c.args, " "), code, errs.String())
+		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
+			strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf(
+				"hubcloud %s: exit code %d, printed %q", strings.Join(c.args, " "), code,
+				errs.String(),
+			)
 		}
 	}
 }
@@ -71,7 +78,8 @@ func TestNothingAnswers(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := Run(t.Context(), []string{
 		"hubs", "--data-dir", t.TempDir(),
-	}, Output{Out: &out, Err: &errs}); code != exitFailed || !strings.Contains(errs.String(), "--url") {
+	}, Output{Out: &out, Err: &errs}); code != exitFailed ||
+		!strings.Contains(errs.String(), "--url") {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,9 +89,13 @@ func TestNothingAnswers(t *testing.T) {
 	address := listener.Addr().String()
 	listener.Close()
 	errs.Reset()
-	code := Run(t.Context(), []string{"hubs", "--url", "http://" + address, "--key", "hc_dev_x", "--retry", "0s"},
-		Output{Out: &out, Err: &errs})
-	if code != exitFailed || !strings.Contains(errs.String(), "nothing answers at http://"+address) ||
+	code := Run(
+		t.Context(),
+		[]string{"hubs", "--url", "http://" + address, "--key", "hc_dev_x", "--retry", "0s"},
+		Output{Out: &out, Err: &errs},
+	)
+	if code != exitFailed ||
+		!strings.Contains(errs.String(), "nothing answers at http://"+address) ||
 		strings.Count(errs.String(), "\n") != 1 {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
@@ -124,17 +136,28 @@ func TestAPIAddressAndKey(t *testing.T) {
 		{nil, "/v1/hubs Bearer hc_dev_demo"},
 		{[]string{"--key", "hc_dev_mine"}, "/v1/hubs Bearer hc_dev_mine"},
 		{[]string{"--url", server.URL, "--key", "hc_dev_mine"}, "/v1/hubs Bearer hc_dev_mine"},
-		{[]string{"--url", server.URL + "/v1/", "--key", "hc_dev_mine"}, "/v1/hubs Bearer hc_dev_mine"},
-		{[]string{"--url", server.URL + "/behind/v1", "--key", "hc_dev_mine"}, "/behind/v1/hubs Bearer hc_dev_mine"},
+		{
+			[]string{"--url", server.URL + "/v1/", "--key", "hc_dev_mine"},
+			"/v1/hubs Bearer hc_dev_mine",
+		},
+		{
+			[]string{"--url", server.URL + "/behind/v1", "--key", "hc_dev_mine"},
+			"/behind/v1/hubs Bearer hc_dev_mine",
+		},
 		{[]string{"--url", server.URL}, ""},
 	} {
 		var out, errs bytes.Buffer
-		code := Run(t.Context(), append([]string{"hubs", "--json", "--data-dir", dir}, c.args...),
-			Output{Out: &out, Err: &errs})
+		code := Run(
+			t.Context(), append([]string{"hubs", "--json", "--data-dir", dir}, c.args...),
+			Output{Out: &out, Err: &errs},
+		)
 		if c.want == "" {
 			if code != exitUsage || len(asked) != 0 {
-				t.Errorf("%v: exit code %d, printed %q: the demo's key must not go to an address that was given",
-					c.args, code, errs.String())
+				t.Errorf(
+					"%v: exit code %d, printed %q: the demo's key must not go to an address that "+
+						"was given",
+					c.args, code, errs.String(),
+				)
 			}
 			continue
 		}
@@ -157,7 +180,9 @@ func TestAPIHelp(t *testing.T) {
 		"send":   {"hubs:command", "lock true --wait", "--limit=30s", "color"},
 	} {
 		var out, errs bytes.Buffer
-		if code := Run(t.Context(), []string{command, "--help"}, Output{Out: &out, Err: &errs}); code != exitOK {
+		if code := Run(t.Context(), []string{
+			command, "--help",
+		}, Output{Out: &out, Err: &errs}); code != exitOK {
 			t.Fatalf("exit code %d, printed %q", code, errs.String())
 		}
 		says = append(says, "$HUBCLOUD_URL", "$HUBCLOUD_API_KEY", "--retry=5s", "--json")
@@ -177,8 +202,10 @@ func TestControlCharactersAreReplaced(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	var out, errs bytes.Buffer
-	code := Run(t.Context(), []string{"devices", hub1, "--url", server.URL, "--key", "hc_dev_x"},
-		Output{Out: &out, Err: &errs})
+	code := Run(
+		t.Context(), []string{"devices", hub1, "--url", server.URL, "--key", "hc_dev_x"},
+		Output{Out: &out, Err: &errs},
+	)
 	if code != exitOK || strings.ContainsAny(out.String(), "\x1b\x7f\t\u009b") ||
 		!strings.Contains(out.String(), "Door") {
 		t.Errorf("exit code %d, printed %q and %q", code, out.String(), errs.String())
@@ -212,7 +239,10 @@ func TestRetryEnds(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprint(w, `{"error":{"type":"hub_unavailable","message":"its radio is down","request_id":"01J"}}`)
+		fmt.Fprint(
+			w,
+			`{"error":{"type":"hub_unavailable","message":"its radio is down","request_id":"01J"}}`,
+		)
 	}))
 	t.Cleanup(server.Close)
 	for _, command := range [][]string{
@@ -220,8 +250,11 @@ func TestRetryEnds(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		began := time.Now()
-		code := Run(t.Context(), append(command, "--url", server.URL, "--key", "hc_dev_x", "--retry", "500ms"),
-			Output{Out: &out, Err: &errs})
+		code := Run(
+			t.Context(),
+			append(command, "--url", server.URL, "--key", "hc_dev_x", "--retry", "500ms"),
+			Output{Out: &out, Err: &errs},
+		)
 		if took := time.Since(began); code != exitFailed || took > 30*time.Second ||
 			!strings.Contains(errs.String(), "hub_unavailable: its radio is down") {
 			t.Errorf("%v: exit code %d after %s, printed %q", command, code, took, errs.String())
@@ -254,9 +287,13 @@ func TestInterrupts(t *testing.T) {
 			interrupt()
 		}()
 		var out, errs bytes.Buffer
-		code := Run(ctx, append(c.args, "--url", server.URL, "--key", "hc_dev_x"), Output{Out: &out, Err: &errs})
+		code := Run(
+			ctx, append(c.args, "--url", server.URL, "--key", "hc_dev_x"),
+			Output{Out: &out, Err: &errs},
+		)
 		interrupt()
-		if code != c.code || (c.says == "") != (errs.Len() == 0) || !strings.Contains(errs.String(), c.says) {
+		if code != c.code || (c.says == "") != (errs.Len() == 0) ||
+			!strings.Contains(errs.String(), c.says) {
 			t.Errorf("%v: exit code %d, printed %q", c.args, code, errs.String())
 		}
 	}

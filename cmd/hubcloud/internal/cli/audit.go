@@ -56,7 +56,9 @@ func (c *auditCommand) Validate() error {
 func (c *auditCommand) Run(ctx context.Context, out Output) error {
 	since, _ := timeOf("--since", c.Since, time.Now()) // Validate has checked both
 	until, _ := timeOf("--until", c.Until, time.Now())
-	filter := client.AuditFilter{Types: c.Type, ActorID: c.Actor, SubjectID: c.Subject, Until: until}
+	filter := client.AuditFilter{
+		Types: c.Type, ActorID: c.Actor, SubjectID: c.Subject, Until: until,
+	}
 	query := client.EventQuery{After: c.After, Since: since, Last: c.Last}
 	return c.withClient(ctx, func(api *client.Client) (err error) {
 		if filter.HubIDs, err = idsOf(ctx, api, c.Hub, hubID); err != nil {
@@ -111,8 +113,11 @@ func (c *auditCommand) print(out Output, r client.AuditRecord) error {
 		}
 		return "-"
 	}
-	_, err := fmt.Fprintf(out.Out, "%s  %-24s  %s %s  %s  %s  %s  %s\n",
-		r.Time.UTC().Format("2006-01-02 15:04:05.000Z"), domain.PlainLine(r.Type), domain.PlainLine(r.Actor.Kind),
-		text(r.Actor.Name, r.Actor.ID), text(r.Subject.Name, &r.Subject.ID), text(r.Detail), text(r.Address), r.Cursor)
+	_, err := fmt.Fprintf(
+		out.Out, "%s  %-24s  %s %s  %s  %s  %s  %s\n",
+		r.Time.UTC().Format("2006-01-02 15:04:05.000Z"), domain.PlainLine(r.Type),
+		domain.PlainLine(r.Actor.Kind), text(r.Actor.Name, r.Actor.ID),
+		text(r.Subject.Name, &r.Subject.ID), text(r.Detail), text(r.Address), r.Cursor,
+	)
 	return err
 }

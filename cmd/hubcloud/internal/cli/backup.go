@@ -96,11 +96,17 @@ func (c *backupCommand) Run(ctx context.Context, out Output) error {
 	if m.HubLogs {
 		logs = "with the hub logs"
 	}
-	fmt.Fprintf(out.Out, "%s has the installation of %s: %d events of the directory, %s; %d files, %s.\n", c.Dir,
-		m.At.Format(time.RFC3339), m.Directory, logs, len(m.Files), doctor.Size(m.Bytes()))
+	fmt.Fprintf(
+		out.Out,
+		"%s has the installation of %s: %d events of the directory, %s; %d files, %s.\n",
+		c.Dir, m.At.Format(time.RFC3339), m.Directory, logs, len(m.Files), doctor.Size(m.Bytes()),
+	)
 	if m.Has(installation.AuthorityKey) {
-		fmt.Fprintln(out.Out, "It contains the key of the certificate authority, which can issue a certificate for "+
-			"any hub. Protect it accordingly.")
+		fmt.Fprintln(
+			out.Out,
+			"It contains the key of the certificate authority, which can issue a certificate for "+
+				"any hub. Protect it accordingly.",
+		)
 	}
 	return nil
 }
@@ -131,8 +137,12 @@ func (c *backupCommand) files(out Output) (map[string][]byte, error) {
 		from[installation.AuthorityCertificate] = dir.Path(installation.AuthorityCertificate)
 		from[installation.AuthorityKey] = dir.Path(installation.AuthorityKey)
 	default:
-		fmt.Fprintln(out.Err, "hubcloud: this backup does not contain your certificate authority: back up its files "+
-			"yourself, or name them with --ca-cert and --ca-key. Without them every hub must enrol again.")
+		fmt.Fprintln(
+			out.Err,
+			"hubcloud: this backup does not contain your certificate authority: back up its files "+
+				"yourself, or name them with --ca-cert and --ca-key. Without them every hub must "+
+				"enrol again.",
+		)
 	}
 	files := map[string][]byte{}
 	for name, path := range from {

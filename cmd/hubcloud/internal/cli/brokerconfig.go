@@ -142,7 +142,9 @@ func (c *brokerConfigCommand) Run(out Output) error {
 }
 
 // write writes the servers' files.
-func (c *brokerConfigCommand) write(text string, authority []byte, node identity.NodeCertificate) error {
+func (c *brokerConfigCommand) write(
+	text string, authority []byte, node identity.NodeCertificate,
+) error {
 	for name, content := range map[string][]byte{
 		broker.ServerFileName: []byte(text), broker.AuthorityName: authority,
 		broker.CertificateName: node.Certificate, broker.KeyName: node.Key,
@@ -157,15 +159,20 @@ func (c *brokerConfigCommand) write(text string, authority []byte, node identity
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return disk.Write(c.path(broker.RouteSecretName), []byte(c.file().RouteSecret(former)), 0o600)
+	return disk.Write(
+		c.path(broker.RouteSecretName), []byte(c.file().RouteSecret(former)), 0o600,
+	)
 }
 
 // report prints the configuration to standard output, and where the files are to standard error.
 func (c *brokerConfigCommand) report(out Output, text string, expires time.Time) error {
 	if c.JSON {
-		return c.print(out.Out, field{"config", c.path(broker.ServerFileName)},
-			field{"credentials", c.path(installation.CredentialsFile)}, field{"nats_url", c.file().URL()},
-			field{"certificate_expires_at", domain.FormatTime(expires)})
+		return c.print(
+			out.Out, field{"config", c.path(broker.ServerFileName)},
+			field{"credentials", c.path(installation.CredentialsFile)},
+			field{"nats_url", c.file().URL()},
+			field{"certificate_expires_at", domain.FormatTime(expires)},
+		)
 	}
 	if _, err := fmt.Fprint(out.Out, text); err != nil {
 		return err

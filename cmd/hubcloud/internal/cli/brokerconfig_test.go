@@ -33,7 +33,14 @@ func TestBrokerConfig(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "broker")
 	args := []string{
-		"--nodes", "nats-1,nats-2,nats-3", "--mqtt-hosts", "hubs.example.org", "--shards", "2", "--out", dir,
+		"--nodes",
+		"nats-1,nats-2,nats-3",
+		"--mqtt-hosts",
+		"hubs.example.org",
+		"--shards",
+		"2",
+		"--out",
+		dir,
 	}
 	stdout, stderr := configure(t, args...)
 	first, err := streams.ReadCredentials(filepath.Join(dir, "nats-credentials.json"))
@@ -41,7 +48,9 @@ func TestBrokerConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.Shards != 2 || first.URL != "tls://nats-1:4222,tls://nats-2:4222,tls://nats-3:4222" {
-		t.Errorf("credentials have %d shards at %s, want 2 at the three nodes", first.Shards, first.URL)
+		t.Errorf(
+			"credentials have %d shards at %s, want 2 at the three nodes", first.Shards, first.URL,
+		)
 	}
 	routes, key := contentOf(t, dir, "routes.conf"), contentOf(t, dir, "broker-key.pem")
 	for _, secret := range []string{
@@ -68,7 +77,10 @@ func TestBrokerConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifyCertificate(t, contentOf(t, dir, "ca.pem"), contentOf(t, dir, "broker.pem"), "nats-2", "hubs.example.org")
+	verifyCertificate(
+		t, contentOf(t, dir, "ca.pem"), contentOf(t, dir, "broker.pem"), "nats-2",
+		"hubs.example.org",
+	)
 
 	stdout, _ = configure(t, append(args, "--shards", "0", "--json")...)
 	var said map[string]string
@@ -83,7 +95,8 @@ func TestBrokerConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again.IssuerSeed != first.IssuerSeed ||
-		again.Users[streams.AccountCloud] != first.Users[streams.AccountCloud] || again.Authority != first.Authority {
+		again.Users[streams.AccountCloud] != first.Users[streams.AccountCloud] ||
+		again.Authority != first.Authority {
 		t.Error("the second run changed the credentials")
 	}
 	if contentOf(t, dir, "routes.conf") != routes || contentOf(t, dir, "broker-key.pem") == key {
@@ -99,8 +112,12 @@ func TestBrokerConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if renewed.Shards != first.Shards || renewed.Users[streams.AccountCloud] == first.Users[streams.AccountCloud] {
-		t.Errorf("without the credentials: %d shards, want %d and new passwords", renewed.Shards, first.Shards)
+	if renewed.Shards != first.Shards ||
+		renewed.Users[streams.AccountCloud] == first.Users[streams.AccountCloud] {
+		t.Errorf(
+			"without the credentials: %d shards, want %d and new passwords", renewed.Shards,
+			first.Shards,
+		)
 	}
 
 	other := t.TempDir()
@@ -138,7 +155,9 @@ func verifyCertificate(t *testing.T, authority, certificate string, names ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+	for _, usage := range []x509.ExtKeyUsage{
+		x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth,
+	} {
 		for _, name := range names {
 			if _, err := leaf.Verify(x509.VerifyOptions{
 				Roots: pool, DNSName: name, KeyUsages: []x509.ExtKeyUsage{usage},

@@ -41,14 +41,19 @@ The embedded broker does not need this command: the service repairs its store at
 // Run repairs the store.
 func (c *brokerRepairCommand) Run(_ context.Context, out Output) error {
 	if _, err := os.Stat(filepath.Join(c.Store, "jetstream")); errors.Is(err, fs.ErrNotExist) {
-		return installation.Usagef("%s is not the store of a nats-server: it has no folder jetstream", c.Store)
+		return installation.Usagef(
+			"%s is not the store of a nats-server: it has no folder jetstream", c.Store,
+		)
 	} else if err != nil {
 		return err
 	}
 	if err := broker.Repair(c.Store, textLogger(out, slog.LevelInfo)); err != nil {
 		return err
 	}
-	fmt.Fprintln(out.Out, "The store was checked; the log above names repaired and renamed files. Start the server "+
-		"now.")
+	fmt.Fprintln(
+		out.Out,
+		"The store was checked; the log above names repaired and renamed files. Start the server "+
+			"now.",
+	)
 	return nil
 }

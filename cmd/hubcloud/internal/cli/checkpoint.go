@@ -51,8 +51,10 @@ func openCheckpoint(path, part string) (*checkpoint, error) {
 	case err == nil && exists && !stored.valid():
 		err = fmt.Errorf("%s: %w", path, disk.ErrDamaged)
 	case err == nil && exists && stored.Part != part:
-		err = fmt.Errorf("%s: it is the checkpoint of --part %q, not of %q: each part needs a file of its own", path,
-			stored.Part, part)
+		err = fmt.Errorf(
+			"%s: it is the checkpoint of --part %q, not of %q: each part needs a file of its own",
+			path, stored.Part, part,
+		)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

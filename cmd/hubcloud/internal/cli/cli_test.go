@@ -32,7 +32,10 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"serve", "--roles", "api,cook"}, "cook"},
 		{[]string{"serve", "--environment", "test"}, "--environment"},
 		{[]string{"serve", "--nats-url", "nats://127.0.0.1:1"}, "--nats-credentials"},
-		{[]string{"serve", "--nats-url", "nats://127.0.0.1:1", "--nats-credentials", "c.json"}, "--ca-cert"},
+		{
+			[]string{"serve", "--nats-url", "nats://127.0.0.1:1", "--nats-credentials", "c.json"},
+			"--ca-cert",
+		},
 		{
 			[]string{
 				"serve", "--nats-url", "nats://127.0.0.1:1", "--nats-credentials", "c.json",
@@ -60,7 +63,10 @@ func TestUsageErrors(t *testing.T) {
 			"--acme-directory",
 		},
 		{
-			[]string{"serve", "--acme-accept-terms", "--acme-domain", "hubs.example.org", "--acme-ca", "/nowhere"},
+			[]string{
+				"serve", "--acme-accept-terms", "--acme-domain", "hubs.example.org", "--acme-ca",
+				"/nowhere",
+			},
 			"/nowhere",
 		},
 		{
@@ -76,17 +82,42 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"org", "create", "--name", "Acme"}, "--owner-email"},
 		{[]string{"key", "create", "--org", "x"}, "--scope"},
 		{[]string{"key", "create", "--org", "x", "--scope", "everything"}, "everything"},
-		{[]string{"key", "create", "--org", "x", "--all-scopes", "--scope", "sites:read"}, "not both"},
+		{
+			[]string{"key", "create", "--org", "x", "--all-scopes", "--scope", "sites:read"},
+			"not both",
+		},
 		{[]string{"key", "revoke"}, "key-id"},
 		{[]string{"inventory", "add", "--serial", "7"}, "--serial"},
 		{[]string{"inventory", "generate", "--count", "0"}, "--count"},
 		{[]string{"inventory", "generate", "--prefix", "Hub"}, "--prefix"},
-		{[]string{"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "x", "--secret", "y"}, "serial"},
-		{[]string{"virtualhub", "--enroll", "cloud", "--serial", "HUB-7K2M-Q4XD-93TA", "--secret", "y"}, "--enroll"},
-		{[]string{"virtualhub", "fleet", "--enroll", "cloud", "--inventory", "/dev/null"}, "--enroll"},
-		{[]string{"virtualhub", "fleet", "--enroll", "http://127.0.0.1:1", "--inventory", "/nowhere"}, "/nowhere"},
 		{
-			[]string{"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "HUB-7K2M-Q4XD-93TA", "--secret", "y"},
+			[]string{
+				"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "x", "--secret", "y",
+			},
+			"serial",
+		},
+		{
+			[]string{
+				"virtualhub", "--enroll", "cloud", "--serial", "HUB-7K2M-Q4XD-93TA", "--secret",
+				"y",
+			},
+			"--enroll",
+		},
+		{
+			[]string{"virtualhub", "fleet", "--enroll", "cloud", "--inventory", "/dev/null"},
+			"--enroll",
+		},
+		{
+			[]string{
+				"virtualhub", "fleet", "--enroll", "http://127.0.0.1:1", "--inventory", "/nowhere",
+			},
+			"/nowhere",
+		},
+		{
+			[]string{
+				"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "HUB-7K2M-Q4XD-93TA",
+				"--secret", "y",
+			},
 			"--secret",
 		},
 		{
@@ -122,8 +153,12 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := Run(context.Background(), c.args, Output{Out: &out, Err: &errs})
-		if code != exitUsage || !strings.Contains(errs.String(), c.says) || strings.Count(errs.String(), "\n") != 1 {
-			t.Errorf("hubcloud %s: exit code %d, printed %q", strings.Join(c.args, " "), code, errs.String())
+		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
+			strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf(
+				"hubcloud %s: exit code %d, printed %q", strings.Join(c.args, " "), code,
+				errs.String(),
+			)
 		}
 	}
 }
@@ -132,8 +167,10 @@ func TestUsageErrors(t *testing.T) {
 func TestNoServiceRuns(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
-	code := Run(context.Background(), []string{"inventory", "generate", "--data-dir", t.TempDir()},
-		Output{Out: &out, Err: &errs})
+	code := Run(
+		context.Background(), []string{"inventory", "generate", "--data-dir", t.TempDir()},
+		Output{Out: &out, Err: &errs},
+	)
 	if code != exitFailed || !strings.Contains(errs.String(), "hubcloud serve") {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
@@ -142,7 +179,9 @@ func TestNoServiceRuns(t *testing.T) {
 func TestHelpShowsDefaultsAndEnvironment(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
-	if code := Run(context.Background(), []string{"serve", "--help"}, Output{Out: &out, Err: &errs}); code != exitOK {
+	if code := Run(context.Background(), []string{
+		"serve", "--help",
+	}, Output{Out: &out, Err: &errs}); code != exitOK {
 		t.Fatalf("exit code %d, printed %q", code, errs.String())
 	}
 	for _, want := range []string{
@@ -169,8 +208,10 @@ func TestVersion(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := Run(t.Context(), c.args, Output{Out: &out, Err: &errs})
 		if code != exitOK || !strings.Contains(out.String(), c.want) || errs.Len() > 0 {
-			t.Errorf("hubcloud %s: got exit code %d, output %q and errors %q, want %q", strings.Join(c.args, " "), code,
-				out.String(), errs.String(), c.want)
+			t.Errorf(
+				"hubcloud %s: got exit code %d, output %q and errors %q, want %q",
+				strings.Join(c.args, " "), code, out.String(), errs.String(), c.want,
+			)
 		}
 	}
 }

@@ -36,7 +36,9 @@ type lockFlags struct {
 }
 
 // withLock calls do with the ids of the lock.
-func (c *lockFlags) withLock(ctx context.Context, do func(api *client.Client, hub string, device int64) error) error {
+func (c *lockFlags) withLock(
+	ctx context.Context, do func(api *client.Client, hub string, device int64) error,
+) error {
 	return c.withClient(ctx, func(api *client.Client) error {
 		hub, device, err := deviceID(ctx, api, c.Hub, c.Device)
 		if err != nil {
@@ -79,7 +81,9 @@ func (c *codesListCommand) Run(ctx context.Context, out Output) error {
 			return err
 		}
 		header := []string{"SLOT", "LABEL", "STATE", "FROM", "UNTIL", "TIMES"}
-		return list(out.Out, c.outputFlags, each(codes.Data), header, func(code client.Credential) []string {
+		return list(out.Out, c.outputFlags, each(codes.Data), header, func(
+			code client.Credential,
+		) []string {
 			label, state := "(set at the lock)", code.State
 			if code.Label != nil {
 				label = *code.Label
@@ -150,7 +154,9 @@ func (c *codesRevokeCommand) Run(ctx context.Context, out Output) error {
 		if err := api.RevokeCredential(ctx, hub, device, c.Slot); err != nil {
 			return err
 		}
-		return c.show(out.Out, map[string]any{"slot": c.Slot, "revoked": true},
-			"Slot %d is revoked: the lock may accept its code until it has removed it.\n", c.Slot)
+		return c.show(
+			out.Out, map[string]any{"slot": c.Slot, "revoked": true},
+			"Slot %d is revoked: the lock may accept its code until it has removed it.\n", c.Slot,
+		)
 	})
 }

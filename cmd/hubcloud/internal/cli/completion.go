@@ -204,7 +204,9 @@ func (l *partialLine) values(ctx context.Context, value *kong.Value) (all []stri
 
 // ask returns what the service has of something: its id with the name as description, and the name
 // with the id.
-func (l *partialLine) ask(ctx context.Context, api *client.Client, what string) (all []string, err error) {
+func (l *partialLine) ask(
+	ctx context.Context, api *client.Client, what string,
+) (all []string, err error) {
 	add := func(id, name string) {
 		name = domain.PlainLine(name)
 		if all = append(all, id+"\t"+name); name != "" {

@@ -232,8 +232,9 @@ func (d demo) create(ctx context.Context) (demoState, error) {
 		}
 	}
 	if state.Key == "" {
-		state.KeyID, state.Key, err = d.Directory().CreateKey(ctx, origin, state.OrgID, "Demo", domain.AllScopes(),
-			domain.KeyLimits{})
+		state.KeyID, state.Key, err = d.Directory().CreateKey(
+			ctx, origin, state.OrgID, "Demo", domain.AllScopes(), domain.KeyLimits{},
+		)
 		if err != nil {
 			return state, err
 		}
@@ -267,7 +268,9 @@ func (d demo) registerHub(ctx context.Context, state *demoState, hub domain.HubI
 }
 
 // addHub waits until a hub is online and adds it to the demo's site.
-func (d demo) addHub(ctx context.Context, state demoState, hub domain.HubID, name string) error {
+func (d demo) addHub(
+	ctx context.Context, state demoState, hub domain.HubID, name string,
+) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for !d.Presence().Online(hub) {

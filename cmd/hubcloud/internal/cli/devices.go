@@ -72,7 +72,9 @@ func (c *devicesCommand) showDevice(out Output, device client.Device) error {
 	if c.JSON {
 		return printJSON(out.Out, device)
 	}
-	header := []string{"CHANNEL", "VALUE", "UNIT", "STATUS", "DESIRED", "OBSERVED", "AVAILABLE", "WRITABLE"}
+	header := []string{
+		"CHANNEL", "VALUE", "UNIT", "STATUS", "DESIRED", "OBSERVED", "AVAILABLE", "WRITABLE",
+	}
 	return list(
 		out.Out, c.outputFlags, each(device.Channels), header, func(ch client.Channel) []string {
 			return []string{

@@ -47,8 +47,10 @@ func checkEnvironment(model *kong.Application, command string, environment []str
 			continue
 		}
 		if meant := domain.Closest(short, known); meant != "" {
-			return installation.Usagef("environment variable %s: there is no such flag; the name is %s%s", name,
-				variablePrefix, meant)
+			return installation.Usagef(
+				"environment variable %s: there is no such flag; the name is %s%s", name,
+				variablePrefix, meant,
+			)
 		}
 		if isService(command) {
 			return installation.Usagef("environment variable %s: there is no such flag", name)

@@ -50,7 +50,8 @@ func TestLastLineIsJSON(t *testing.T) {
 			code := Run(t.Context(), args, Output{Out: &said, Err: &said})
 			var line struct{ Level, Msg, Error string }
 			err := json.Unmarshal(said.Bytes(), &line)
-			if err != nil || code != exitUsage || line.Level != "ERROR" || !strings.Contains(line.Error, "--") {
+			if err != nil || code != exitUsage || line.Level != "ERROR" ||
+				!strings.Contains(line.Error, "--") {
 				t.Errorf("exit code %d, %q, %v; want 2 and a JSON line", code, &said, err)
 			}
 		})

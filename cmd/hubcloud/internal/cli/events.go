@@ -105,7 +105,9 @@ func (c *eventsCommand) Run(ctx context.Context, out Output) error {
 }
 
 // events returns the events of the hub, each with its cursor as position, or of the feed.
-func (c *eventsCommand) events(ctx context.Context, api *client.Client) (iter.Seq2[client.FeedEvent, error], error) {
+func (c *eventsCommand) events(
+	ctx context.Context, api *client.Client,
+) (iter.Seq2[client.FeedEvent, error], error) {
 	if c.All {
 		filter, err := c.filter(ctx, api)
 		return api.Feed(ctx, filter, c.After, c.options()...), err
@@ -130,15 +132,19 @@ func timeOf(flag, value string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		return at, fmt.Errorf("%s %q: must be a time such as 2026-01-02T03:04:05Z, or a duration such as 15m", flag,
-			value)
+		return at, fmt.Errorf(
+			"%s %q: must be a time such as 2026-01-02T03:04:05Z, or a duration such as 15m",
+			flag, value,
+		)
 	}
 	return at, nil
 }
 
 func (c *eventsCommand) options() []client.EventsOption {
 	since, _ := timeOf("--since", c.Since, time.Now()) // Validate has checked it
-	options := []client.EventsOption{client.AsReader(c.Reader), client.Since(since), client.Last(c.Last)}
+	options := []client.EventsOption{
+		client.AsReader(c.Reader), client.Since(since), client.Last(c.Last),
+	}
 	switch {
 	case !c.Follow:
 		options = append(options, client.UntilNewest(), client.GiveUpAfter(max(1, c.Retry)))
@@ -161,7 +167,9 @@ func (c *eventsCommand) show(out Output, event client.FeedEvent) error {
 		device = strconv.FormatInt(*event.DeviceID, 10)
 	}
 	at := event.Time.UTC().Format("2006-01-02 15:04:05.000Z")
-	_, err := fmt.Fprintf(out.Out, "%s  %s%-18s  device %-3s  %s  %s\n", at, hub, domain.PlainLine(string(event.Type)),
-		device, domain.PlainLine(string(event.Data)), position)
+	_, err := fmt.Fprintf(
+		out.Out, "%s  %s%-18s  device %-3s  %s  %s\n", at, hub, domain.PlainLine(string(event.Type)),
+		device, domain.PlainLine(string(event.Data)), position,
+	)
 	return err
 }

@@ -45,7 +45,9 @@ func (f *feedFlags) part() (part, parts int, ok bool) {
 }
 
 // filter returns the selection. The flags must be valid.
-func (f *feedFlags) filter(ctx context.Context, api *client.Client) (filter client.FeedFilter, err error) {
+func (f *feedFlags) filter(
+	ctx context.Context, api *client.Client,
+) (filter client.FeedFilter, err error) {
 	filter.Types = f.Type
 	filter.Part, filter.Parts, _ = f.part()
 	if filter.SiteIDs, err = idsOf(ctx, api, f.Site, siteID); err != nil {

@@ -82,8 +82,10 @@ func (c *virtualhubFleetCommand) hubs() ([]virtualhub.Credentials, error) {
 		return nil, err
 	}
 	if len(hubs) == 0 || len(hubs) < c.Count {
-		return nil, fmt.Errorf("%s has %d hubs; create more with `hubcloud inventory generate --json`", c.Inventory,
-			len(hubs))
+		return nil, fmt.Errorf(
+			"%s has %d hubs; create more with `hubcloud inventory generate --json`", c.Inventory,
+			len(hubs),
+		)
 	}
 	return hubs, nil
 }
@@ -98,8 +100,11 @@ func (c *virtualhubFleetCommand) report(ctx context.Context, hubs *virtualhub.Fl
 		select {
 		case <-ctx.Done():
 			now := hubs.Stats()
-			fmt.Fprintf(out.Out, "ended: %d events acknowledged of %d in %s, ack p50 %s, p99 %s\n", now.Acked,
-				now.Emitted, time.Since(began).Round(time.Second), now.AckP50, now.AckP99)
+			fmt.Fprintf(
+				out.Out, "ended: %d events acknowledged of %d in %s, ack p50 %s, p99 %s\n",
+				now.Acked, now.Emitted, time.Since(began).Round(time.Second), now.AckP50,
+				now.AckP99,
+			)
 			return
 		case <-ticker.C:
 			now := hubs.Stats()

@@ -73,8 +73,10 @@ func (c *forwardCommand) Validate() error {
 // Run forwards events until it is interrupted.
 func (c *forwardCommand) Run(ctx context.Context, out Output) (err error) {
 	cfg := webhook.ForwarderConfig{
-		Receiver: webhook.Config{URL: c.To, Secrets: c.Secret, UserAgent: installation.UserAgent(), Timeout: c.Timeout},
-		Batch:    c.Batch, Skip: c.Skip,
+		Receiver: webhook.Config{
+			URL: c.To, Secrets: c.Secret, UserAgent: installation.UserAgent(), Timeout: c.Timeout,
+		},
+		Batch: c.Batch, Skip: c.Skip,
 		Logger: logFlags{LogLevel: slog.LevelInfo.String(), LogFormat: c.format()}.logger(out),
 	}
 	if c.Checkpoint != "" {
@@ -103,15 +105,22 @@ func (c *forwardCommand) Run(ctx context.Context, out Output) (err error) {
 		return f.Run(ctx)
 	})
 	if errors.Is(err, client.ErrResync) {
-		return fmt.Errorf("%w: the service no longer keeps all events after the position; to continue without them, "+
-			"move the checkpoint away and begin anew, with --oldest at the oldest event", err)
+		return fmt.Errorf(
+			"%w: the service no longer keeps all events after the position; to continue without "+
+				"them, move the checkpoint away and begin anew, with --oldest at the oldest event",
+			err,
+		)
 	}
 	return err
 }
 
 // feed returns the feed of the API's events. Gaps are logged.
-func (c *forwardCommand) feed(api *client.Client, filter client.FeedFilter, logger *slog.Logger) webhook.Feed {
-	return func(ctx context.Context, after string, onPosition func(string)) iter.Seq2[webhook.Event, error] {
+func (c *forwardCommand) feed(
+	api *client.Client, filter client.FeedFilter, logger *slog.Logger,
+) webhook.Feed {
+	return func(
+		ctx context.Context, after string, onPosition func(string),
+	) iter.Seq2[webhook.Event, error] {
 		return func(yield func(webhook.Event, error) bool) {
 			for event, err := range api.Feed(
 				ctx, filter, after, client.OnPosition(onPosition), client.AsReader(c.Reader),

@@ -99,7 +99,11 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 		Timeout: timeout, OnLine: printer.line, OnStep: printer.step, OnNote: printer.note,
 	})
 	if invalid := new(check.ConfigError); errors.As(err, &invalid) {
-		return installation.Usagef("--%s: %s", strings.ReplaceAll(invalid.Field, " ", "-"), invalid.Problem)
+		return installation.Usagef(
+			"--%s: %s",
+			strings.ReplaceAll(invalid.Field, " ", "-"),
+			invalid.Problem,
+		)
 	}
 	if err != nil {
 		return err

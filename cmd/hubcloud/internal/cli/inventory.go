@@ -35,7 +35,9 @@ func (c *inventoryAddCommand) Run(ctx context.Context, out Output) error {
 	}
 	return c.withSession(ctx, func(ctx context.Context, s *installation.Session) error {
 		secret := directory.NewEnrolmentSecret()
-		err := s.Directory.RegisterHub(ctx, installation.OperatorOrigin(), hub, domain.HashEnrolmentSecret(secret))
+		err := s.Directory.RegisterHub(
+			ctx, installation.OperatorOrigin(), hub, domain.HashEnrolmentSecret(secret),
+		)
 		if err != nil {
 			return err
 		}
@@ -47,8 +49,12 @@ func (c *inventoryAddCommand) Run(ctx context.Context, out Output) error {
 func parseSerial(argument, text string) (domain.HubID, error) {
 	hub, ok := domain.ParseSerial(text)
 	if !ok {
-		return "", installation.Usagef("%s %q is not a serial: a serial is a prefix of 2 to 12 letters and digits "+
-			"that starts with a letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA", argument, text)
+		return "", installation.Usagef(
+			"%s %q is not a serial: a serial is a prefix of 2 to 12 letters and digits that "+
+				"starts with a letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA",
+			argument,
+			text,
+		)
 	}
 	return hub, nil
 }
@@ -68,8 +74,10 @@ func (c *inventoryGenerateCommand) Run(ctx context.Context, out Output) error {
 		return installation.Usagef("--count %d: must be at least 1", c.Count)
 	}
 	if !prefixPattern.MatchString(c.Prefix) {
-		return installation.Usagef("--prefix %q: must be 2 to 12 lower-case letters and digits, starting with a letter",
-			c.Prefix)
+		return installation.Usagef(
+			"--prefix %q: must be 2 to 12 lower-case letters and digits, starting with a letter",
+			c.Prefix,
+		)
 	}
 	s, err := installation.Connect(ctx, c.service())
 	if err != nil {

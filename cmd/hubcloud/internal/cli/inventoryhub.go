@@ -20,7 +20,8 @@ type hubFlags struct {
 
 // withHub runs a command on the hub.
 func (f *hubFlags) withHub(
-	ctx context.Context, command func(ctx context.Context, s *installation.Session, hub domain.HubID) error,
+	ctx context.Context,
+	command func(ctx context.Context, s *installation.Session, hub domain.HubID) error,
 ) error {
 	hub, err := parseSerial("SERIAL", f.Serial)
 	if err != nil {

@@ -66,6 +66,9 @@ func (c *inventoryListCommand) Run(ctx context.Context, out Output) error {
 	}
 	header := []string{"SERIAL", "STATUS", "ORGANIZATION", "LAST ENROLMENT", "CERTIFICATE UNTIL"}
 	return list(out.Out, c.outputFlags, each(hubs), header, func(h inventoryJSON) []string {
-		return []string{h.Serial, h.Status, orEmpty(h.OrgID), orEmpty(h.EnrolledAt), orEmpty(h.CertificateExpiresAt)}
+		return []string{
+			h.Serial, h.Status, orEmpty(h.OrgID), orEmpty(h.EnrolledAt),
+			orEmpty(h.CertificateExpiresAt),
+		}
 	})
 }

@@ -37,8 +37,10 @@ func (c *keyCreateCommand) Run(ctx context.Context, out Output) error {
 		return err
 	}
 	return c.withSession(ctx, func(ctx context.Context, s *installation.Session) error {
-		id, key, err := s.Directory.CreateKey(ctx, installation.OperatorOrigin(), c.Org, c.Label, scopes,
-			domain.KeyLimits{Sites: c.Site, ExpiresAt: c.Expires})
+		id, key, err := s.Directory.CreateKey(
+			ctx, installation.OperatorOrigin(), c.Org, c.Label, scopes,
+			domain.KeyLimits{Sites: c.Site, ExpiresAt: c.Expires},
+		)
 		if err != nil {
 			return err
 		}
@@ -192,7 +194,9 @@ func (c *keyListCommand) checkOrg(ctx context.Context, s *installation.Session) 
 			return nil
 		}
 	}
-	return installation.Usagef("--org %q: no such organization; `hubcloud org list` lists them", c.Org)
+	return installation.Usagef(
+		"--org %q: no such organization; `hubcloud org list` lists them", c.Org,
+	)
 }
 
 // scopesText returns the scopes as text, "all" for every scope.

@@ -59,7 +59,9 @@ func (c *loginCommand) Run(ctx context.Context, out Output) error {
 	}
 	key, err := domain.ParseKey(text)
 	if err != nil {
-		return installation.Usagef("this is not an API key: it must be hc_<environment>_<key>, exactly as it was shown")
+		return installation.Usagef(
+			"this is not an API key: it must be hc_<environment>_<key>, exactly as it was shown",
+		)
 	}
 	flags := apiFlags{URL: c.URL, Key: text}
 	err = flags.withClient(ctx, func(api *client.Client) error {
@@ -81,8 +83,10 @@ func (c *loginCommand) Run(ctx context.Context, out Output) error {
 	if err != nil {
 		return err
 	}
-	return c.print(out.Out, field{"profile", c.Profile}, field{"url", withVersion(c.URL)}, field{"key_id", key.ID},
-		field{"file", path})
+	return c.print(
+		out.Out, field{"profile", c.Profile}, field{"url", withVersion(c.URL)},
+		field{"key_id", key.ID}, field{"file", path},
+	)
 }
 
 // readKey reads the key from the terminal without an echo, or the first line of other input.
@@ -132,9 +136,14 @@ func (c *logoutCommand) Run(out Output) error {
 		return err
 	}
 	if !c.JSON {
-		fmt.Fprintln(out.Err, "The key stays valid: `hubcloud key revoke` or the portal revokes it.")
+		fmt.Fprintln(
+			out.Err, "The key stays valid: `hubcloud key revoke` or the portal revokes it.",
+		)
 	}
-	return c.print(out.Out, field{"profile", c.Profile}, field{"url", found.URL}, field{"key_id", found.KeyID})
+	return c.print(
+		out.Out, field{"profile", c.Profile}, field{"url", found.URL},
+		field{"key_id", found.KeyID},
+	)
 }
 
 // profilesCommand lists the profiles.

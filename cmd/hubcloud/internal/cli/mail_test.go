@@ -19,10 +19,14 @@ func TestMailFlags(t *testing.T) {
 		{"--mail-from", "hubs", "hubs@example.org"},
 	} {
 		var out, errs bytes.Buffer
-		code := Run(context.Background(), []string{"serve", c.flag, c.value}, Output{Out: &out, Err: &errs})
+		code := Run(
+			context.Background(), []string{"serve", c.flag, c.value},
+			Output{Out: &out, Err: &errs},
+		)
 		said := errs.String()
 		if code != exitUsage || strings.Count(said, "\n") != 1 || !strings.Contains(said, c.flag) ||
-			!strings.Contains(said, c.says) || strings.Contains(said, "secret") {
+			!strings.Contains(said, c.says) ||
+			strings.Contains(said, "secret") {
 			t.Errorf("%s %s: exit code %d, printed %q", c.flag, c.value, code, said)
 		}
 	}

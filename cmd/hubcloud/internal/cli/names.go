@@ -17,7 +17,9 @@ import (
 const maxCandidates = 10
 
 // pick returns the only item with a name, whatever its case.
-func pick[T any](what, name string, items iter.Seq2[T, error], of func(T) (id, name string)) (found T, err error) {
+func pick[T any](
+	what, name string, items iter.Seq2[T, error], of func(T) (id, name string),
+) (found T, err error) {
 	var ids, names []string
 	for item, err := range items {
 		if err != nil {
@@ -37,8 +39,10 @@ func pick[T any](what, name string, items iter.Seq2[T, error], of func(T) (id, n
 		if n := len(ids) - maxCandidates; n > 0 {
 			ids, more = ids[:maxCandidates], fmt.Sprintf(" and %d more", n)
 		}
-		return found, installation.Usagef("%s %q: several have this name; give an id: %s%s", what, name,
-			strings.Join(ids, ", "), more)
+		return found, installation.Usagef(
+			"%s %q: several have this name; give an id: %s%s", what, name, strings.Join(ids, ", "),
+			more,
+		)
 	}
 	advice := ""
 	if meant := domain.Closest(name, names); meant != "" {
@@ -118,7 +122,9 @@ func idsOf(
 
 // deviceID returns the ids of a hub and of a device of it, each of which has an id or a name. For
 // the name of a device, the hub is asked.
-func deviceID(ctx context.Context, api *client.Client, hub, text string) (hubsID string, id int64, err error) {
+func deviceID(
+	ctx context.Context, api *client.Client, hub, text string,
+) (hubsID string, id int64, err error) {
 	if hubsID, err = hubID(ctx, api, hub); err != nil {
 		return "", 0, err
 	}
@@ -129,7 +135,9 @@ func deviceID(ctx context.Context, api *client.Client, hub, text string) (hubsID
 	if err != nil {
 		return "", 0, err
 	}
-	device, err := pick("device", text, each(devices), func(d client.ListedDevice) (id, name string) {
+	device, err := pick("device", text, each(devices), func(
+		d client.ListedDevice,
+	) (id, name string) {
 		return strconv.FormatInt(d.ID, 10), d.Name
 	})
 	return hubsID, device.ID, err
@@ -154,7 +162,9 @@ func (c *channelName) UnmarshalText(text []byte) error {
 	key, endpoint, given := strings.Cut(string(text), "#")
 	n, err := strconv.ParseUint(endpoint, 10, 31)
 	if key == "" || given && err != nil {
-		return fmt.Errorf("channel %q: must be a key, or a key and an endpoint such as switch#1", text)
+		return fmt.Errorf(
+			"channel %q: must be a key, or a key and an endpoint such as switch#1", text,
+		)
 	}
 	*c = channelName{key, int(n), given}
 	return nil

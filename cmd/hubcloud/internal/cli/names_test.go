@@ -64,7 +64,9 @@ func TestNames(t *testing.T) {
 		{"state,#1", exitUsage, "such as switch#1"},
 	} {
 		var out, errs bytes.Buffer
-		code := Run(t.Context(), append(strings.Split(c.line, ","), flags...), Output{Out: &out, Err: &errs})
+		code := Run(
+			t.Context(), append(strings.Split(c.line, ","), flags...), Output{Out: &out, Err: &errs},
+		)
 		if code != c.code || !strings.Contains(out.String()+errs.String(), c.says) ||
 			strings.Count(errs.String(), "\n") > 1 {
 			t.Errorf("%s: got exit code %d, %s%s; want %d and %q", c.line, code, &out, &errs, c.code, c.says)

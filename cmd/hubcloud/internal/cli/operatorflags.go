@@ -18,7 +18,9 @@ type operatorFlags struct {
 }
 
 func (f operatorFlags) service() installation.Service {
-	return installation.Service{DataDir: f.DataDir, NATSURL: f.NATSURL, NATSCredentials: f.NATSCredentials}
+	return installation.Service{
+		DataDir: f.DataDir, NATSURL: f.NATSURL, NATSCredentials: f.NATSCredentials,
+	}
 }
 
 // databaseURL returns the URL that a flag has, or the one in the data directory if the flag is

@@ -77,6 +77,8 @@ func (c *orgListCommand) Run(ctx context.Context, out Output) error {
 	}
 	header := []string{"ORGANIZATION", "NAME", "OWNERS", "MEMBERS", "CREATED"}
 	return list(out.Out, c.outputFlags, each(lines), header, func(o orgJSON) []string {
-		return []string{o.OrgID, o.Name, strings.Join(o.Owners, " "), strconv.Itoa(o.Members), o.CreatedAt}
+		return []string{
+			o.OrgID, o.Name, strings.Join(o.Owners, " "), strconv.Itoa(o.Members), o.CreatedAt,
+		}
 	})
 }

@@ -109,7 +109,9 @@ func (f outputFlags) show(w io.Writer, value any, format string, args ...any) er
 
 // list prints items: with --json an object per line, each as soon as it is there, otherwise a
 // table. An empty cell shows as a dash. It ends with the first error of items.
-func list[T any](w io.Writer, f outputFlags, items iter.Seq2[T, error], header []string, cells func(T) []string) error {
+func list[T any](
+	w io.Writer, f outputFlags, items iter.Seq2[T, error], header []string, cells func(T) []string,
+) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells []string) error {
 		for i, cell := range cells {

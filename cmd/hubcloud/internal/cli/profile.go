@@ -69,8 +69,10 @@ func (p profiles) secret(name string) (string, error) {
 	}
 	key, err := keyring.Get(keyStore, name)
 	if err != nil {
-		return "", fmt.Errorf("profile %s: its key cannot be read from the system's key store: %w; log in again, or "+
-			"set HUBCLOUD_API_KEY", name, err)
+		return "", fmt.Errorf(
+			"profile %s: its key cannot be read from the system's key store: %w; log in again, or "+
+				"set HUBCLOUD_API_KEY", name, err,
+		)
 	}
 	return key, nil
 }
@@ -85,8 +87,10 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 // checkProfileName returns an error unless name can be the name of a profile.
 func checkProfileName(name string) error {
 	if !nameForm.MatchString(name) {
-		return fmt.Errorf("--profile %q: must be 1 to 64 letters, digits, dots, - and _, and begin with a letter or "+
-			"digit", name)
+		return fmt.Errorf(
+			"--profile %q: must be 1 to 64 letters, digits, dots, - and _, "+
+				"and begin with a letter or digit", name,
+		)
 	}
 	return nil
 }
@@ -116,8 +120,10 @@ func readProfiles() (profiles, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s can be read by others: run `chmod 600 %s`, and replace its keys if they are known",
-			path, path)
+		return nil, fmt.Errorf(
+			"%s can be read by others: run `chmod 600 %s`, and replace its keys if they are known",
+			path, path,
+		)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -58,8 +58,10 @@ func (p *progress) show(title string, part float64, text string) {
 		return
 	}
 	full := int(part * barWidth)
-	fmt.Fprintf(p.w, "%s%s [%s%s] %s", clearLine, title, strings.Repeat("#", full), strings.Repeat(".", barWidth-full),
-		text)
+	fmt.Fprintf(
+		p.w, "%s%s [%s%s] %s", clearLine, title, strings.Repeat("#", full),
+		strings.Repeat(".", barWidth-full), text,
+	)
 }
 
 // end erases the bar.

@@ -82,12 +82,16 @@ func (c *projectionsDropCommand) printDropped(out Output, all []rebuild.Droppabl
 			bytes += d.Bytes
 			count++
 		}
-		_, err := fmt.Fprintf(out.Out, "%s %s (%s), %s\n", verb, d.Schema, kindNames[d.Kind], doctor.Size(d.Bytes))
+		_, err := fmt.Fprintf(
+			out.Out, "%s %s (%s), %s\n", verb, d.Schema, kindNames[d.Kind], doctor.Size(d.Bytes),
+		)
 		if err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out.Out, "%s %s in %d schemas; the read models in use are unchanged\n", freed,
-		doctor.Size(bytes), count)
+	_, err := fmt.Fprintf(
+		out.Out, "%s %s in %d schemas; the read models in use are unchanged\n", freed,
+		doctor.Size(bytes), count,
+	)
 	return err
 }

@@ -81,8 +81,11 @@ func rebuildError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return errors.New("interrupted; the read models in use are unchanged")
 	case errors.As(err, &stopped):
-		return fmt.Errorf("%w; the read models in use are unchanged. `hubcloud projections status` shows what to do "+
-			"about the event", err)
+		return fmt.Errorf(
+			"%w; the read models in use are unchanged. `hubcloud projections status` shows what "+
+				"to do about the event",
+			err,
+		)
 	}
 	return err
 }
@@ -113,7 +116,9 @@ func (b *buildProgress) report(p rebuild.Progress) {
 		return
 	}
 	if p.Followed && !b.announced {
-		fmt.Fprintf(b.w, "Another process builds the read models already (%s); following it.\n", p.Purpose)
+		fmt.Fprintf(
+			b.w, "Another process builds the read models already (%s); following it.\n", p.Purpose,
+		)
 		b.announced = true
 	}
 	text := fmt.Sprintf("%d of %d events", p.Sequence, p.Head)

@@ -17,7 +17,9 @@ func TestRebuildError(t *testing.T) {
 	if err := rebuildError(interrupted, nil); err != nil {
 		t.Errorf("interrupted after the switch: got %v, want no error", err)
 	}
-	stopped := &schema.StoppedError{Projection: schema.Directory, Sequence: 7, Err: errors.New("not an event")}
+	stopped := &schema.StoppedError{
+		Projection: schema.Directory, Sequence: 7, Err: errors.New("not an event"),
+	}
 	for name, test := range map[string]struct {
 		ctx  context.Context
 		err  error
@@ -27,7 +29,8 @@ func TestRebuildError(t *testing.T) {
 		"stopped":     {t.Context(), stopped, "`hubcloud projections status` shows"},
 		"other":       {t.Context(), errors.New("no disk"), "no disk"},
 	} {
-		if err := rebuildError(test.ctx, test.err); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := rebuildError(test.ctx, test.err); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
 	}

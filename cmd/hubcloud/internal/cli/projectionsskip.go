@@ -27,15 +27,18 @@ Example: hubcloud projections skip 4711 --why "written by a test tool, ticket 12
 
 // Run skips the event and waits until the projection has passed it.
 func (c *projectionsSkipCommand) Run(ctx context.Context, out Output) error {
-	if c.Projection != "" && c.Projection != schema.Directory && c.Projection != schema.Presence {
+	if c.Projection != "" && c.Projection != schema.Directory &&
+		c.Projection != schema.Presence {
 		return installation.Usagef("--projection %q: must be directory or presence", c.Projection)
 	}
 	if strings.TrimSpace(c.Why) == "" {
 		return installation.Usagef("--why: must not be empty")
 	}
 	return c.withReadModels(ctx, func(ctx context.Context, models *readModels) error {
-		now, err := models.Skip(ctx, models.session.Log, installation.OperatorOrigin(), c.Projection, c.Sequence,
-			strings.TrimSpace(c.Why))
+		now, err := models.Skip(
+			ctx, models.session.Log, installation.OperatorOrigin(), c.Projection, c.Sequence,
+			strings.TrimSpace(c.Why),
+		)
 		if err != nil {
 			return err
 		}

@@ -43,8 +43,11 @@ func (c *projectionsStatusCommand) Run(ctx context.Context, out Output) error {
 		}
 		build, running, err := models.Building(ctx)
 		if err == nil && running {
-			_, err = fmt.Fprintf(out.Out, "\nA build is running (%s, for %s): %s, %d of %d events.\n", build.Purpose,
-				build.Elapsed.Round(time.Second), phaseNames[build.Phase], build.Sequence, build.Head)
+			_, err = fmt.Fprintf(
+				out.Out, "\nA build is running (%s, for %s): %s, %d of %d events.\n",
+				build.Purpose, build.Elapsed.Round(time.Second), phaseNames[build.Phase],
+				build.Sequence, build.Head,
+			)
 		}
 		return err
 	})

@@ -107,7 +107,9 @@ func differenceJSONOf(d rebuild.Difference) differenceJSON {
 	for _, column := range d.Key {
 		key = append(key, field{column.Name, column.Value})
 	}
-	return differenceJSON{Table: d.Table, Key: key, What: d.What, Column: d.Column, Live: d.Live, Rebuilt: d.Rebuilt}
+	return differenceJSON{
+		Table: d.Table, Key: key, What: d.What, Column: d.Column, Live: d.Live, Rebuilt: d.Rebuilt,
+	}
 }
 
 // inWords returns a difference as a sentence.
@@ -123,8 +125,10 @@ func inWords(d rebuild.Difference) string {
 	case rebuild.DifferenceExtra:
 		return row + ": the row should not exist"
 	default:
-		return fmt.Sprintf("%s: %s is %s and should be %s", row, d.Column, quotedOrNull(d.Live),
-			quotedOrNull(d.Rebuilt))
+		return fmt.Sprintf(
+			"%s: %s is %s and should be %s", row, d.Column, quotedOrNull(d.Live),
+			quotedOrNull(d.Rebuilt),
+		)
 	}
 }
 

@@ -30,7 +30,9 @@ lost its place.
 
 // Run prints the readers.
 func (c *readersCommand) Run(ctx context.Context, out Output) error {
-	header := []string{"READER", "READS", "STATE", "EVENTS BEHIND", "BEHIND", "EXPIRES IN", "LAST SEEN"}
+	header := []string{
+		"READER", "READS", "STATE", "EVENTS BEHIND", "BEHIND", "EXPIRES IN", "LAST SEEN",
+	}
 	return listAll(ctx, out, &c.apiFlags, (*client.Client).Readers, header, func(r client.Reader) []string {
 		behind := "?"
 		if r.EventsBehind != nil {

@@ -40,8 +40,9 @@ func (c *readyCommand) Run(ctx context.Context, out Output) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		"http://"+installation.Dialable(bound.Admin)+"/readyz", nil)
+	request, err := http.NewRequestWithContext(
+		ctx, http.MethodGet, "http://"+installation.Dialable(bound.Admin)+"/readyz", nil,
+	)
 	if err != nil {
 		return err
 	}

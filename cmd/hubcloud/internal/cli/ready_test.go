@@ -16,16 +16,22 @@ func TestReady(t *testing.T) {
 	dir := installation.Dir(t.TempDir())
 	ready := func() (string, int) {
 		var out bytes.Buffer
-		code := Run(t.Context(), []string{"ready", "--data-dir", string(dir)}, Output{Out: &out, Err: &out})
+		code := Run(
+			t.Context(), []string{"ready", "--data-dir", string(dir)},
+			Output{Out: &out, Err: &out},
+		)
 		return out.String(), code
 	}
-	if said, code := ready(); code != exitFailed || !strings.Contains(said, "no service is running") {
+	if said, code := ready(); code != exitFailed ||
+		!strings.Contains(said, "no service is running") {
 		t.Errorf("without a service: exit code %d, printed %q", code, said)
 	}
 	body := `{"ready":false,"components":[{"name":"broker","ok":false,"detail":"gone"},` +
 		`{"name":"access","ok":true,"detail":"ok"}]}`
 	service := httptest.NewServer(
-		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }),
+		http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) },
+		),
 	)
 	defer service.Close()
 	_, port, err := net.SplitHostPort(service.Listener.Addr().String())

@@ -94,8 +94,10 @@ func (c *restoreCommand) Run(ctx context.Context, out Output) error {
 		if c.JSON {
 			return printJSON(out.Out, backupJSONOf(c.Dir, m))
 		}
-		fmt.Fprintf(out.Out, "%s is complete: %d files, %s. It has the installation %s at %s.\n", c.Dir, len(m.Files),
-			doctor.Size(m.Bytes()), m.Installation, m.At.Format(time.RFC3339))
+		fmt.Fprintf(
+			out.Out, "%s is complete: %d files, %s. It has the installation %s at %s.\n",
+			c.Dir, len(m.Files), doctor.Size(m.Bytes()), m.Installation, m.At.Format(time.RFC3339),
+		)
 		return nil
 	}
 	into, err := c.restore(ctx, m, out)
@@ -138,19 +140,27 @@ func (c *restoreCommand) howToStart(m backup.Manifest, into string) string {
 	embedded, authority := c.NATSURL == "", m.Has(installation.AuthorityKey)
 	switch {
 	case embedded && authority:
-		return fmt.Sprintf("Start the service with its former flags: hubcloud serve --data-dir %s …", into)
+		return fmt.Sprintf(
+			"Start the service with its former flags: hubcloud serve --data-dir %s …", into,
+		)
 	case embedded:
-		return fmt.Sprintf("Start the service with its former flags, including --ca-cert and --ca-key: hubcloud serve "+
-			"--data-dir %s …", into)
+		return fmt.Sprintf(
+			"Start the service with its former flags, including --ca-cert and --ca-key: hubcloud "+
+				"serve --data-dir %s …", into,
+		)
 	case authority:
-		return fmt.Sprintf("Start the replicas with their former flags. The authority for --ca-cert and --ca-key, "+
-			"also of broker-config, is in %s/ca.", c.Dir)
+		return fmt.Sprintf(
+			"Start the replicas with their former flags. The authority for --ca-cert and "+
+				"--ca-key, also of broker-config, is in %s/ca.", c.Dir,
+		)
 	}
 	return "Start the replicas with their former flags."
 }
 
 // restore restores into the broker or the data directory that the flags name, and returns which.
-func (c *restoreCommand) restore(ctx context.Context, m backup.Manifest, out Output) (into string, err error) {
+func (c *restoreCommand) restore(
+	ctx context.Context, m backup.Manifest, out Output,
+) (into string, err error) {
 	bar := newTransfer(out.Err, "restore", c.JSON)
 	defer bar.end()
 	r := installation.Restore{
@@ -159,8 +169,9 @@ func (c *restoreCommand) restore(ctx context.Context, m backup.Manifest, out Out
 	}
 	if c.NATSURL == "" {
 		if c.LogReplicas != 1 {
-			return "", installation.Usagef("--log-replicas %d: a data directory holds one copy of each stream",
-				c.LogReplicas)
+			return "", installation.Usagef(
+				"--log-replicas %d: a data directory holds one copy of each stream", c.LogReplicas,
+			)
 		}
 		return c.DataDir, r.IntoDataDir(ctx, installation.Dir(c.DataDir))
 	}
@@ -171,8 +182,11 @@ func (c *restoreCommand) restore(ctx context.Context, m backup.Manifest, out Out
 	credentials.URL = c.NATSURL
 	err = r.IntoBroker(ctx, credentials)
 	if errors.Is(err, backup.ErrNotEmpty) {
-		return "", fmt.Errorf("nothing was restored: %w: stop the service and remove its streams, or restore into "+
-			"another broker", err)
+		return "", fmt.Errorf(
+			"nothing was restored: %w: stop the service and remove its streams, or restore into "+
+				"another broker",
+			err,
+		)
 	}
 	return c.NATSURL, err
 }

@@ -101,5 +101,7 @@ func (c *sendCommand) showSent(out Output, result sentResult) error {
 	default:
 		outcome = fmt.Sprintf("%s, value %s", result.Outcome.Status, result.Outcome.Value)
 	}
-	return c.outputFlags.show(out.Out, result, "%s: %s requested, %s\n", name, textOf(result.Channel.Desired), outcome)
+	return c.outputFlags.show(
+		out.Out, result, "%s: %s requested, %s\n", name, textOf(result.Channel.Desired), outcome,
+	)
 }

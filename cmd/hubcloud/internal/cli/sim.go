@@ -86,13 +86,18 @@ func (f simFlags) find(ctx context.Context) ([]virtualhub.Process, error) {
 			return nil, err
 		}
 		for i := range processes {
-			processes[i].Hubs = slices.DeleteFunc(processes[i].Hubs,
-				func(h virtualhub.Info) bool { return h.DataDir != dir })
+			processes[i].Hubs = slices.DeleteFunc(
+				processes[i].Hubs, func(h virtualhub.Info) bool { return h.DataDir != dir },
+			)
 		}
 	}
-	processes = slices.DeleteFunc(processes, func(p virtualhub.Process) bool { return len(p.Hubs) == 0 })
+	processes = slices.DeleteFunc(
+		processes, func(p virtualhub.Process) bool { return len(p.Hubs) == 0 },
+	)
 	if len(processes) == 0 {
-		return nil, fmt.Errorf("no virtual hub runs%s: start some with `hubcloud dev` or `hubcloud virtualhub`", where)
+		return nil, fmt.Errorf(
+			"no virtual hub runs%s: start some with `hubcloud dev` or `hubcloud virtualhub`", where,
+		)
 	}
 	return processes, nil
 }
@@ -131,11 +136,17 @@ func (f simFlags) findHub(
 		return process, hub, nil
 	case len(found) == 0:
 		all := matching(func(virtualhub.Info) bool { return true })
-		return process, hub, installation.Usagef("no virtual hub %q runs; running: %s", name, strings.Join(all, ", "))
+		return process, hub, installation.Usagef(
+			"no virtual hub %q runs; running: %s", name, strings.Join(all, ", "),
+		)
 	case found[0] == found[len(found)-1]:
-		return process, hub, installation.Usagef("several processes run the hub %q: name one with --data-dir", name)
+		return process, hub, installation.Usagef(
+			"several processes run the hub %q: name one with --data-dir", name,
+		)
 	}
-	return process, hub, installation.Usagef("hub %q is ambiguous: %s", name, strings.Join(found, ", "))
+	return process, hub, installation.Usagef(
+		"hub %q is ambiguous: %s", name, strings.Join(found, ", "),
+	)
 }
 
 // simListCommand lists hubs or devices.
@@ -160,7 +171,9 @@ func (c *simListCommand) Run(ctx context.Context, out Output) error {
 	slices.SortFunc(hubs, func(a, b virtualhub.Info) int {
 		return strings.Compare(a.ID+a.DataDir, b.ID+b.DataDir)
 	})
-	header := []string{"HUB", "NAME", "CONNECTED", "DEVICES", "UNSENT", "FAULTS", "DATA DIRECTORY"}
+	header := []string{
+		"HUB", "NAME", "CONNECTED", "DEVICES", "UNSENT", "FAULTS", "DATA DIRECTORY",
+	}
 	return list(out.Out, c.outputFlags, each(hubs), header, func(h virtualhub.Info) []string {
 		faults, _ := json.Marshal(h.Faults) // a struct of plain values
 		return []string{
@@ -181,7 +194,9 @@ func (c *simListCommand) listDevices(ctx context.Context, out Output) error {
 	}
 	header := []string{"DEVICE", "NAME", "REACHABLE", "CHANNELS"}
 	return list(out.Out, c.outputFlags, each(hub.Devices), header, func(d virtualhub.DeviceInfo) []string {
-		return []string{fmt.Sprint(d.ID), d.Name, yesNo(d.Available), strings.Join(d.Channels, " ")}
+		return []string{
+			fmt.Sprint(d.ID), d.Name, yesNo(d.Available), strings.Join(d.Channels, " "),
+		}
 	})
 }
 
@@ -198,6 +213,8 @@ func (f simFlags) do(ctx context.Context, out Output, name string, a virtualhub.
 	if err != nil {
 		return err
 	}
-	return f.show(out.Out, object{{"hub_id", hub.ID}, {"message", message}}, "%s: %s.\n",
-		domain.PlainLine(hub.ID+" "+hub.Name), message)
+	return f.show(
+		out.Out, object{{"hub_id", hub.ID}, {"message", message}}, "%s: %s.\n",
+		domain.PlainLine(hub.ID+" "+hub.Name), message,
+	)
 }

@@ -79,7 +79,9 @@ func (c *tapRunCommand) Validate() error {
 	case c.CheckpointEvery <= 0:
 		return fmt.Errorf("--checkpoint-every %v: must be above 0", c.CheckpointEvery)
 	case c.Publish != "" && c.PublishURL == "":
-		return errors.New("--publish needs --publish-url: a tap's credentials do not allow publishing")
+		return errors.New(
+			"--publish needs --publish-url: a tap's credentials do not allow publishing",
+		)
 	case c.Publish == "" && (c.PublishURL != "" || c.PublishCredentials != ""):
 		return errors.New("--publish-url and --publish-credentials need --publish")
 	}
@@ -130,7 +132,9 @@ func (c *tapRunCommand) Run(ctx context.Context, out Output) error {
 }
 
 // output returns the tap's output and a function that closes it.
-func (c *tapRunCommand) output(ctx context.Context, out Output, logger *slog.Logger) (tap.Output, func(), error) {
+func (c *tapRunCommand) output(
+	ctx context.Context, out Output, logger *slog.Logger,
+) (tap.Output, func(), error) {
 	if c.Publish == "" {
 		return tap.NewWriter(belowTerminal(out.Out), c.Format), func() {}, nil
 	}
@@ -155,14 +159,18 @@ func (c *tapRunCommand) output(ctx context.Context, out Output, logger *slog.Log
 	publisher := tap.NewPublisher(js, tap.Subject(c.Publish), c.Format, logger)
 	if err := publisher.Check(ctx); err != nil {
 		nc.Close()
-		return nil, nil, fmt.Errorf("--publish: %w: create one first, for example with `nats stream add`", err)
+		return nil, nil, fmt.Errorf(
+			"--publish: %w: create one first, for example with `nats stream add`", err,
+		)
 	}
 	return publisher, nc.Close, nil
 }
 
 // connect connects to the broker with a tap's credentials or the service's, and returns the
 // number of shards.
-func (c *tapRunCommand) connect(ctx context.Context, logger *slog.Logger) (nc *nats.Conn, shards int, err error) {
+func (c *tapRunCommand) connect(
+	ctx context.Context, logger *slog.Logger,
+) (nc *nats.Conn, shards int, err error) {
 	url, path := c.NATSURL, c.NATSCredentials
 	var opts []nats.Option
 	if path == "" { // a file of tap credentials has the broker's URL
@@ -176,8 +184,11 @@ func (c *tapRunCommand) connect(ctx context.Context, logger *slog.Logger) (nc *n
 	}
 	credentials, err := tap.ReadCredentials(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, 0, installation.Usagef("no credentials at %s: name a file of `hubcloud tap credentials` with "+
-			"--nats-credentials, or the service's --data-dir", path)
+		return nil, 0, installation.Usagef(
+			"no credentials at %s: name a file of `hubcloud tap credentials` with "+
+				"--nats-credentials, or the service's --data-dir",
+			path,
+		)
 	}
 	if err != nil {
 		return nil, 0, err

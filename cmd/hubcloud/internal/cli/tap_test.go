@@ -33,18 +33,31 @@ func TestTapUsageErrors(t *testing.T) {
 		{[]string{"--checkpoint-every", "0s"}, exitUsage, "--checkpoint-every"},
 		{[]string{"--publish", "events"}, exitUsage, "--publish-url"},
 		{[]string{"--publish-url", "nats://127.0.0.1:1"}, exitUsage, "--publish"},
-		{[]string{"--publish", "events.>", "--publish-url", "nats://127.0.0.1:1"}, exitUsage, "--publish"},
-		{[]string{"--nats-credentials", filepath.Join(dir, "nowhere.json")}, exitUsage, "hubcloud tap credentials"},
+		{
+			[]string{"--publish", "events.>", "--publish-url", "nats://127.0.0.1:1"}, exitUsage,
+			"--publish",
+		},
+		{
+			[]string{"--nats-credentials", filepath.Join(dir, "nowhere.json")}, exitUsage,
+			"hubcloud tap credentials",
+		},
 		{[]string{"--nats-credentials", notCredentials}, exitFailed, "tap credentials"},
 		{[]string{"--data-dir", dir}, exitFailed, "hubcloud serve"},
 		{[]string{"credentials", "--list", "--rotate", "a"}, exitUsage, "--"},
 		{[]string{"credentials", "--revoke", "a", "--out", "f"}, exitUsage, "--out"},
 	} {
 		var out, errs bytes.Buffer
-		code := Run(context.Background(), append([]string{"tap"}, c.args...), Output{Out: &out, Err: &errs})
-		if code != c.code || !strings.Contains(errs.String(), c.says) || strings.Count(errs.String(), "\n") != 1 ||
+		code := Run(
+			context.Background(), append([]string{"tap"}, c.args...),
+			Output{Out: &out, Err: &errs},
+		)
+		if code != c.code || !strings.Contains(errs.String(), c.says) ||
+			strings.Count(errs.String(), "\n") != 1 ||
 			strings.Contains(errs.String(), "hunter2") {
-			t.Errorf("hubcloud tap %s: exit code %d, printed %q", strings.Join(c.args, " "), code, errs.String())
+			t.Errorf(
+				"hubcloud tap %s: exit code %d, printed %q", strings.Join(c.args, " "), code,
+				errs.String(),
+			)
 		}
 	}
 }

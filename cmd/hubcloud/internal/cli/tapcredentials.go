@@ -93,7 +93,9 @@ func (c *tapCredentialsCommand) create(
 			_, err = identity.DisconnectTap(ctx, s.Conns, account, user.User)
 		}
 		if err != nil {
-			return fmt.Errorf("the password was replaced, but connections with the old one may remain: %w", err)
+			return fmt.Errorf(
+				"the password was replaced, but connections with the old one may remain: %w", err,
+			)
 		}
 	}
 	service, err := c.service().Credentials()
@@ -104,7 +106,9 @@ func (c *tapCredentialsCommand) create(
 }
 
 // deliver prints credentials, or writes them to the file.
-func (c *tapCredentialsCommand) deliver(out Output, name string, service streams.Credentials, user streams.User) error {
+func (c *tapCredentialsCommand) deliver(
+	out Output, name string, service streams.Credentials, user streams.User,
+) error {
 	credentials := tap.ForUser(service.URL, service.Shards, user)
 	credentials.Authority = service.Authority
 	if c.URL != "" {
@@ -118,7 +122,9 @@ func (c *tapCredentialsCommand) deliver(out Output, name string, service streams
 		if c.JSON {
 			return printJSON(out.Out, credentials)
 		}
-		fmt.Fprintf(out.Err, "The password of %s is shown only once; the cloud keeps a hash of it.\n", name)
+		fmt.Fprintf(
+			out.Err, "The password of %s is shown only once; the cloud keeps a hash of it.\n", name,
+		)
 		_, err := fmt.Fprintf(out.Out, "%s\n", text)
 		return err
 	}
@@ -143,10 +149,14 @@ func (c *tapCredentialsCommand) revoke(
 		return fmt.Errorf("revoked, but connections may remain: %w", err)
 	}
 	if err := users.Release(ctx, c.Revoke); err != nil {
-		return fmt.Errorf("revoked, but the broker account of these credentials is not free yet: %w", err)
+		return fmt.Errorf(
+			"revoked, but the broker account of these credentials is not free yet: %w", err,
+		)
 	}
-	return c.print(out.Out, field{"name", c.Revoke}, field{"user", tap.UserOf(c.Revoke)},
-		field{"connections_cut", fmt.Sprint(cut)})
+	return c.print(
+		out.Out, field{"name", c.Revoke}, field{"user", tap.UserOf(c.Revoke)},
+		field{"connections_cut", fmt.Sprint(cut)},
+	)
 }
 
 func (c *tapCredentialsCommand) list(ctx context.Context, out Output, users *tap.Users) error {
@@ -155,9 +165,11 @@ func (c *tapCredentialsCommand) list(ctx context.Context, out Output, users *tap
 		return err
 	}
 	for _, user := range all {
-		err := c.print(out.Out, field{"name", user.Name}, field{"user", user.User},
+		err := c.print(
+			out.Out, field{"name", user.Name}, field{"user", user.User},
 			field{"created_at", user.CreatedAt.Format(time.RFC3339)},
-			field{"renewed_at", user.RenewedAt.Format(time.RFC3339)})
+			field{"renewed_at", user.RenewedAt.Format(time.RFC3339)},
+		)
 		if err != nil {
 			return err
 		}
@@ -169,5 +181,7 @@ func (c *tapCredentialsCommand) list(ctx context.Context, out Output, users *tap
 func newTapName() string {
 	var entropy [5]byte
 	rand.Read(entropy[:]) // never fails: it ends the program instead
-	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(entropy[:]))
+	return strings.ToLower(
+		base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(entropy[:]),
+	)
 }

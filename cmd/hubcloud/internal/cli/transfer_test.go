@@ -33,7 +33,9 @@ func TestTransfer(t *testing.T) {
 				bar.report(backup.Progress{Step: "too soon to be shown", Total: 3_000_000})
 				time.Sleep(10 * time.Second)
 				bar.report(backup.Progress{Step: "DIRECTORY", Done: 1_500_000, Total: 3_000_000})
-				bar.report(backup.Progress{Step: "too soon after that", Done: 1_600_000, Total: 3_000_000})
+				bar.report(
+					backup.Progress{Step: "too soon after that", Done: 1_600_000, Total: 3_000_000},
+				)
 				bar.end()
 				if got := out.String(); got != c.want {
 					t.Errorf("printed %q, want %q", got, c.want)

@@ -16,6 +16,8 @@ read models. What a build did not record is "unknown".`
 // Run prints one line for each field, or one JSON object.
 func (c *versionCommand) Run(out Output) error {
 	info := installation.Program()
-	return c.show(out.Out, info, "hubcloud %s\ncommit   %s\nbuilt    %s\ngo       %s\nschema   %s\n", info.Version,
-		info.Commit, info.Date, info.Go, info.Schema)
+	return c.show(
+		out.Out, info, "hubcloud %s\ncommit   %s\nbuilt    %s\ngo       %s\nschema   %s\n",
+		info.Version, info.Commit, info.Date, info.Go, info.Schema,
+	)
 }

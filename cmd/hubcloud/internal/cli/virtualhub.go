@@ -41,10 +41,14 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 		return err
 	}
 	if _, ok := domain.ParseSerial(c.Serial); !ok {
-		return installation.Usagef("--serial: %q must be a serial, such as HUB-7K2M-Q4XD-93TA", c.Serial)
+		return installation.Usagef(
+			"--serial: %q must be a serial, such as HUB-7K2M-Q4XD-93TA", c.Serial,
+		)
 	}
 	if !domain.ValidEnrolmentSecret(c.Secret) {
-		return installation.Usagef("--secret: must be 32 bytes in base64url without padding, 43 characters")
+		return installation.Usagef(
+			"--secret: must be 32 bytes in base64url without padding, 43 characters",
+		)
 	}
 	cfg := virtualhub.Config{Config: hub.Config{
 		EnrollURL: c.Enroll, Serial: c.Serial, Secret: c.Secret, Dir: c.Dir,
@@ -93,7 +97,8 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 
 // checkEnroll validates --enroll.
 func checkEnroll(address string) error {
-	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" ||
+		u.Host == "" {
 		return installation.Usagef("--enroll %q: must be http://… or https://…", address)
 	}
 	return nil

@@ -42,7 +42,8 @@ type webhookFlags struct {
 // change runs a request that changes a webhook, and prints what has become of it, and its secret if
 // there is one to show.
 func (c *apiFlags) change(
-	ctx context.Context, out Output, done string, request func(api *client.Client) (client.Webhook, error),
+	ctx context.Context, out Output, done string,
+	request func(api *client.Client) (client.Webhook, error),
 ) error {
 	return c.withClient(ctx, func(api *client.Client) error {
 		w, err := request(api)
@@ -136,7 +137,9 @@ func (c *webhooksDeliveriesCommand) Run(ctx context.Context, out Output) error {
 			return err
 		}
 		header := []string{"AT", "EVENTS", "ATTEMPT", "MS", "ANSWER"}
-		return list(out.Out, c.outputFlags, each(all), header, func(d client.WebhookDelivery) []string {
+		return list(out.Out, c.outputFlags, each(all), header, func(
+			d client.WebhookDelivery,
+		) []string {
 			return []string{
 				shortTime(d.At), strconv.Itoa(d.Events), strconv.Itoa(d.Attempt),
 				strconv.FormatInt(d.DurationMS, 10), answerOf(d),

@@ -50,8 +50,9 @@ func checkBrokerAlone(ctx context.Context, t *target, err error, f *findings) {
 func judgeBroker(ctx context.Context, s survey, limits Limits, replicas int, f *findings) {
 	servers, err := s.servers()
 	if err != nil {
-		f.unclear("%v", err).todo("see the broker's log: it accepts connections, but its system account does not " +
-			"answer")
+		f.unclear("%v", err).todo(
+			"see the broker's log: it accepts connections, but its system account does not answer",
+		)
 		return
 	}
 	var versions []string
@@ -62,7 +63,9 @@ func judgeBroker(ctx context.Context, s survey, limits Limits, replicas int, f *
 	}
 	f.note("nats-server %s, %s", strings.Join(versions, ", "), serversFor(servers))
 	if len(versions) > 1 {
-		f.warn("its servers have different versions").todo("finish the upgrade: run the same nats-server everywhere")
+		f.warn("its servers have different versions").todo(
+			"finish the upgrade: run the same nats-server everywhere",
+		)
 	}
 	for _, server := range servers {
 		if server.JetStream != nil {
@@ -97,13 +100,18 @@ func judgeStorage(limits Limits, s serverInfo, f *findings) {
 		return
 	}
 	part := 100 * float64(used) / float64(limit)
-	f.grade(verdictOf(part >= limits.StorageUsed, part >= 0.8*limits.StorageUsed), "beyond the limit, hub events and "+
-		"changes are rejected: enlarge the broker's disk and start the broker again, or shorten --event-retention",
-		"%s stores %s of the %s allowed (%.0f %%)", s.Name, Size(used), Size(limit), part)
+	f.grade(
+		verdictOf(part >= limits.StorageUsed, part >= 0.8*limits.StorageUsed),
+		"beyond the limit, hub events and changes are rejected: enlarge the broker's disk and "+
+			"start the broker again, or shorten --event-retention",
+		"%s stores %s of the %s allowed (%.0f %%)", s.Name, Size(used), Size(limit), part,
+	)
 }
 
 // checkCluster checks a cluster for missing servers, its leader, and incomplete copies.
-func checkCluster(ctx context.Context, s survey, replicas int, servers []serverInfo, f *findings) {
+func checkCluster(
+	ctx context.Context, s survey, replicas int, servers []serverInfo, f *findings,
+) {
 	var meta *metaInfo
 	for _, server := range servers {
 		if server.JetStream != nil && server.JetStream.Meta != nil &&
@@ -113,17 +121,22 @@ func checkCluster(ctx context.Context, s survey, replicas int, servers []serverI
 	}
 	switch {
 	case meta == nil:
-		f.wrong("no server stores streams").todo("configure the servers with jetstream, as `hubcloud broker-config` " +
-			"prints it")
+		f.wrong("no server stores streams").todo(
+			"configure the servers with jetstream, as `hubcloud broker-config` prints it",
+		)
 		return
 	case meta.Leader == "":
-		f.wrong("no server leads the cluster: nothing can be stored").todo("start servers until more than half of " +
-			"them run")
+		f.wrong("no server leads the cluster: nothing can be stored").todo(
+			"start servers until more than half of them run",
+		)
 	default:
 		f.note("%s leads the cluster", meta.Leader)
 	}
 	if len(servers) < meta.Size {
-		f.wrong("%d of the cluster's %d servers answer%s", len(servers), meta.Size, absent(servers, meta)).todo(
+		f.wrong(
+			"%d of the cluster's %d servers answer%s",
+			len(servers), meta.Size, absent(servers, meta),
+		).todo(
 			"start the missing servers, or remove them permanently: nats server cluster " +
 				"peer-remove",
 		)
@@ -138,8 +151,9 @@ func checkCluster(ctx context.Context, s survey, replicas int, servers []serverI
 	}
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		lines := problems[name]
-		f.wrong("%s reports: %s", name, strings.TrimSuffix(several(lines), ".")).todo("wait if the server was just " +
-			"started; otherwise see its log")
+		f.wrong("%s reports: %s", name, strings.TrimSuffix(several(lines), ".")).todo(
+			"wait if the server was just started; otherwise see its log",
+		)
 	}
 	judgeCopies(s, replicas, f)
 }
@@ -148,7 +162,10 @@ func checkCluster(ctx context.Context, s survey, replicas int, servers []serverI
 func absent(servers []serverInfo, meta *metaInfo) string {
 	var names []string
 	for _, peer := range meta.Peers {
-		if peer.Offline && !slices.ContainsFunc(servers, func(s serverInfo) bool { return s.Name == peer.Name }) {
+		if peer.Offline &&
+			!slices.ContainsFunc(
+				servers, func(s serverInfo) bool { return s.Name == peer.Name },
+			) {
 			names = append(names, peer.Name)
 		}
 	}
@@ -179,14 +196,18 @@ func judgeCopies(survey survey, replicas int, f *findings) {
 		}
 	}
 	if len(leaderless) > 0 {
-		f.wrong("no leader: %s", several(leaderless)).todo("start the servers that have their copies")
+		f.wrong("no leader: %s", several(leaderless)).todo(
+			"start the servers that have their copies",
+		)
 	}
 	if len(behind) > 0 {
-		f.warn("missing or incomplete copies: %s", several(behind)).todo("start missing servers; copies catch up by " +
-			"themselves")
+		f.warn("missing or incomplete copies: %s", several(behind)).todo(
+			"start missing servers; copies catch up by themselves",
+		)
 	}
 	if len(few) > 0 {
-		f.warn("fewer copies than --log-replicas %d: %s", replicas, several(few)).todo("start as many servers as " +
-			"copies, then start the service again: it adds the copies")
+		f.warn("fewer copies than --log-replicas %d: %s", replicas, several(few)).todo(
+			"start as many servers as copies, then start the service again: it adds the copies",
+		)
 	}
 }

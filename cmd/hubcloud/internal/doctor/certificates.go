@@ -32,7 +32,9 @@ func checkCertificates(ctx context.Context, t *target, f *findings) {
 	for _, file := range t.Certificates {
 		chain, err := readCertificates(file)
 		if err != nil {
-			f.unclear("%v", err).todo("check that the file of --certificate exists and is PEM")
+			f.unclear("%v", err).todo(
+				"check that the file of --certificate exists and is PEM",
+			)
 			continue
 		}
 		for _, c := range chain {
@@ -58,11 +60,13 @@ func checkAuthority(t *target, f *findings) *x509.Certificate {
 	}
 	chain, err := readCertificates(file)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && key != "" && (t.Started == nil || t.Started.ExternalBroker):
+	case errors.Is(err, fs.ErrNotExist) && key != "" &&
+		(t.Started == nil || t.Started.ExternalBroker):
 		return nil // the service was never started, or the replica has no authority
 	case err != nil:
-		f.wrong("the authority's certificate: %v", err).todo("restore it from a backup: without it no hub " +
-			"trusts the broker")
+		f.wrong("the authority's certificate: %v", err).todo(
+			"restore it from a backup: without it no hub trusts the broker",
+		)
 		return nil
 	}
 	authority := chain[0]
@@ -78,14 +82,18 @@ func checkAuthority(t *target, f *findings) *x509.Certificate {
 			"in the runbook")
 	}
 	if info, err := os.Stat(key); err == nil && info.Mode().Perm()&0o077 != 0 {
-		f.wrong("the authority's key can be read by others (%s)", info.Mode().Perm()).todo("chmod 600 " + key)
+		f.wrong("the authority's key can be read by others (%s)", info.Mode().Perm()).todo(
+			"chmod 600 " + key,
+		)
 	}
 	return authority
 }
 
 // checkBrokerCertificate connects to the listener for hubs and checks its certificate as a hub
 // does.
-func checkBrokerCertificate(ctx context.Context, t *target, authority *x509.Certificate, f *findings) {
+func checkBrokerCertificate(
+	ctx context.Context, t *target, authority *x509.Certificate, f *findings,
+) {
 	address, name := t.listener()
 	if address == "" {
 		return
@@ -112,7 +120,9 @@ func checkBrokerCertificate(ctx context.Context, t *target, authority *x509.Cert
 	for _, c := range shown[1:] {
 		between.AddCert(c)
 	}
-	_, err = shown[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: name})
+	_, err = shown[0].Verify(
+		x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: name},
+	)
 	// judgeEnd has reported an expired certificate already.
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); err != nil &&
 		(!ok || invalid.Reason != x509.Expired) {
@@ -129,7 +139,9 @@ func checkBrokerCertificate(ctx context.Context, t *target, authority *x509.Cert
 		f.wrong(
 			"the broker's listener trusts another authority than the one that signs the hubs' " +
 				"certificates",
-		).todo("configure the same authority in the broker's MQTT listener (ca_file) and in --ca-cert")
+		).todo(
+			"configure the same authority in the broker's MQTT listener (ca_file) and in --ca-cert",
+		)
 	}
 }
 
@@ -179,7 +191,9 @@ func checkPublicCertificate(ctx context.Context, t *target, f *findings) {
 
 // handshake returns the certificates that a listener sends to a client that asks for a name, which
 // may be "", and the subjects of the authorities that it trusts.
-func handshake(ctx context.Context, address, name string) (shown []*x509.Certificate, trusted [][]byte, err error) {
+func handshake(
+	ctx context.Context, address, name string,
+) (shown []*x509.Certificate, trusted [][]byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	dialer := &tls.Dialer{Config: &tls.Config{

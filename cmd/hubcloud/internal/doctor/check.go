@@ -142,8 +142,9 @@ func (c check) run(ctx context.Context, t *target, f *findings) {
 // notAsked reports a component of which only the service knows.
 func notAsked(_ context.Context, t *target, err error, f *findings) {
 	if t.DataDir == "" && t.Bound.Admin == "" {
-		f.skip("only a running service knows, and none is known here").todo("name the service's --admin address with " +
-			"--admin")
+		f.skip("only a running service knows, and none is known here").todo(
+			"name the service's --admin address with --admin",
+		)
 		return
 	}
 	f.unclear("only the running service knows: %v", err).todo("see the component service")
@@ -191,8 +192,10 @@ func runAll(limit time.Duration, n int, run func(i int, f *findings)) []*finding
 		case all[i] = <-results[i]:
 		default:
 			all[i] = newFindings()
-			all[i].unclear("no answer within %s", limit).todo("check whether a disk or a mount of this machine hangs " +
-				"(dmesg, `df`), and try again")
+			all[i].unclear("no answer within %s", limit).todo(
+				"check whether a disk or a mount of this machine hangs (dmesg, `df`), and try " +
+					"again",
+			)
 		}
 	}
 	return all

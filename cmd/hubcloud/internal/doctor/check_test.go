@@ -32,7 +32,11 @@ func limits() Limits {
 func TestHangingServers(t *testing.T) {
 	t.Parallel()
 	peer, dir := listenSilently(t), t.TempDir()
-	credentials := streams.Credentials{URL: "nats://" + peer, Shards: 64, Users: map[streams.Account]streams.User{}}
+	credentials := streams.Credentials{
+		URL:    "nats://" + peer,
+		Shards: 64,
+		Users:  map[streams.Account]streams.User{},
+	}
 	for i := range 64 {
 		credentials.Users[streams.ShardAccount(i)] = streams.User{User: "shard"}
 	}
@@ -97,7 +101,8 @@ func TestWorstFindingIsTheVerdict(t *testing.T) {
 		for _, v := range c.found {
 			f.add(v, "found").todo("do")
 		}
-		if got := f.component("c"); got.Verdict != c.want || got.OK != c.ok || len(got.Advice) != len(c.found) {
+		if got := f.component("c"); got.Verdict != c.want || got.OK != c.ok ||
+			len(got.Advice) != len(c.found) {
 			t.Errorf("%v: got %+v, want %s, ok %v", c.found, got, c.want, c.ok)
 		}
 	}
@@ -115,11 +120,14 @@ func TestClockOffset(t *testing.T) {
 		{0, 0, 0, 0}, {time.Second, 2 * time.Second, 0, time.Second}, {time.Hour, 0, time.Hour, 0},
 		{-time.Minute, 2 * time.Second, -61 * time.Second, time.Second},
 	} {
-		if apart, unsure := offset(now.Add(c.theirs), now, now.Add(c.took)); apart != c.apart || unsure != c.unsure {
+		if apart, unsure := offset(now.Add(c.theirs), now, now.Add(c.took)); apart != c.apart ||
+			unsure != c.unsure {
 			t.Errorf("offset(%+v): got %s, %s", c, apart, unsure)
 		}
 	}
-	target := newTarget(t.Context(), Config{DataDir: t.TempDir(), Limits: Limits{ClockSkew: -time.Hour}})
+	target := newTarget(
+		t.Context(), Config{DataDir: t.TempDir(), Limits: Limits{ClockSkew: -time.Hour}},
+	)
 	f := newFindings()
 	checkClock(t.Context(), target, f) // no difference is below a limit of -1h
 	if f.Verdict != Wrong {
@@ -144,7 +152,9 @@ func TestFormats(t *testing.T) {
 			t.Errorf("ago(%s) is %q, want %q", d, got, want)
 		}
 	}
-	if got := several([]string{"a", "b", "c", "d", "e", "f", "g"}); got != "a, b, c, d, e and 2 more" {
+	if got := several([]string{
+		"a", "b", "c", "d", "e", "f", "g",
+	}); got != "a, b, c, d, e and 2 more" {
 		t.Error(got)
 	}
 }

@@ -106,7 +106,9 @@ func stampFile(dir string) (stamp, before, after time.Time, err error) {
 // judgeStamp reports a time stamp in the future.
 func (l Limits) judgeStamp(f *findings, what string, at time.Time) {
 	if left := time.Until(at); left > l.ClockSkew {
-		f.wrong("%s has a time stamp %s in the future", what, ago(left)).todo("a clock was ahead then or " +
-			"was set back since: correct it; until that time, hubs and clients see times that go backwards")
+		f.wrong("%s has a time stamp %s in the future", what, ago(left)).todo(
+			"a clock was ahead then or was set back since: correct it; until that time, hubs and " +
+				"clients see times that go backwards",
+		)
 	}
 }

@@ -31,13 +31,15 @@ func TestMissingServers(t *testing.T) {
 	cluster.Stop(2)
 	streamstest.Eventually(t, "the missing server is reported", func() bool {
 		c := check()
-		return c.Verdict == Wrong && strings.Contains(c.Detail, "2 of the cluster's 3 servers answer") &&
+		return c.Verdict == Wrong &&
+			strings.Contains(c.Detail, "2 of the cluster's 3 servers answer") &&
 			strings.Contains(c.Detail, "missing or incomplete copies: DIRECTORY")
 	})
 	cluster.Stop(1)
 	streamstest.Eventually(t, "the missing leader is reported", func() bool {
 		c := check()
-		return c.Verdict == Wrong && strings.Contains(c.Detail, "1 of the cluster's 3 servers answer") &&
+		return c.Verdict == Wrong &&
+			strings.Contains(c.Detail, "1 of the cluster's 3 servers answer") &&
 			strings.Contains(c.Detail, "no server leads")
 	})
 }

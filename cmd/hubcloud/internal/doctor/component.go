@@ -105,7 +105,9 @@ func verdictOf(wrong, near bool) Verdict {
 
 // unknown adds a failed request to the broker.
 func (f *findings) unknown(what string, err error) {
-	f.unclear("%s%v", what, err).todo("try again; the broker's log may show why it does not answer")
+	f.unclear("%s%v", what, err).todo(
+		"try again; the broker's log may show why it does not answer",
+	)
 }
 
 // merge adds the findings of another check, and its advice once.

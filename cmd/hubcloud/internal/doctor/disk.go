@@ -20,7 +20,10 @@ type volume struct {
 // the database.
 func checkDisk(_ context.Context, t *target, f *findings) {
 	if t.DataDir == "" {
-		f.skip("no data directory is known here: the disks of broker and database are on other machines")
+		f.skip(
+			"no data directory is known here: the disks of broker and database are on other " +
+				"machines",
+		)
 		return
 	}
 	volumes, err := t.volumes()
@@ -72,8 +75,10 @@ func judgeVolume(limits Limits, v volume, f *findings) {
 		f.note("%s has no size", what) // a virtual file system
 		return
 	}
-	judgeFree(limits, f, 100*float64(free)/float64(all),
-		fmt.Sprintf("%s has %s of %s free", what, Size(free), Size(all)))
+	judgeFree(
+		limits, f, 100*float64(free)/float64(all),
+		fmt.Sprintf("%s has %s of %s free", what, Size(free), Size(all)),
+	)
 	if v.free.Files > 0 {
 		if part := 100 * float64(v.free.Ffree) / float64(v.free.Files); part < 2*limits.DiskFree {
 			judgeFree(limits, f, part, fmt.Sprintf("%s has %d free inodes", what, v.free.Ffree))
@@ -83,7 +88,10 @@ func judgeVolume(limits Limits, v volume, f *findings) {
 
 // judgeFree compares the free part, in percent, with the limit.
 func judgeFree(limits Limits, f *findings, part float64, found string) {
-	f.grade(verdictOf(part < limits.DiskFree, part < 2*limits.DiskFree), "free space, or stop the service and move "+
-		"the data directory to a larger disk: on a full disk neither broker nor database can store", "%s (%.0f %%)",
-		found, part)
+	f.grade(
+		verdictOf(part < limits.DiskFree, part < 2*limits.DiskFree),
+		"free space, or stop the service and move the data directory to a larger disk: on a full "+
+			"disk neither broker nor database can store",
+		"%s (%.0f %%)", found, part,
+	)
 }

@@ -100,7 +100,9 @@ func checkFlaps(ctx context.Context, v *visit, all []domain.Presence, f *finding
 			}
 			read.Add(1)
 			if n := len(ends); n >= v.limits.Flaps {
-				found[i] = namedHub{hub.HubID, n, fmt.Sprintf("%d times, last for %q", n, ends[n-1].Reason)}
+				found[i] = namedHub{
+					hub.HubID, n, fmt.Sprintf("%d times, last for %q", n, ends[n-1].Reason),
+				}
 			}
 			return nil
 		})
@@ -110,8 +112,10 @@ func checkFlaps(ctx context.Context, v *visit, all []domain.Presence, f *finding
 		return
 	}
 	if n := int(read.Load()); n < len(moved) {
-		f.note("only %d of the %d logs of hubs that connected or disconnected within the hour were read in time", n,
-			len(moved))
+		f.note(
+			"only %d of the %d logs of hubs that connected or disconnected within the hour were "+
+				"read in time", n, len(moved),
+		)
 	}
 	found = slices.DeleteFunc(found, func(hub namedHub) bool { return hub.grade == 0 })
 	if len(found) == 0 {
@@ -120,8 +124,10 @@ func checkFlaps(ctx context.Context, v *visit, all []domain.Presence, f *finding
 	}
 	for _, hub := range found {
 		if strings.Contains(hub.text, "duplicate client id") {
-			advice = fmt.Sprintf("two devices connect as %s with the same certificate: find the copy, and reset the "+
-				"hub's link", hub.id)
+			advice = fmt.Sprintf(
+				"two devices connect as %s with the same certificate: find the copy, and reset the "+
+					"hub's link", hub.id,
+			)
 		}
 	}
 	f.nameHubs(found, advice, "%d hubs flap: disconnected within the hour were", len(found))
@@ -138,7 +144,9 @@ type hubFacts struct {
 }
 
 // readHubFacts reads the directory, the newest events first.
-func readHubFacts(ctx context.Context, log *directory.Log, newest uint64) (facts hubFacts, err error) {
+func readHubFacts(
+	ctx context.Context, log *directory.Log, newest uint64,
+) (facts hubFacts, err error) {
 	if facts.events, err = log.Head(ctx, 0); err != nil {
 		return facts, err
 	}
@@ -210,8 +218,11 @@ func checkHubLimits(v *visit, f *findings) {
 	if len(busy) == 0 {
 		return
 	}
-	f.nameHubs(busy, "replace a hub that loses its memory at each start; block a hub that may be stolen: hubcloud "+
-		"inventory block SERIAL", "%d hubs are reset or enrol too often: within the hour", len(busy))
+	f.nameHubs(
+		busy, "replace a hub that loses its memory at each start; block a hub that may be stolen: "+
+			"hubcloud inventory block SERIAL",
+		"%d hubs are reset or enrol too often: within the hour", len(busy),
+	)
 }
 
 // checkHubFaults reports hubs that break the hub protocol, as the replicas that serve them noticed.
@@ -233,9 +244,11 @@ func checkHubFaults(ctx context.Context, v *visit, f *findings) {
 			"(%s for %s: %s)", fault.Reason, ago(age), fault.Detail,
 		)}
 	}
-	f.nameHubs(named, "deploy/docs/hub-faults.md explains each reason; the protocol is at /link/. Restart a hub that "+
-		"sends nothing; other hubs need a new firmware from their maker", "%d hubs break the hub protocol",
-		len(hubs)+left)
+	f.nameHubs(
+		named, "deploy/docs/hub-faults.md explains each reason; the protocol is at /link/. Restart "+
+			"a hub that sends nothing; other hubs need a new firmware from their maker",
+		"%d hubs break the hub protocol", len(hubs)+left,
+	)
 }
 
 // checkHubCertificates reports hubs whose certificates have expired or expire soon.
@@ -268,7 +281,9 @@ func checkHubCertificates(_ context.Context, v *visit, f *findings) {
 		{"have expired", ended},
 	} {
 		if slices.Sort(group.hubs); len(group.hubs) > 0 {
-			f.warn("the certificates of %d hubs %s: %s", len(group.hubs), group.what, several(group.hubs)).todo(advice)
+			f.warn(
+				"the certificates of %d hubs %s: %s", len(group.hubs), group.what, several(group.hubs),
+			).todo(advice)
 		}
 	}
 }

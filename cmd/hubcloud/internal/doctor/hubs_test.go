@@ -27,8 +27,11 @@ func TestNewestFactsCount(t *testing.T) {
 	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	issue := func(hub domain.HubID, digit string, end time.Time) {
 		t.Helper()
-		err := service.IssueCertificate(t.Context(), installationtest.Operator, hub,
-			domain.IssueCertificate{Fingerprint: strings.Repeat(digit, 64), ExpiresAt: end, SecretHash: secret})
+		err := service.IssueCertificate(
+			t.Context(), installationtest.Operator, hub, domain.IssueCertificate{
+				Fingerprint: strings.Repeat(digit, 64), ExpiresAt: end, SecretHash: secret,
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +45,9 @@ func TestNewestFactsCount(t *testing.T) {
 		issue(hub, string(rune('1'+i)), end)
 	}
 	issue(renewed, "4", end.Add(time.Hour))
-	if _, err := service.RotateSecret(t.Context(), installationtest.Operator, revoked, false); err != nil {
+	if _, err := service.RotateSecret(
+		t.Context(), installationtest.Operator, revoked, false,
+	); err != nil {
 		t.Fatal(err)
 	}
 	ends := map[domain.HubID]time.Time{kept: end, renewed: end.Add(time.Hour)}
@@ -50,8 +55,11 @@ func TestNewestFactsCount(t *testing.T) {
 	for newest := range uint64(12) {
 		facts, err := readHubFacts(t.Context(), log, newest)
 		if err != nil || facts.read != facts.events || facts.events == 0 ||
-			!maps.EqualFunc(facts.ends, ends, time.Time.Equal) || !maps.Equal(facts.issued, issued) {
-			t.Errorf("the newest %d first: got %+v, %v, want %v and %v", newest, facts, err, ends, issued)
+			!maps.EqualFunc(facts.ends, ends, time.Time.Equal) ||
+			!maps.Equal(facts.issued, issued) {
+			t.Errorf(
+				"the newest %d first: got %+v, %v, want %v and %v", newest, facts, err, ends, issued,
+			)
 		}
 	}
 }

@@ -34,8 +34,9 @@ func checkJournal(ctx context.Context, v *visit, f *findings) {
 		found[group] = newFindings()
 		s, ok := find(cloud, streams.JournalStream(group))
 		if !ok {
-			found[group].wrong("journal %d is missing", group).todo("start the server or mount the disk that had it: " +
-				"hubs of its group get no acks")
+			found[group].wrong("journal %d is missing", group).todo(
+				"start the server or mount the disk that had it: hubs of its group get no acks",
+			)
 			continue
 		}
 		journals = append(journals, s)
@@ -56,7 +57,9 @@ func checkJournal(ctx context.Context, v *visit, f *findings) {
 		for _, s := range journals {
 			bytes += s.Bytes
 		}
-		f.note("%d of %d journals are written; the journals have %s", intact, v.Journals, Size(bytes))
+		f.note(
+			"%d of %d journals are written; the journals have %s", intact, v.Journals, Size(bytes),
+		)
 	}
 	judgeViews(v, f)
 	judgeRoom(v, journals, f)
@@ -69,9 +72,10 @@ func judgeViews(v *visit, f *findings) {
 		f.note("the hub logs have what their journal has")
 		return
 	}
-	f.warn("the streams of %.0f hub logs lack records of the journal", behind).todo("nothing is lost: readers get " +
-		"these records from the journal, and the service writes the streams again; if that does not end, its log " +
-		"names the broker's error")
+	f.warn("the streams of %.0f hub logs lack records of the journal", behind).todo(
+		"nothing is lost: readers get these records from the journal, and the service writes the " +
+			"streams again; if that does not end, its log names the broker's error",
+	)
 }
 
 // judgeJournal reports what a journal has.
@@ -80,8 +84,10 @@ func judgeJournal(s streamInfo, group int, f *findings) {
 		f.note("journal %d is empty and ends at commit %d", group, s.Last)
 		return
 	}
-	f.note("journal %d ends at commit %d, stored %s ago, and has %s of the last %s", group, s.Last,
-		ago(time.Since(s.Newest)), Size(s.Bytes), ago(time.Since(s.Oldest)))
+	f.note(
+		"journal %d ends at commit %d, stored %s ago, and has %s of the last %s", group, s.Last,
+		ago(time.Since(s.Newest)), Size(s.Bytes), ago(time.Since(s.Oldest)),
+	)
 }
 
 // judgeWriter reports whether a replica writes a journal. The question has no records: its writer
@@ -92,11 +98,15 @@ func judgeWriter(ctx context.Context, conns *streams.Conns, group int, f *findin
 	_, err := conns.Cloud.RequestWithContext(ctx, streams.AppendSubject(group), nil)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		f.wrong("no replica writes journal %d", group).todo("start a replica with the role bridge; after a kill wait " +
-			"10 s: until a replica has the lease, hubs get no acks")
+		f.wrong("no replica writes journal %d", group).todo(
+			"start a replica with the role bridge; after a kill wait 10 s: until a replica has " +
+				"the lease, hubs get no acks",
+		)
 	case err != nil:
-		f.unclear("the writer of journal %d does not answer: %v", group, err).todo("see the log of the replica that " +
-			"has its lease (hubcloud_lease_groups_held), and restart it if it hangs")
+		f.unclear("the writer of journal %d does not answer: %v", group, err).todo(
+			"see the log of the replica that has its lease (hubcloud_lease_groups_held), and " +
+				"restart it if it hangs",
+		)
 	default:
 		f.note("its writer answers")
 	}

@@ -64,7 +64,9 @@ func TestJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	viewstest.Await(t, conns, journaledHub, last)
-	expectJournal(t, conns, OK, "journal 0 ends at commit 2", "its writer answers", "room for")
+	expectJournal(
+		t, conns, OK, "journal 0 ends at commit 2", "its writer answers", "room for",
+	)
 	stop()
 	expectJournal(t, conns, Wrong, "no replica writes journal 0")
 }

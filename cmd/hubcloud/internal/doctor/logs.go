@@ -83,9 +83,12 @@ func checkStores(ctx context.Context, t *target, err error, f *findings) {
 	}
 	for _, folder := range damaged {
 		f.wrong(
-			"the configuration of stream %s of account %s cannot be read", folder.Stream, folder.Account,
-		).todo("start the service: it declares its streams again, which brings their messages back; its " +
-			"log names the streams that it cannot recover")
+			"the configuration of stream %s of account %s cannot be read",
+			folder.Stream, folder.Account,
+		).todo(
+			"start the service: it declares its streams again, which brings their messages back; " +
+				"its log names the streams that it cannot recover",
+		)
 	}
 	folders, _ := filepath.Glob(t.path("nats", "durable", "jetstream", "*", "streams", "*"))
 	var lasting []string
@@ -95,9 +98,10 @@ func checkStores(ctx context.Context, t *target, err error, f *findings) {
 		}
 	}
 	if len(lasting) > 0 && !slices.Contains(lasting, streams.DirectoryStream) {
-		f.wrong("the directory (%s) is gone", streams.DirectoryStream).todo("no service starts without " +
-			"it: create it again with `hubcloud restore --directory`, from a backup or another copy, or " +
-			"without one (--accept-loss)")
+		f.wrong("the directory (%s) is gone", streams.DirectoryStream).todo(
+			"no service starts without it: create it again with `hubcloud restore --directory`, " +
+				"from a backup or another copy, or without one (--accept-loss)",
+		)
 	}
 	for _, name := range lasting {
 		found, err := broker.Holes(t.DataDir, name)
@@ -122,15 +126,18 @@ func judgeHoles(stream string, holes []jsapi.Hole, err error, f *findings) {
 	}
 	for _, hole := range holes {
 		if stream == streams.DirectoryStream {
-			f.wrong("events of the directory (%s) are lost: %s", stream, hole).todo("no service starts on " +
-				"that: put them back with `hubcloud restore --directory`, from a backup or another " +
-				"server's copy, or accept the loss (--accept-loss); check the disk (dmesg)")
+			f.wrong("events of the directory (%s) are lost: %s", stream, hole).todo(
+				"no service starts on that: put them back with `hubcloud restore --directory`, " +
+					"from a backup or another server's copy, or accept the loss (--accept-loss); " +
+					"check the disk (dmesg)",
+			)
 			continue
 		}
-		f.warn("commits of journal %s are lost: %s", stream, hole).todo("check the disk (dmesg): events " +
-			"that hubs sent then are lost where the hubs' own streams do not have them; readers get " +
-			"hub.events_skipped; nothing else is to be done, and the finding ends once these commits have " +
-			"expired")
+		f.warn("commits of journal %s are lost: %s", stream, hole).todo(
+			"check the disk (dmesg): events that hubs sent then are lost where the hubs' own " +
+				"streams do not have them; readers get hub.events_skipped; nothing else is to be " +
+				"done, and the finding ends once these commits have expired",
+		)
 	}
 }
 
@@ -166,9 +173,11 @@ func judge(limits Limits, f *findings, what, unit string, used, limit int64) {
 	if verdict == OK {
 		return
 	}
-	f.grade(verdict,
-		"beyond the limit, writes are rejected: raise the limit of "+what+", or find out what fills it",
-		"%s has %d of at most %d %s (%.0f %%)", what, used, limit, unit, part)
+	f.grade(
+		verdict, "beyond the limit, writes are rejected: raise the limit of "+what+", or find out "+
+			"what fills it",
+		"%s has %d of at most %d %s (%.0f %%)", what, used, limit, unit, part,
+	)
 }
 
 // judgeLargest sums up the hub logs, and reports a hub whose log is a large part of all stored
@@ -188,11 +197,16 @@ func judgeLargest(accounts []accountInfo, list hubLogList, f *findings) {
 		f.note("there are no hub logs")
 		return
 	}
-	largest := slices.MaxFunc(list.logs, func(a, b streamInfo) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	largest := slices.MaxFunc(
+		list.logs, func(a, b streamInfo) int { return cmp.Compare(a.Bytes, b.Bytes) },
+	)
 	hub := hubOf(largest)
-	f.note("%d hub logs hold %s, the log of %s the most with %s", len(list.logs), Size(logs), hub,
-		Size(largest.Bytes))
-	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart && largest.Bytes >= largeLog {
+	f.note(
+		"%d hub logs hold %s, the log of %s the most with %s", len(list.logs), Size(logs), hub,
+		Size(largest.Bytes),
+	)
+	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart &&
+		largest.Bytes >= largeLog {
 		f.warn("the log of %s is %.0f %% of all stored bytes", hub, part).todo(
 			fmt.Sprintf("check what the hub sends: hubcloud tap --hub %s", hub),
 		)

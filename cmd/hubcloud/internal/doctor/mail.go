@@ -32,15 +32,19 @@ func checkMail(ctx context.Context, t *target, f *findings) {
 	}
 	server, err := mail.ParseServer(url)
 	if err != nil {
-		f.wrong("--smtp-url: %v", err).todo("give the flag as for serve: smtp://USER:PASSWORD@HOST:PORT")
+		f.wrong("--smtp-url: %v", err).todo(
+			"give the flag as for serve: smtp://USER:PASSWORD@HOST:PORT",
+		)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	secured, err := mail.NewSMTP(server, nil).Greet(ctx)
 	if err != nil {
-		f.wrong("the mail server cannot be used: %v", err).todo("check the address, the certificate and the login in " +
-			"--smtp-url; mails wait until their links expire")
+		f.wrong("the mail server cannot be used: %v", err).todo(
+			"check the address, the certificate and the login in --smtp-url; mails wait until " +
+				"their links expire",
+		)
 		return
 	}
 	how := "unencrypted"
@@ -48,8 +52,12 @@ func checkMail(ctx context.Context, t *target, f *findings) {
 		how = "encrypted"
 	}
 	if server.User == "" && t.SMTPURL == "" {
-		f.note("%s accepts connections, %s (the login was not checked: only the service, or --smtp-url, knows the "+
-			"password)", server, how)
+		f.note(
+			"%s accepts connections, %s (the login was not checked: only the service, or "+
+				"--smtp-url, knows the password)",
+			server,
+			how,
+		)
 		return
 	}
 	f.note("%s accepts the login, %s", server, how)
@@ -59,7 +67,9 @@ func checkMail(ctx context.Context, t *target, f *findings) {
 func checkFolder(t *target, f *findings) {
 	entries, err := os.ReadDir(t.path("outbox"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.unclear("the folder with mails cannot be read: %v", err).todo("run the doctor as the user of the service")
+		f.unclear("the folder with mails cannot be read: %v", err).todo(
+			"run the doctor as the user of the service",
+		)
 		return
 	}
 	written := 0
@@ -68,9 +78,13 @@ func checkFolder(t *target, f *findings) {
 			written++
 		}
 	}
-	f.grade(verdictIf(t.live(), Warning), "start the service with --smtp-url: otherwise nobody receives invitations "+
-		"and sign-in links", "there is no mail server: mails are only written to %s, which has %d", t.path("outbox"),
-		written)
+	f.grade(
+		verdictIf(t.live(), Warning),
+		"start the service with --smtp-url: otherwise nobody receives invitations and sign-in "+
+			"links",
+		"there is no mail server: mails are only written to %s, which has %d", t.path("outbox"),
+		written,
+	)
 }
 
 // checkQueue reports mails that wait, and those that failed since the service started.
@@ -88,8 +102,9 @@ func checkQueue(_ context.Context, v *visit, f *findings) {
 		{"expired", "not delivered before their links expired"},
 	} {
 		if n := v.sum("hubcloud_outbox_mails_total", "outcome", outcome.name); n > 0 {
-			f.warn("%.0f mails were %s since the service started", n, outcome.text).todo("the service's log names " +
-				"each at level error; invite those people again")
+			f.warn("%.0f mails were %s since the service started", n, outcome.text).todo(
+				"the service's log names each at level error; invite those people again",
+			)
 		}
 	}
 }
@@ -101,7 +116,9 @@ func judgeWaiting(limits Limits, s streamInfo, f *findings) {
 		return
 	}
 	age := time.Since(s.Oldest)
-	f.grade(verdictIf(age > limits.MailAge, Wrong),
+	f.grade(
+		verdictIf(age > limits.MailAge, Wrong),
 		"see the service's log (\"mail\"): the mail server may be down, or defer or greylist mails",
-		"%d mails wait, the oldest for %s", s.Messages, ago(age))
+		"%d mails wait, the oldest for %s", s.Messages, ago(age),
+	)
 }

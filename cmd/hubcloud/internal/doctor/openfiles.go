@@ -26,17 +26,22 @@ func checkOpenFiles(_ context.Context, v *visit, f *findings) {
 	if !v.ExternalBroker {
 		own += uint64(v.HubConnections)
 	}
-	f.note("at most %d are for connections of API clients and %d for connections of hubs", v.Connections,
-		v.HubConnections)
+	f.note(
+		"at most %d are for connections of API clients and %d for connections of hubs", v.Connections,
+		v.HubConnections,
+	)
 	if own+broker.OwnFiles > v.OpenFiles {
 		f.warn(
 			"connections may use %d of %d files: too few remain for hub logs and the process "+
 				"itself", own, v.OpenFiles,
 		).todo("lower --connections, or use its default")
 	}
-	f.grade(verdictIf(v.OpenFiles < need, Wrong), "raise the limit (LimitNOFILE of the unit, ulimit -n, the "+
-		"container's ulimits) and start the service again: otherwise hubs cannot connect and their logs cannot be "+
-		"written", "the service may open %d files and needs %d", v.OpenFiles, need)
+	f.grade(
+		verdictIf(v.OpenFiles < need, Wrong),
+		"raise the limit (LimitNOFILE of the unit, ulimit -n, the container's ulimits) and start "+
+			"the service again: otherwise hubs cannot connect and their logs cannot be written",
+		"the service may open %d files and needs %d", v.OpenFiles, need,
+	)
 	f.putLastFirst()
 }
 

@@ -76,19 +76,26 @@ func checkPostgres(_ context.Context, t *target, f *findings) {
 	}
 	f.note("PostgreSQL %s, database %s of %s", facts.version, facts.name, Size(facts.bytes))
 	if facts.encoding != "UTF8" {
-		f.wrong("its encoding is %s", facts.encoding).todo("create a database with ENCODING 'UTF8' and name it with " +
-			"--postgres-url; the service fills it")
+		f.wrong("its encoding is %s", facts.encoding).todo(
+			"create a database with ENCODING 'UTF8' and name it with --postgres-url; the service " +
+				"fills it",
+		)
 	}
 	if facts.pooled {
-		f.wrong("it is reached through a connection pooler").todo("give --postgres-url the address of PostgreSQL " +
-			"itself: the service needs sessions of its own")
+		f.wrong("it is reached through a connection pooler").todo(
+			"give --postgres-url the address of PostgreSQL itself: the service needs sessions of " +
+				"its own",
+		)
 	}
 	switch {
 	case facts.standby:
-		f.wrong("it is a standby, which rejects writes").todo("name the primary with --postgres-url " +
-			"(target_session_attrs=read-write finds it)")
+		f.wrong("it is a standby, which rejects writes").todo(
+			"name the primary with --postgres-url (target_session_attrs=read-write finds it)",
+		)
 	case facts.readOnly:
-		f.wrong("it rejects writes: its transactions are read-only").todo("reset default_transaction_read_only")
+		f.wrong("it rejects writes: its transactions are read-only").todo(
+			"reset default_transaction_read_only",
+		)
 	}
 	if !facts.mayCreate {
 		f.wrong("the user may not create schemas").todo(
@@ -96,9 +103,12 @@ func checkPostgres(_ context.Context, t *target, f *findings) {
 		)
 	}
 	left := facts.limit - facts.used
-	f.grade(verdictIf(left < t.Limits.Connections, Wrong), "raise max_connections, or find out who uses them: SELECT "+
-		"application_name, count(*) FROM pg_stat_activity GROUP BY 1", "%d of %d connections are free", left,
-		facts.limit)
+	f.grade(
+		verdictIf(left < t.Limits.Connections, Wrong),
+		"raise max_connections, or find out who uses them: SELECT application_name, count(*) "+
+			"FROM pg_stat_activity GROUP BY 1",
+		"%d of %d connections are free", left, facts.limit,
+	)
 }
 
 // databaseAway reports a database that cannot be reached.
@@ -108,19 +118,26 @@ func databaseAway(t *target, f *findings, err error) {
 	case errors.Is(err, errNoDatabase) && t.DataDir == "":
 		f.skip("%v", err).todo("name it with --postgres-url to check it")
 	case errors.Is(err, fs.ErrPermission):
-		f.unclear("%v", err).todo("run the doctor as the user of the service: the database's URL may contain a " +
-			"password")
+		f.unclear("%v", err).todo(
+			"run the doctor as the user of the service: the database's URL may contain a password",
+		)
 	case errors.Is(err, errNoDatabase):
-		f.unclear("%v", err).todo("name it with --postgres-url; the service writes it to postgres.json in its data " +
-			"directory")
+		f.unclear("%v", err).todo(
+			"name it with --postgres-url; the service writes it to postgres.json in its data " +
+				"directory",
+		)
 	case private && !t.running():
 		f.unclear("the private database runs only while the service does").todo("start the service")
 	case private:
-		f.wrong("the private database does not answer: %v", withoutLogin(err)).todo("see the service's log, and the " +
-			"database's log under postgres/ in the data directory; a lost database is built again from the streams")
+		f.wrong("the private database does not answer: %v", withoutLogin(err)).todo(
+			"see the service's log, and the database's log under postgres/ in the data " +
+				"directory; a lost database is built again from the streams",
+		)
 	default:
-		f.wrong("cannot be reached: %v", withoutLogin(err)).todo("check whether it runs, whether a firewall blocks " +
-			"the connection, and whether user and password of --postgres-url are right")
+		f.wrong("cannot be reached: %v", withoutLogin(err)).todo(
+			"check whether it runs, whether a firewall blocks the connection, and whether user " +
+				"and password of --postgres-url are right",
+		)
 	}
 }
 

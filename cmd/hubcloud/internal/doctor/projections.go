@@ -30,20 +30,30 @@ func judgeProjection(limits Limits, s schema.Status, f *findings) {
 	case schema.StateStopped:
 		advice := "build the read models again: hubcloud projections rebuild"
 		if s.StoppedByEvent() {
-			advice = fmt.Sprintf("run a program that understands the event, or skip it: hubcloud projections skip %d "+
-				"--why REASON", s.Stopped.Sequence)
+			advice = fmt.Sprintf(
+				"run a program that understands the event, or skip it: hubcloud projections skip "+
+					"%d --why REASON",
+				s.Stopped.Sequence,
+			)
 		}
 		f.wrong("%s is stopped: %s", at, s.Reason).todo(advice)
 	case schema.StateStoppedByOperator:
-		f.warn("%s is stopped: %s", at, s.Reason).todo("resume it: hubcloud projections resume " + s.Name)
+		f.warn("%s is stopped: %s", at, s.Reason).todo(
+			"resume it: hubcloud projections resume " + s.Name,
+		)
 	case schema.StateUnattended:
-		f.wrong("%s is %s", at, s.Reason).todo("check why the service with the role projector does not reach the " +
-			"database")
+		f.wrong("%s is %s", at, s.Reason).todo(
+			"check why the service with the role projector does not reach the database",
+		)
 	case schema.StateBuilding:
-		f.warn("%s is being built", at).todo("wait until it is complete; `hubcloud projections status` shows its " +
-			"progress")
+		f.warn("%s is being built", at).todo(
+			"wait until it is complete; `hubcloud projections status` shows its progress",
+		)
 	default:
-		f.grade(verdictIf(s.Behind > limits.Lag, Wrong), "see the service's log and the load of the database: lists "+
-			"do not show recent changes", "%s", at)
+		f.grade(
+			verdictIf(s.Behind > limits.Lag, Wrong),
+			"see the service's log and the load of the database: lists do not show recent changes",
+			"%s", at,
+		)
 	}
 }

@@ -20,8 +20,10 @@ import (
 // answers.
 func checkService(_ context.Context, t *target, f *findings) {
 	if t.DataDir == "" && !t.running() {
-		f.skip("no data directory is known here").todo("name the directory of a service on this machine with " +
-			"--data-dir, or the --admin address of one elsewhere with --admin")
+		f.skip("no data directory is known here").todo(
+			"name the directory of a service on this machine with --data-dir, or the --admin address of " +
+				"one elsewhere with --admin",
+		)
 		return
 	}
 	if !t.running() {
@@ -42,8 +44,9 @@ func checkService(_ context.Context, t *target, f *findings) {
 	}
 	checkVersion(t.Started, installation.Program(), f)
 	if t.StartedErr != nil {
-		f.warn("service.json cannot be read: %v", t.StartedErr).todo("run the doctor as the user of the service; a " +
-			"start of the service replaces the file")
+		f.warn("service.json cannot be read: %v", t.StartedErr).todo(
+			"run the doctor as the user of the service; a start of the service replaces the file",
+		)
 	}
 }
 
@@ -58,15 +61,18 @@ func checkVersion(running *installation.Started, program installation.ProgramInf
 	if running.Version == program.Version && running.Commit == program.Commit {
 		return
 	}
-	f.warn("this program is version %s (commit %s)", program.Version, program.Commit).todo("if the program was just " +
-		"replaced, restart the service; otherwise use the service's own")
+	f.warn("this program is version %s (commit %s)", program.Version, program.Commit).todo(
+		"if the program was just replaced, restart the service; otherwise use the service's own",
+	)
 }
 
 // notRunning reports a service without endpoints.json.
 func notRunning(t *target, f *findings) {
 	if _, err := os.Stat(t.DataDir); errors.Is(err, fs.ErrNotExist) {
-		f.wrong("there is no data directory %s", t.DataDir).todo("name the service's with --data-dir, or the broker " +
-			"with --nats-url and --nats-credentials")
+		f.wrong("there is no data directory %s", t.DataDir).todo(
+			"name the service's with --data-dir, or the broker with --nats-url and " +
+				"--nats-credentials",
+		)
 		return
 	}
 	if lockHeld(t.path("LOCK")) {
@@ -133,18 +139,24 @@ func userName(uid int) string {
 // notAnswering reports a service that has endpoints.json and does not answer.
 func notAnswering(t *target, f *findings, err error) {
 	if t.DataDir == "" {
-		f.wrong("no service answers at %s: %v", t.Bound.Admin, err).todo("check whether it runs there, and whether " +
-			"its --admin address can be reached from here")
+		f.wrong("no service answers at %s: %v", t.Bound.Admin, err).todo(
+			"check whether it runs there, and whether its --admin address can be reached from here",
+		)
 		return
 	}
 	if lockHeld(t.path("LOCK")) {
-		f.wrong("the service uses the data directory and does not answer at %s: %v", t.Bound.Admin, err).todo(
+		f.wrong(
+			"the service uses the data directory and does not answer at %s: %v", t.Bound.Admin, err,
+		).todo(
 			"see its log; if the service hangs, end it with kill -QUIT, which prints its " +
 				"goroutines to the log, and start it again",
 		)
 		return
 	}
-	f.wrong("the service was killed: endpoints.json exists and nothing answers at %s: %v", t.Bound.Admin, err).todo(
+	f.wrong(
+		"the service was killed: endpoints.json exists and nothing answers at %s: %v",
+		t.Bound.Admin, err,
+	).todo(
 		fmt.Sprintf(
 			"start it again: hubcloud serve --data-dir %s; the kernel's log (dmesg) shows whether memory "+
 				"ran out", t.DataDir,
@@ -157,7 +169,9 @@ func since(s *installation.Started) string {
 	if s == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (process %d, %s, for %s)", s.PID, strings.Join(s.Roles, " "), ago(time.Since(s.At)))
+	return fmt.Sprintf(
+		" (process %d, %s, for %s)", s.PID, strings.Join(s.Roles, " "), ago(time.Since(s.At)),
+	)
 }
 
 // lastEnd describes the end of the last process, or its start if it was killed; "" if unknown.

@@ -141,7 +141,9 @@ func streamOf(info *jetstream.StreamInfo) streamInfo {
 	}
 	s.Leader = info.Cluster.Leader
 	for _, peer := range info.Cluster.Replicas {
-		s.Peers = append(s.Peers, peerInfo{Name: peer.Name, Current: peer.Current, Offline: peer.Offline})
+		s.Peers = append(
+			s.Peers, peerInfo{Name: peer.Name, Current: peer.Current, Offline: peer.Offline},
+		)
 	}
 	return s
 }

@@ -22,7 +22,9 @@ func TestSingleServer(t *testing.T) {
 	}
 	s := servers[0]
 	if s.Name != "streamstest" || s.Version == "" || s.Cluster != "" || s.JetStream == nil ||
-		s.JetStream.Meta != nil || s.Started.IsZero() || s.Time.Before(s.Before.Add(-time.Minute)) ||
+		s.JetStream.Meta != nil ||
+		s.Started.IsZero() ||
+		s.Time.Before(s.Before.Add(-time.Minute)) ||
 		s.After.Before(s.Before) {
 		t.Errorf("%+v", s)
 	}
@@ -63,19 +65,25 @@ func TestStreamsAreListedToTheLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(all, func(a, b streamInfo) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
+	slices.SortFunc(
+		all, func(a, b streamInfo) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) },
+	)
 	if len(all) != count {
 		t.Fatalf("got %d streams, want %d", len(all), count)
 	}
 	if last := all[count-1]; last.Name != "S299" || last.Messages != 1 || last.MessageLimit != 10 ||
-		last.Bytes == 0 || last.Newest.IsZero() || last.Replicas != 1 {
+		last.Bytes == 0 ||
+		last.Newest.IsZero() ||
+		last.Replicas != 1 {
 		t.Errorf("%+v", last)
 	}
 	accounts, err := readAccounts(t.Context(), conns)
-	if err != nil || len(accounts) != 1+streamstest.Shards || accounts[0].Name != streams.AccountCloud {
+	if err != nil || len(accounts) != 1+streamstest.Shards ||
+		accounts[0].Name != streams.AccountCloud {
 		t.Fatalf("%+v, %v", accounts, err)
 	}
-	if a := accounts[2]; a.Name != streams.ShardAccount(1) || a.Streams != count || accounts[1].Streams != 0 {
+	if a := accounts[2]; a.Name != streams.ShardAccount(1) || a.Streams != count ||
+		accounts[1].Streams != 0 {
 		t.Errorf("%+v", accounts)
 	}
 }

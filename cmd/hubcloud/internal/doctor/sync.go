@@ -24,14 +24,18 @@ func checkDiskSync(ctx context.Context, t *target, f *findings) {
 	case errors.Is(err, fs.ErrNotExist):
 		f.note("there is no data directory %s", t.DataDir)
 	case errors.Is(err, fs.ErrPermission):
-		f.unclear("the disk cannot be tested: %v", err).todo("run the doctor as the user of the service")
+		f.unclear("the disk cannot be tested: %v", err).todo(
+			"run the doctor as the user of the service",
+		)
 	case err != nil:
-		f.wrong("the data directory cannot be written to: %v", err).todo("check whether its disk is full " +
-			"or mounted read-only (dmesg)")
+		f.wrong("the data directory cannot be written to: %v", err).todo(
+			"check whether its disk is full or mounted read-only (dmesg)",
+		)
 	case took > t.Limits.SyncTime:
-		f.warn("the disk takes %s to sync a small file", ago(took)).todo("every event and every change " +
-			"waits for a sync: use a disk with a cache that survives a power cut, or --sync 2m if you can " +
-			"lose the events of that time")
+		f.warn("the disk takes %s to sync a small file", ago(took)).todo(
+			"every event and every change waits for a sync: use a disk with a cache that " +
+				"survives a power cut, or --sync 2m if you can lose the events of that time",
+		)
 	default:
 		f.note("the disk syncs a small file in %s", took.Round(10*time.Microsecond))
 	}
@@ -56,18 +60,27 @@ func checkSync(_ context.Context, v *visit, f *findings) {
 		})
 		switch {
 		case s.JetStream.Config.SyncAlways:
-			f.note("%s syncs every write before it acknowledges it: a power cut loses no acknowledged "+
-				"write", s.Name)
+			f.note(
+				"%s syncs every write before it acknowledges it: a power cut loses no "+
+					"acknowledged write", s.Name,
+			)
 		case views:
-			f.note("%s syncs the hub logs every %s: after a power cut they are completed from the journal",
-				s.Name, every)
+			f.note(
+				"%s syncs the hub logs every %s: after a power cut they are completed from the "+
+					"journal", s.Name, every,
+			)
 		case v.LogReplicas > 1:
-			f.note("%s syncs every %s: a power cut of all machines with a copy can lose the writes since",
-				s.Name, every)
+			f.note(
+				"%s syncs every %s: a power cut of all machines with a copy can lose the writes "+
+					"since", s.Name, every,
+			)
 		default:
-			f.grade(verdictIf(v.Live, Warning), "start with --sync always (sync_interval: always in an "+
-				"external broker), unless speed matters more", "%s syncs every %s: a power cut can lose "+
-				"acknowledged writes", s.Name, every)
+			f.grade(
+				verdictIf(v.Live, Warning),
+				"start with --sync always (sync_interval: always in an external broker), unless "+
+					"speed matters more",
+				"%s syncs every %s: a power cut can lose acknowledged writes", s.Name, every,
+			)
 		}
 	}
 }

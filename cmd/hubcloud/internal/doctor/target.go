@@ -53,7 +53,9 @@ func newTarget(ctx context.Context, cfg Config) *target {
 }
 
 // askService asks the service with an admin address for its findings.
-func askService(ctx context.Context, admin string, limits Limits) (found map[string]*findings, err error) {
+func askService(
+	ctx context.Context, admin string, limits Limits,
+) (found map[string]*findings, err error) {
 	if admin == "" {
 		return nil, errNoService
 	}
@@ -61,8 +63,10 @@ func askService(ctx context.Context, admin string, limits Limits) (found map[str
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		installation.LocalURL(admin)+Path+"?limits="+url.QueryEscape(string(text)), nil)
+	request, err := http.NewRequestWithContext(
+		ctx, http.MethodGet,
+		installation.LocalURL(admin)+Path+"?limits="+url.QueryEscape(string(text)), nil,
+	)
 	if err != nil {
 		return nil, err
 	}

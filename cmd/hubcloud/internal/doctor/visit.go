@@ -52,7 +52,9 @@ type Service struct {
 	// Presences returns the presence of every hub that has ever connected.
 	Presences func() []domain.Presence
 	// Disconnections returns the ends of a hub's connections since a time.
-	Disconnections func(ctx context.Context, hub domain.HubID, since time.Time, limit int) ([]feed.Disconnection, error)
+	Disconnections func(
+		ctx context.Context, hub domain.HubID, since time.Time, limit int,
+	) ([]feed.Disconnection, error)
 }
 
 // visit is one run of the checks in the service. Its functions fetch what several checks need; each

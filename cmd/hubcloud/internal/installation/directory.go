@@ -49,7 +49,9 @@ func (d Dir) Lock() (*disk.Lock, error) {
 	}
 	lock, err := disk.AcquireLock(d.Path(lockFile))
 	if errors.Is(err, disk.ErrInUse) {
-		return nil, fmt.Errorf("another hubcloud is running on %s: stop it first, or use another --data-dir", d)
+		return nil, fmt.Errorf(
+			"another hubcloud is running on %s: stop it first, or use another --data-dir", d,
+		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -119,8 +121,10 @@ func (d Dir) Endpoints() (Endpoints, error) {
 	var e Endpoints
 	err := d.read(EndpointsFile, &e)
 	if errors.Is(err, fs.ErrNotExist) {
-		return e, fmt.Errorf("%w on %s: start one with `hubcloud serve --data-dir %s`, or name another --data-dir",
-			ErrNotRunning, d, d)
+		return e, fmt.Errorf(
+			"%w on %s: start one with `hubcloud serve --data-dir %s`, or name another --data-dir",
+			ErrNotRunning, d, d,
+		)
 	}
 	return e, err
 }
@@ -141,8 +145,10 @@ func (d Dir) Database() (Database, error) {
 	var db Database
 	err := d.read(DatabaseFile, &db)
 	if errors.Is(err, fs.ErrNotExist) {
-		return db, Usagef("no database is named in %s: give its --postgres-url, or the service's --data-dir",
-			d.Path(DatabaseFile))
+		return db, Usagef(
+			"no database is named in %s: give its --postgres-url, or the service's --data-dir",
+			d.Path(DatabaseFile),
+		)
 	}
 	return db, err
 }

@@ -19,12 +19,16 @@ func (d Dir) CheckFormat() error {
 	case err != nil:
 		return err
 	case recorded && found.Format > Format:
-		return fmt.Errorf("data directory %s was written by hubcloud %s, format %d; this binary (hubcloud %s) reads "+
-			"up to format %d: start that version or a later one", d, found.Version, found.Format, Program().Version,
-			Format)
+		return fmt.Errorf(
+			"data directory %s was written by hubcloud %s, format %d; this binary (hubcloud %s) "+
+				"reads up to format %d: start that version or a later one",
+			d, found.Version, found.Format, Program().Version, Format,
+		)
 	case !recorded && d.isUsed():
-		return fmt.Errorf("data directory %s has no %s, so it is of no released version of hubcloud: use another "+
-			"--data-dir, or restore a backup into an empty one", d, FormatFile)
+		return fmt.Errorf(
+			"data directory %s has no %s, so it is of no released version of hubcloud: use another "+
+				"--data-dir, or restore a backup into an empty one", d, FormatFile,
+		)
 	}
 	return nil
 }

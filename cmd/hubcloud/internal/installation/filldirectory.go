@@ -39,7 +39,9 @@ type Filled struct {
 }
 
 // directoryFolder is the folder of the directory in a broker's store.
-var directoryFolder = filepath.Join("jetstream", string(streams.AccountCloud), "streams", streams.DirectoryStream)
+var directoryFolder = filepath.Join(
+	"jetstream", string(streams.AccountCloud), "streams", streams.DirectoryStream,
+)
 
 // Run fills the holes. After an error nothing has changed.
 func (f FillDirectory) Run(ctx context.Context) (Filled, error) {
@@ -74,9 +76,11 @@ func (f FillDirectory) Run(ctx context.Context) (Filled, error) {
 		}
 	}
 	if len(filled.Lost) > 0 && !f.AcceptLoss {
-		return filled, fmt.Errorf("%d of %d lost events of the directory are not in %q, the first with the sequence "+
-			"%d: give a newer copy, or --accept-loss as well", len(filled.Lost), len(filled.Lost)+len(filled.Restored),
-			f.Source, filled.Lost[0])
+		return filled, fmt.Errorf(
+			"%d of %d lost events of the directory are not in %q, the first with the sequence %d: give "+
+				"a newer copy, or --accept-loss as well", len(filled.Lost),
+			len(filled.Lost)+len(filled.Restored), f.Source, filled.Lost[0],
+		)
 	}
 	origin := OperatorOrigin()
 	return filled, broker.Fill(folder, func(seq uint64) (broker.StoredMessage, error) {
@@ -84,7 +88,9 @@ func (f FillDirectory) Run(ctx context.Context) (Filled, error) {
 			return m, nil
 		}
 		data, err := directory.EncodeLost(origin, seq)
-		m := broker.StoredMessage{Seq: seq, Stored: stored[seq], Subject: streams.LostSubject, Data: data}
+		m := broker.StoredMessage{
+			Seq: seq, Stored: stored[seq], Subject: streams.LostSubject, Data: data,
+		}
 		if m.Stored.IsZero() {
 			m.Stored = origin.At
 		}

@@ -73,6 +73,9 @@ func (f formatRecord) readableBy(own formatRecord) error {
 	if f.Format <= own.Format {
 		return nil
 	}
-	return fmt.Errorf("%w: they were written by hubcloud %s, format %d; this binary (hubcloud %s) reads up to format "+
-		"%d: start that version or a later one", ErrNewerFormat, f.Version, f.Format, own.Version, own.Format)
+	return fmt.Errorf(
+		"%w: they were written by hubcloud %s, format %d; this binary (hubcloud %s) reads up to "+
+			"format %d: start that version or a later one",
+		ErrNewerFormat, f.Version, f.Format, own.Version, own.Format,
+	)
 }

@@ -42,7 +42,9 @@ type ProgramInfo struct {
 // Current returns what identifies the running program: what the linker recorded, or else what the
 // Go command recorded about a build in a checkout.
 func Program() ProgramInfo {
-	i := ProgramInfo{Version: version, Commit: commit, Date: date, Go: runtime.Version(), Schema: schema.Hash()}
+	i := ProgramInfo{
+		Version: version, Commit: commit, Date: date, Go: runtime.Version(), Schema: schema.Hash(),
+	}
 	if recorded, ok := debug.ReadBuildInfo(); ok {
 		i.fill(recorded)
 	}

@@ -36,7 +36,9 @@ func TestFill(t *testing.T) {
 		},
 	}
 	for name, c := range map[string]struct{ stamped, want ProgramInfo }{
-		"in a checkout": {ProgramInfo{}, ProgramInfo{Version: "1.2.3", Commit: "abc", Date: "2026-01-02T03:04:05Z"}},
+		"in a checkout": {
+			ProgramInfo{}, ProgramInfo{Version: "1.2.3", Commit: "abc", Date: "2026-01-02T03:04:05Z"},
+		},
 		"stamped": {
 			ProgramInfo{Version: "9.0.0", Commit: "def", Date: "2027-01-01T00:00:00Z"},
 			ProgramInfo{Version: "9.0.0", Commit: "def", Date: "2027-01-01T00:00:00Z"},

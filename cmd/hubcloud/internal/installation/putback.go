@@ -18,8 +18,10 @@ func (f FillDirectory) putBack(ctx context.Context) (Filled, error) {
 	filled := Filled{Restored: []uint64{}, Lost: []uint64{}, Gone: true}
 	switch {
 	case f.External:
-		return filled, errors.New("the store has no directory: copy the stream's folder into it, from another " +
-			"server's store or an older copy of this one")
+		return filled, errors.New(
+			"the store has no directory: copy the stream's folder into it, from another server's store " +
+				"or an older copy of this one",
+		)
 	case f.Source == "" && !f.AcceptLoss:
 		return filled, errors.New("name the folder with the backup")
 	}
@@ -42,7 +44,9 @@ func (f FillDirectory) putBack(ctx context.Context) (Filled, error) {
 
 // consecutive returns the messages with the sequences from 1 on, with the loss recorded where one
 // is missing.
-func (f FillDirectory) consecutive(messages []broker.StoredMessage, filled *Filled) (events []*nats.Msg, err error) {
+func (f FillDirectory) consecutive(
+	messages []broker.StoredMessage, filled *Filled,
+) (events []*nats.Msg, err error) {
 	origin := OperatorOrigin()
 	for _, m := range messages {
 		for next := uint64(len(events) + 1); next < m.Seq; next++ {
@@ -57,8 +61,10 @@ func (f FillDirectory) consecutive(messages []broker.StoredMessage, filled *Fill
 		events = append(events, &nats.Msg{Subject: m.Subject, Data: m.Data})
 	}
 	if len(filled.Lost) > 0 && !f.AcceptLoss {
-		return nil, fmt.Errorf("%d events of the directory are not in %q either: give a newer copy, or --accept-loss "+
-			"as well", len(filled.Lost), f.Source)
+		return nil, fmt.Errorf(
+			"%d events of the directory are not in %q either: give a newer copy, or --accept-loss as "+
+				"well", len(filled.Lost), f.Source,
+		)
 	}
 	return events, nil
 }

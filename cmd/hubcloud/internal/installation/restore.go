@@ -29,7 +29,11 @@ func (d Dir) CheckRestored() error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("a restore into %s was not finished: run `hubcloud restore` again, it begins from the start", d)
+	return fmt.Errorf(
+		"a restore into %s was not finished: run `hubcloud restore` again, it begins from the "+
+			"start",
+		d,
+	)
 }
 
 // BeginRestore locks an empty directory and marks it as being restored. It also accepts a
@@ -100,8 +104,11 @@ func (d Dir) checkEmpty() error {
 	}
 	for _, entry := range entries {
 		if !slices.Contains(keptByRestore, entry.Name()) {
-			return fmt.Errorf("nothing was restored: %s is not empty (it has %s). If a service runs there, stop it; "+
-				"then move the folder away and restore into a new one", d, entry.Name())
+			return fmt.Errorf(
+				"nothing was restored: %s is not empty (it has %s). If a service runs there, stop "+
+					"it; then move the folder away and restore into a new one",
+				d, entry.Name(),
+			)
 		}
 	}
 	return nil

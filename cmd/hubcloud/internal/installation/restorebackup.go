@@ -51,7 +51,9 @@ type Restore struct {
 // IntoBroker restores into an empty external broker. The error is
 // backup.ErrNotEmpty when the broker has streams.
 func (r Restore) IntoBroker(ctx context.Context, credentials streams.Credentials) error {
-	conns, err := streams.Connect(ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(dialTimeout))
+	conns, err := streams.Connect(
+		ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(dialTimeout),
+	)
 	if err != nil {
 		return err
 	}
@@ -152,7 +154,9 @@ func (r Restore) brokerTLS(dir Dir) (config *tls.Config, remove func(), err erro
 		// A leftover would do no harm: no hub trusts this authority.
 		remove = func() { _ = os.RemoveAll(home) }
 	}
-	authority, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: home, Logger: slog.New(slog.DiscardHandler)})
+	authority, err := identity.OpenAuthority(
+		identity.AuthorityConfig{Dir: home, Logger: slog.New(slog.DiscardHandler)},
+	)
 	if err != nil {
 		remove()
 		return nil, nil, fmt.Errorf("certificate authority of the backup: %w", err)

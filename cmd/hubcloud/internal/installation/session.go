@@ -57,7 +57,9 @@ func Connect(ctx context.Context, service Service) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	conns, err := streams.Connect(ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(dialTimeout))
+	conns, err := streams.Connect(
+		ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(dialTimeout),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", ErrNotRunning, credentials.URL, err)
 	}
@@ -153,8 +155,11 @@ func (s Service) Credentials() (streams.Credentials, error) {
 	}
 	credentials, err := streams.ReadCredentials(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return credentials, Usagef("no broker credentials at %s: name the file with --nats-credentials, or the "+
-			"service's --data-dir", path)
+		return credentials, Usagef(
+			"no broker credentials at %s: name the file with --nats-credentials, or the "+
+				"service's --data-dir",
+			path,
+		)
 	}
 	if err != nil {
 		return credentials, err

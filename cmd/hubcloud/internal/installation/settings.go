@@ -61,17 +61,23 @@ func Open(
 		return s, err
 	}
 	if s.Environment != environment {
-		return s, Usagef("this installation has the environment %q: with --environment %s it would reject all of its "+
-			"API keys. Start it with --environment %s, or use another --data-dir", s.Environment, environment,
-			s.Environment)
+		return s, Usagef(
+			"this installation has the environment %q: with --environment %s it would reject all "+
+				"of its API keys. Start it with --environment %s, or use another --data-dir",
+			s.Environment, environment, s.Environment,
+		)
 	}
 	return s, nil
 }
 
 // create writes the settings of a new installation. When two replicas start at once, one of them
 // creates the settings and create returns nil for both.
-func create(ctx context.Context, kv jetstream.KeyValue, environment string, journals int) error {
-	text, err := json.Marshal(Settings{ID: newID(), Environment: environment, Journals: journals})
+func create(
+	ctx context.Context, kv jetstream.KeyValue, environment string, journals int,
+) error {
+	text, err := json.Marshal(
+		Settings{ID: newID(), Environment: environment, Journals: journals},
+	)
 	if err != nil {
 		return err
 	}

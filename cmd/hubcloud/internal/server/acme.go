@@ -46,7 +46,9 @@ type acmeCertificates struct {
 
 // newACME returns the certificates of the domains in cfg, kept in dir with the account's key.
 // expiry is called with the first end of the certificates in use. newACME sends no request.
-func newACME(cfg Config, dir string, expiry func(time.Time), logger *slog.Logger) (*acmeCertificates, error) {
+func newACME(
+	cfg Config, dir string, expiry func(time.Time), logger *slog.Logger,
+) (*acmeCertificates, error) {
 	client := &http.Client{Timeout: acmeTimeout}
 	if cfg.ACMECA != "" {
 		text, err := os.ReadFile(cfg.ACMECA)
@@ -130,8 +132,10 @@ func (a *acmeCertificates) Run(ctx context.Context) error {
 			}
 			if err != nil {
 				wait = acmeRetry
-				a.logger.Warn("certificate not obtained", "domain", domain, "retry_after", acmeRetry.String(), "error",
-					err)
+				a.logger.Warn(
+					"certificate not obtained", "domain", domain,
+					"retry_after", acmeRetry.String(), "error", err,
+				)
 				continue
 			}
 			a.report(domain, certificate, inUse)

@@ -19,7 +19,9 @@ import (
 type apiEvents struct{ *feed.Logs }
 
 // Follow returns a reader of the events after a cursor.
-func (e apiEvents) Follow(ctx context.Context, hub domain.HubID, after string) (httpapi.EventReader, error) {
+func (e apiEvents) Follow(
+	ctx context.Context, hub domain.HubID, after string,
+) (httpapi.EventReader, error) {
 	return asInterface[httpapi.EventReader](e.Logs.Follow(ctx, hub, after))
 }
 
@@ -69,7 +71,9 @@ func (e apiOrgEvents) Part(
 }
 
 // Last returns the position before the newest events that the filter chooses within a reach.
-func (e apiOrgEvents) Last(ctx context.Context, reach domain.Reach, filter domain.EventFilter, n int) (string, error) {
+func (e apiOrgEvents) Last(
+	ctx context.Context, reach domain.Reach, filter domain.EventFilter, n int,
+) (string, error) {
 	filter.Within = reach.Sites
 	return e.Feed.Last(ctx, reach.OrgID, filter, n)
 }

@@ -40,7 +40,9 @@ const expiredInterval = time.Hour
 func openCertificateFiles(
 	certificateFile, keyFile string, expiry func(time.Time), logger *slog.Logger,
 ) (*certificateFiles, error) {
-	f := &certificateFiles{certificate: certificateFile, key: keyFile, logger: logger, expiry: expiry}
+	f := &certificateFiles{
+		certificate: certificateFile, key: keyFile, logger: logger, expiry: expiry,
+	}
 	certificate, key, err := f.contents()
 	if err != nil {
 		return nil, err
@@ -75,8 +77,11 @@ func (f *certificateFiles) Run(ctx context.Context) error {
 	for {
 		if end := f.current.Load().Leaf.NotAfter; time.Now().After(end) {
 			expired.Do(func() {
-				f.logger.Error("the HTTPS certificate has expired: browsers and API clients reject it, and hubs that "+
-					"enrol; replace the file, which is then read again", "file", f.certificate, "expired_at", end)
+				f.logger.Error(
+					"the HTTPS certificate has expired: browsers and API clients reject it, and "+
+						"hubs that enrol; replace the file, which is then read again",
+					"file", f.certificate, "expired_at", end,
+				)
 			})
 		}
 		select {
@@ -101,7 +106,10 @@ func (f *certificateFiles) Run(ctx context.Context) error {
 		case err == nil:
 			f.use(pair)
 			f.read, failed = seen, [sha256.Size]byte{}
-			f.logger.Info("certificate replaced", "file", f.certificate, "expires_at", f.current.Load().Leaf.NotAfter)
+			f.logger.Info(
+				"certificate replaced", "file", f.certificate,
+				"expires_at", f.current.Load().Leaf.NotAfter,
+			)
 		case seen != failed:
 			// A pair is replaced file by file; one line for each state of the files.
 			failed = seen

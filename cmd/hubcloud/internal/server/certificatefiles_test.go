@@ -104,8 +104,10 @@ func watchPair(t *testing.T, certificate, key []byte) *pairFiles {
 	}
 	f.write(t, certificate, key)
 	var err error
-	f.certificateFiles, err = openCertificateFiles(f.certificate, f.key, func(end time.Time) { f.ends <- end },
-		slog.New(slog.NewTextHandler(&f.log, nil)))
+	f.certificateFiles, err = openCertificateFiles(
+		f.certificate, f.key, func(end time.Time) { f.ends <- end },
+		slog.New(slog.NewTextHandler(&f.log, nil)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +159,8 @@ func TestExpiredCertificateIsUsedAtTheStart(t *testing.T) {
 	certificate, key := newPair(t, 1, time.Now().Add(-time.Hour))
 	f := watchPair(t, certificate, key)
 	streamstest.Eventually(t, "an error in the log", func() bool {
-		return strings.Contains(f.log.String(), "level=ERROR") && strings.Contains(f.log.String(), "expired")
+		return strings.Contains(f.log.String(), "level=ERROR") &&
+			strings.Contains(f.log.String(), "expired")
 	})
 	certificate, key = newPair(t, 2, time.Now().Add(time.Hour))
 	f.write(t, certificate, key)
@@ -178,7 +181,8 @@ func TestCache(t *testing.T) {
 		if got, err := c.Get(t.Context(), name); err != nil || string(got) != "k" {
 			t.Errorf("Get of %q: got %q, %v, want k", name, got, err)
 		}
-		if info, err := os.Stat(filepath.Join(folder, file)); err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(filepath.Join(folder, file)); err != nil ||
+			info.Mode().Perm() != 0o600 {
 			t.Errorf("file of %q: got %v, %v, want mode 0600", name, info, err)
 		}
 	}

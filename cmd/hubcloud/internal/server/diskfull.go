@@ -59,7 +59,8 @@ func startWhenSpace(ctx context.Context, cfg Config, logger *slog.Logger) (*Serv
 			return s, err
 		}
 		// A part that fails on a full disk may report another error, so look at the disk too.
-		if !isDiskFull(err) && (lasting(err) || !fullBefore && !isDiskFull(probeSpace(cfg.DataDir))) {
+		if !isDiskFull(err) &&
+			(lasting(err) || !fullBefore && !isDiskFull(probeSpace(cfg.DataDir))) {
 			return nil, err
 		}
 		if err := waitForSpace(ctx, cfg, err, logger); err != nil {
@@ -82,7 +83,10 @@ func waitForSpace(ctx context.Context, cfg Config, err error, logger *slog.Logge
 	if _ = retryOnFullDisk(ctx, cfg.DataDir, logger, nil, probe); ctx.Err() != nil {
 		return ctx.Err()
 	}
-	logger.Info("disk has space again: starting", "dir", cfg.DataDir, "waited", time.Since(began).Round(time.Second))
+	logger.Info(
+		"disk has space again: starting", "dir", cfg.DataDir,
+		"waited", time.Since(began).Round(time.Second),
+	)
 	extendStart(logger, cfg.StartTimeout+extendBy)
 	return nil
 }
@@ -100,8 +104,10 @@ func retryOnFullDisk(
 		}
 		if now := time.Now(); now.Sub(loggedAt) >= waitLogInterval {
 			loggedAt = now
-			logger.Error("waiting: the disk is full; the start continues by itself once bytes and inodes are free",
-				"dir", dir, "waited", now.Sub(began).Round(time.Second), "error", err)
+			logger.Error(
+				"waiting: the disk is full; the start continues by itself once bytes and inodes are "+
+					"free", "dir", dir, "waited", now.Sub(began).Round(time.Second), "error", err,
+			)
 			extendStart(logger, extendBy)
 		}
 		select {

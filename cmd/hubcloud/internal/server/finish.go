@@ -36,6 +36,7 @@ func (s *process) finishStart(ctx context.Context) error {
 // created later.
 func (s *process) syncInstallation() error {
 	return disk.SyncTree(string(s.dir), func(path string) (skip bool) {
-		return path == s.dir.Path("postgres") || strings.HasPrefix(filepath.Base(path), streams.HubStream(""))
+		return path == s.dir.Path("postgres") ||
+			strings.HasPrefix(filepath.Base(path), streams.HubStream(""))
 	})
 }

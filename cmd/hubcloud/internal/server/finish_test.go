@@ -21,7 +21,9 @@ func TestReadyOnlyWithEndpoints(t *testing.T) {
 	healthy := component{"part", func(context.Context) (string, *problem) { return "fine", nil }}
 	s := &process{
 		dir: installation.Dir(dir), logger: logger,
-		health: &health{logger: logger, conditions: map[string]*condition{}, components: []component{healthy}},
+		health: &health{
+			logger: logger, conditions: map[string]*condition{}, components: []component{healthy},
+		},
 	}
 	ready := func() bool {
 		all := s.health.check(t.Context())

@@ -112,8 +112,10 @@ func (h *health) record(name string, problem *problem, now time.Time) (healthy b
 	c.checkedAt = now
 	if problem == nil {
 		if c.reported {
-			h.logger.Info("component healthy again", "component", name, "unhealthy_ms",
-				now.Sub(c.unhealthySince).Milliseconds())
+			h.logger.Info(
+				"component healthy again", "component", name,
+				"unhealthy_ms", now.Sub(c.unhealthySince).Milliseconds(),
+			)
 		}
 		c.unhealthySince, c.reported = time.Time{}, false
 		return true
@@ -126,7 +128,10 @@ func (h *health) record(name string, problem *problem, now time.Time) (healthy b
 	}
 	if !c.reported {
 		c.reported = true
-		attrs := []any{"ready", problem.serves, "component", name, "detail", problem.detail, "action", problem.action}
+		attrs := []any{
+			"ready", problem.serves, "component", name,
+			"detail", problem.detail, "action", problem.action,
+		}
 		if problem.cause != nil {
 			attrs = append(attrs, "error", problem.cause)
 		}

@@ -21,13 +21,16 @@ func TestHealthDoesNotFlap(t *testing.T) {
 		h := &health{
 			logger:     slog.New(slog.NewTextHandler(&log, nil)),
 			conditions: map[string]*condition{},
-			components: []component{{"part", func(context.Context) (string, *problem) { return "fine", current }}},
+			components: []component{
+				{"part", func(context.Context) (string, *problem) { return "fine", current }},
+			},
 		}
 		h.started.Store(true)
 		expect := func(ok bool, detail string) {
 			t.Helper()
 			got := h.check(t.Context())
-			if len(got) != 1 || got[0].OK != ok || got[0].Detail != detail || got[0].Name != "part" {
+			if len(got) != 1 || got[0].OK != ok || got[0].Detail != detail ||
+				got[0].Name != "part" {
 				t.Errorf("components are %+v, want one, part, with ok %v, %q", got, ok, detail)
 			}
 		}

@@ -209,7 +209,9 @@ func (s *web) newAPI() (httpapi.API, error) {
 // health with the details that the public port does not show.
 func (s *web) adminHandler(public httpapi.API) http.Handler {
 	r := chi.NewRouter()
-	r.Handle("/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}))
+	r.Handle(
+		"/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}),
+	)
 	r.Method(http.MethodGet, doctor.Path, doctor.Handler(doctor.Service{
 		Conns: s.reads, Journals: s.settings.Journals, ExternalBroker: s.cfg.NATSURL != "",
 		OpenFiles: s.files.limit, Connections: s.files.api, HubConnections: s.files.broker,

@@ -34,23 +34,31 @@ func (c Config) validateHTTPS() error {
 		return errors.New("--tls-cert and --tls-key need each other")
 	case c.TLSCert != "" && len(c.ACMEDomains) > 0:
 		return errors.New("--tls-cert and --acme-domain: give only one of them")
-	case len(c.ACMEDomains) == 0 && (c.ACMEDirectory != "" || c.ACMECA != "" || c.ACMEAcceptTerms):
+	case len(c.ACMEDomains) == 0 && (c.ACMEDirectory != "" || c.ACMECA != "" ||
+		c.ACMEAcceptTerms):
 		return errors.New("--acme-… needs --acme-domain")
 	case len(c.ACMEDomains) > 0 && !c.ACMEAcceptTerms:
-		return fmt.Errorf("--acme-domain needs --acme-accept-terms: read the terms of service of %s first",
-			c.acmeDirectory())
+		return fmt.Errorf(
+			"--acme-domain needs --acme-accept-terms: read the terms of service of %s first",
+			c.acmeDirectory(),
+		)
 	case c.HTTPRedirect != "" && !c.https():
 		return errors.New("--http-redirect needs --tls-cert or --acme-domain")
 	case c.HTTPRedirect != "" && installation.CheckAddress(c.HTTPRedirect) != nil:
-		return fmt.Errorf("--http-redirect %q: must be HOST:PORT or :PORT, where port 0 picks a free one",
-			c.HTTPRedirect)
+		return fmt.Errorf(
+			"--http-redirect %q: must be HOST:PORT or :PORT, where port 0 picks a free one",
+			c.HTTPRedirect,
+		)
 	case c.https() && strings.HasPrefix(c.PublicURL, "http://"):
 		return fmt.Errorf("--public-url %q: must be https://…, as --http speaks HTTPS", c.PublicURL)
 	}
 	for _, domain := range c.ACMEDomains {
 		if !isDomain(domain) {
-			return fmt.Errorf("--acme-domain %q: must be a name such as hubs.example.org, without a wildcard, a port "+
-				"or a path", domain)
+			return fmt.Errorf(
+				"--acme-domain %q: must be a name such as hubs.example.org, without a wildcard, "+
+					"a port or a path",
+				domain,
+			)
 		}
 	}
 	if u, err := url.Parse(c.ACMEDirectory); c.ACMEDirectory != "" &&
@@ -69,7 +77,8 @@ func isDomain(text string) bool {
 	for _, label := range labels {
 		if label == "" || len(label) > 63 || strings.Trim(label, "-") != label ||
 			strings.ContainsFunc(label, func(r rune) bool {
-				return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+				return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') &&
+					(r < 'A' || r > 'Z')
 			}) {
 			return false
 		}
@@ -128,8 +137,10 @@ func (s *web) serveHTTPS(listener net.Listener, api httpapi.API) error {
 		s.bound.HTTPRedirect = plain.Addr().String()
 		s.serveHTTP(api.Listener(plain), httpapi.NewServer(redirect, s.logger))
 	}
-	s.serveHTTP(api.TLSListener(listener, s.certificate.TLS()),
-		httpapi.NewServer(withHSTS(api, s.bound.PublicURL), s.logger))
+	s.serveHTTP(
+		api.TLSListener(listener, s.certificate.TLS()),
+		httpapi.NewServer(withHSTS(api, s.bound.PublicURL), s.logger),
+	)
 	s.run(stopLoops, "certificate", s.certificate.Run)
 	return nil
 }

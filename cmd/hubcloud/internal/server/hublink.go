@@ -161,8 +161,10 @@ func (s *hubLink) reportUnrecovered() {
 	}
 	for _, folder := range folders {
 		if _, ok := folder.Hub(); !ok {
-			s.logger.Error("stream not recovered: its messages are on disk", "account", folder.Account, "stream",
-				folder.Stream)
+			s.logger.Error(
+				"stream not recovered: its messages are on disk", "account", folder.Account,
+				"stream", folder.Stream,
+			)
 		}
 	}
 }
@@ -171,7 +173,9 @@ func (s *hubLink) reportUnrecovered() {
 // sequence kept, so that no cursor of a lost event points to one that gets its sequence later. It
 // returns the epoch that has ended, none for a hub without an organization, whose log has no
 // readers.
-func (s *hubLink) beginLostLog(ctx context.Context, hub domain.HubID, kept uint64) (ended domain.EpochID, err error) {
+func (s *hubLink) beginLostLog(
+	ctx context.Context, hub domain.HubID, kept uint64,
+) (ended domain.EpochID, err error) {
 	origin := domain.Origin{Actor: domain.Actor{Kind: domain.ActorService}}
 	ended, err = s.directory.RestoreLog(ctx, origin, hub, kept)
 	var rejected *domain.Error

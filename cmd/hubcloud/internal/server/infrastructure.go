@@ -56,10 +56,14 @@ func (p *process) startInfrastructure(ctx context.Context) (*infrastructure, err
 	if err := s.openDirectory(); err != nil {
 		return nil, err
 	}
-	s.logger.Info("open files allotted", "open_files", s.files.limit, "connections", s.files.api, "broker_connections",
-		s.files.broker)
-	s.registry.MustRegister(collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo(s.cfg))
+	s.logger.Info(
+		"open files allotted", "open_files", s.files.limit, "connections", s.files.api,
+		"broker_connections", s.files.broker,
+	)
+	s.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo(s.cfg),
+	)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.openDatabase(groupCtx) })
 	group.Go(func() error { return s.openBroker(groupCtx) })
@@ -216,8 +220,9 @@ func (s *infrastructure) openBroker(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		s.settings, err = installation.Open(ctx, s.conns.Cloud, s.buckets.Installation, s.cfg.Environment,
-			s.newJournals())
+		s.settings, err = installation.Open(
+			ctx, s.conns.Cloud, s.buckets.Installation, s.cfg.Environment, s.newJournals(),
+		)
 		return err
 	})
 }

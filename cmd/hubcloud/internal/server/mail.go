@@ -76,7 +76,9 @@ func (s *web) mailKeyExpiries(ctx context.Context) error {
 		now := time.Now()
 		for _, key := range s.access.Expiring(now, now.Add(domain.KeyExpiryNotice)) {
 			if err := s.mailKeyExpiry(ctx, key.ID); err != nil && ctx.Err() == nil {
-				s.logger.Warn("mail about a key not queued; trying again", "key_id", key.ID, "error", err)
+				s.logger.Warn(
+					"mail about a key not queued; trying again", "key_id", key.ID, "error", err,
+				)
 			}
 		}
 		if !streams.Sleep(ctx, time.Minute) {
@@ -107,7 +109,9 @@ func (s *web) startNotifier() error {
 		Database: s.store.ConnConfig(), Hubs: s.store,
 		SilentHubs: portalFaults{ingest.NewFaultReader(s.conns)}.SilentHubs,
 		Org:        s.directory.Org, Records: s.alarmState, Send: s.mailer.SendAlarm,
-		Rules:  attention.MailRules{MailsPerHour: alarmMailsPerHour, Title: portal.ConditionTitle},
+		Rules: attention.MailRules{
+			MailsPerHour: alarmMailsPerHour, Title: portal.ConditionTitle,
+		},
 		Shares: s.shares, Logger: s.logger, Metrics: s.registry,
 	})
 	if err != nil {
@@ -121,7 +125,10 @@ func (s *web) startNotifier() error {
 func (s *web) mailTransport() (mail.Transport, error) {
 	if s.cfg.SMTPURL == "" {
 		dir := s.dir.Path("outbox")
-		s.logger.Info("no mail server (--smtp-url): mails are only written to a folder", "folder", dir)
+		s.logger.Info(
+			"no mail server (--smtp-url): mails are only written to a folder",
+			"folder", dir,
+		)
 		return mail.NewFolder(dir)
 	}
 	server, err := mail.ParseServer(s.cfg.SMTPURL)
@@ -153,14 +160,18 @@ func (q mailQueue) HasSpace(ctx context.Context, sender, recipient string) error
 func queueError(err error) error {
 	switch {
 	case errors.Is(err, outbox.ErrSenderFull):
-		return domain.RateLimited(time.Minute, "too many mails of the organization are waiting for the mail server; "+
-			"try again later")
+		return domain.RateLimited(
+			time.Minute,
+			"too many mails of the organization are waiting for the mail server; try again later",
+		)
 	case errors.Is(err, outbox.ErrFull):
-		return domain.Unavailable("the mail cannot be sent at the moment: too many mails are waiting for the mail " +
-			"server")
+		return domain.Unavailable(
+			"the mail cannot be sent at the moment: too many mails are waiting for the mail server",
+		)
 	}
-	return jsapi.Unavailable(err, "the mail queue did not answer: the mail may not be sent; the request can be "+
-		"repeated")
+	return jsapi.Unavailable(
+		err, "the mail queue did not answer: the mail may not be sent; the request can be repeated",
+	)
 }
 
 // deliveryError returns an error of a delivery as one of the outbox.

@@ -13,7 +13,10 @@ func TestSender(t *testing.T) {
 	} {
 		from, err := Config{MailFrom: c.mailFrom}.sender(c.publicURL)
 		if err != nil || from.String() != c.want {
-			t.Errorf("--mail-from %q at %s: got %s, %v; want %s", c.mailFrom, c.publicURL, &from, err, c.want)
+			t.Errorf(
+				"--mail-from %q at %s: got %s, %v; want %s", c.mailFrom, c.publicURL, &from, err,
+				c.want,
+			)
 		}
 	}
 }

@@ -33,10 +33,12 @@ type readiness struct {
 
 func newReadiness(h *health) *readiness {
 	return &readiness{h, prometheus.NewDesc(
-		"hubcloud_ready", "Whether a component is healthy, 1 or 0. /readyz has details and advice.",
+		"hubcloud_ready",
+		"Whether a component is healthy, 1 or 0. /readyz has details and advice.",
 		[]string{"component"}, nil,
 	), prometheus.NewDesc(
-		"hubcloud_degraded", "Whether a component is unhealthy and the replica serves what does not need it, 1 or 0.",
+		"hubcloud_degraded",
+		"Whether a component is unhealthy and the replica serves what does not need it, 1 or 0.",
 		[]string{"component"}, nil,
 	)}
 }

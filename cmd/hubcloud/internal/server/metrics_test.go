@@ -16,7 +16,10 @@ func TestAdminPortIsPrivate(t *testing.T) {
 	flag, _ := reflect.TypeFor[Config]().FieldByName("Admin")
 	host, _, err := net.SplitHostPort(flag.Tag.Get("default"))
 	if err != nil || !net.ParseIP(host).IsLoopback() {
-		t.Errorf("the default of --admin is %q, %v; want a loopback address", flag.Tag.Get("default"), err)
+		t.Errorf(
+			"the default of --admin is %q, %v; want a loopback address", flag.Tag.Get("default"),
+			err,
+		)
 	}
 }
 

@@ -75,14 +75,17 @@ func startTraces(ctx context.Context, version string, logger *slog.Logger) (trac
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		failures.Do(func() { logger.Warn("trace export failed", "error", err) })
 	}))
-	return traceSender{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))}, nil
+	return traceSender{
+		sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about)),
+	}, nil
 }
 
 // tracesWanted reports whether the environment names a collector and does not switch the exporter
 // off.
 func tracesWanted() bool {
 	return firstVariable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "" &&
-		!strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") && os.Getenv("OTEL_TRACES_EXPORTER") != "none"
+		!strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") &&
+		os.Getenv("OTEL_TRACES_EXPORTER") != "none"
 }
 
 // newTraceExporter returns an exporter whose requests have a User-Agent, unless the environment

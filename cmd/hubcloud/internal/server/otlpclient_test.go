@@ -70,7 +70,8 @@ func TestOTLPAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = client.UploadTraces(t.Context(), []*tracepb.ResourceSpans{{SchemaUrl: "a"}})
-			if (err == nil) != (test.wantErr == "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
+			if (err == nil) != (test.wantErr == "") ||
+				err != nil && !strings.Contains(err.Error(), test.wantErr) {
 				t.Errorf("UploadTraces: %v, want %q", err, test.wantErr)
 			}
 			if len(got) != len(test.answers) || got[0].GetResourceSpans()[0].GetSchemaUrl() != "a" {

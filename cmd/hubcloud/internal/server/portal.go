@@ -95,7 +95,9 @@ func (s *web) disconnectReason(hub domain.HubID) *string {
 type portalFaults struct{ reader *ingest.FaultReader }
 
 // HubFaults asks the replica that serves the hub.
-func (f portalFaults) HubFaults(ctx context.Context, hub domain.HubID) (faults []portal.HubFault, err error) {
+func (f portalFaults) HubFaults(
+	ctx context.Context, hub domain.HubID,
+) (faults []portal.HubFault, err error) {
 	known, err := f.reader.Hub(ctx, hub)
 	for _, fault := range known {
 		faults = append(faults, portal.HubFault{Reason: string(fault.Reason), Since: fault.Since})

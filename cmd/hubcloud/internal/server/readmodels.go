@@ -118,7 +118,9 @@ type models struct {
 }
 
 // DeviceLabels returns the labels of a hub's devices, by device id.
-func (m models) DeviceLabels(ctx context.Context, org string, hub domain.HubID) (map[int64]domain.DeviceLabel, error) {
+func (m models) DeviceLabels(
+	ctx context.Context, org string, hub domain.HubID,
+) (map[int64]domain.DeviceLabel, error) {
 	labels, err := m.Store.DeviceLabels(ctx, org, hub)
 	if domain.CodeOf(err) != domain.CodeServiceUnavailable {
 		return labels, err
@@ -149,7 +151,10 @@ func (s *readModels) checkDirectory(ctx context.Context) error {
 		return err
 	}
 	for _, h := range holes {
-		s.logger.Error("events of the directory are lost", "stream", streams.DirectoryStream, "lost", h.String())
+		s.logger.Error(
+			"events of the directory are lost", "stream", streams.DirectoryStream,
+			"lost", h.String(),
+		)
 	}
 	how := "put them back with `hubcloud restore --directory`, from a backup or another server's copy, " +
 		"or accept the loss (--accept-loss)"
@@ -157,7 +162,9 @@ func (s *readModels) checkDirectory(ctx context.Context) error {
 		how = "stop the server that leads the stream, move the stream's folder away and start it: it " +
 			"gets the stream from the others; if all copies are damaged, see `hubcloud restore --help`"
 	}
-	return finalError{fmt.Errorf("%w (holes: %d): %s: %s", directory.ErrHoles, len(holes), holes[0], how)}
+	return finalError{fmt.Errorf(
+		"%w (holes: %d): %s: %s", directory.ErrHoles, len(holes), holes[0], how,
+	)}
 }
 
 // openJournals opens the journals of the hub logs, and the books that are written from them.
@@ -277,7 +284,9 @@ func (s *readModels) waitForReadModels(ctx context.Context) {
 	select {
 	case <-s.store.Complete():
 	case <-ctx.Done():
-		s.logger.Warn("read models are not complete: until then lists and single reads are answered 503", "schema",
-			s.store.Schema())
+		s.logger.Warn(
+			"read models are not complete: until then lists and single reads are answered 503",
+			"schema", s.store.Schema(),
+		)
 	}
 }

@@ -64,8 +64,10 @@ func (s *process) retry(ctx context.Context, what string, do func(ctx context.Co
 			if before := last.Load(); before != nil {
 				err = *before // the timeout may have cut this try short
 			}
-			return fmt.Errorf("%w: after %s (--start-timeout) still waiting for %s: %w", errStartTimeout,
-				s.cfg.StartTimeout, what, err)
+			return fmt.Errorf(
+				"%w: after %s (--start-timeout) still waiting for %s: %w", errStartTimeout,
+				s.cfg.StartTimeout, what, err,
+			)
 		case lasting(err) || ctx.Err() != nil:
 			return err
 		}
@@ -94,9 +96,10 @@ const (
 // certificate or another installation's data. All other errors are worth a retry.
 func lasting(err error) bool {
 	for _, known := range []error{
-		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrSecureConnRequired, nats.ErrSecureConnWanted,
-		streams.ErrIncompatible, broker.ErrShards, backup.ErrRestoring, schema.ErrOtherInstallation,
-		schema.ErrEncoding, schema.ErrPooler, installation.ErrNewerFormat,
+		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrSecureConnRequired,
+		nats.ErrSecureConnWanted, streams.ErrIncompatible, broker.ErrShards,
+		backup.ErrRestoring, schema.ErrOtherInstallation, schema.ErrEncoding,
+		schema.ErrPooler, installation.ErrNewerFormat,
 	} {
 		if errors.Is(err, known) {
 			return true

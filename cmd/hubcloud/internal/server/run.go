@@ -13,7 +13,8 @@ import (
 // Once the server is ready, Run runs the demo, unless it is nil, until its context ends, which is
 // before the server stops. A demo that returns earlier counts as a part that fails.
 func Run(
-	ctx context.Context, cfg Config, logger *slog.Logger, demo func(ctx context.Context, s *Server) error,
+	ctx context.Context, cfg Config, logger *slog.Logger,
+	demo func(ctx context.Context, s *Server) error,
 ) (err error) {
 	defer func() { recordEnd(cfg, err, logger) }()
 	s, err := startWhenSpace(ctx, cfg, logger)

@@ -47,8 +47,11 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 		return nil, installation.AsUsage(err)
 	}
 	if cfg.EventRetention < shortRetention {
-		logger.Warn("events are kept for a very short time (--event-retention): readers that are away for longer get "+
-			"410, and hubs' last states are lost", "event_retention", cfg.EventRetention)
+		logger.Warn(
+			"events are kept for a very short time (--event-retention): readers that are away for "+
+				"longer get 410, and hubs' last states are lost", "event_retention",
+			cfg.EventRetention,
+		)
 	}
 	began := time.Now()
 	defer debug.SetGCPercent(debug.SetGCPercent(startGCPercent))
@@ -68,7 +71,8 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 		if time.Since(began) < cfg.StartTimeout || errors.Is(err, errStartTimeout) {
 			return err
 		}
-		return fmt.Errorf("%w: %s (--start-timeout) were too short: %w", errStartTimeout, cfg.StartTimeout, err)
+		return fmt.Errorf("%w: %s (--start-timeout) were too short: %w", errStartTimeout,
+			cfg.StartTimeout, err)
 	}
 	infrastructure, err := p.startInfrastructure(starting)
 	if err != nil {
@@ -94,8 +98,11 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 		return nil, err
 	}
 	p.run(stopLoops, "memory limit", p.limitMemory)
-	logger.Info("ready", "http", p.bound.HTTP, "mqtt", p.bound.MQTT, "nats", p.bound.NATS, "admin", p.bound.Admin,
-		"public_url", p.bound.PublicURL, "duration_ms", time.Since(began).Milliseconds())
+	logger.Info(
+		"ready", "http", p.bound.HTTP, "mqtt", p.bound.MQTT, "nats", p.bound.NATS,
+		"admin", p.bound.Admin, "public_url", p.bound.PublicURL,
+		"duration_ms", time.Since(began).Milliseconds(),
+	)
 	if err := notifyServiceManager("READY=1"); err != nil {
 		logger.Warn("service manager not notified", "state", "READY=1", "error", err)
 	}

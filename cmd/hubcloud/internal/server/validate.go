@@ -35,8 +35,10 @@ func (c Config) validateAddresses() error {
 		{"http", c.HTTP}, {"admin", c.Admin}, {"mqtt", c.MQTT}, {"nats", c.NATS},
 	} {
 		if installation.CheckAddress(f.address) != nil {
-			return fmt.Errorf("--%s %q: must be HOST:PORT or :PORT, where port 0 picks a free one", f.name,
-				f.address)
+			return fmt.Errorf(
+				"--%s %q: must be HOST:PORT or :PORT, where port 0 picks a free one",
+				f.name, f.address,
+			)
 		}
 	}
 	if c.PublicURL != "" {
@@ -87,11 +89,15 @@ func (c Config) validateServers() error {
 	// A replica with the role api enrols hubs: it issues certificates and sends the broker's
 	// address.
 	if c.CACert == "" {
-		return errors.New("--nats-url with the role api needs --ca-cert and --ca-key, the authority that " +
-			"the broker's MQTT listener trusts")
+		return errors.New(
+			"--nats-url with the role api needs --ca-cert and --ca-key, the authority that the " +
+				"broker's MQTT listener trusts",
+		)
 	}
 	if c.PublicMQTT == "" {
-		return errors.New("--nats-url with the role api needs --public-mqtt, the broker's address for hubs")
+		return errors.New(
+			"--nats-url with the role api needs --public-mqtt, the broker's address for hubs",
+		)
 	}
 	return nil
 }
@@ -137,12 +143,16 @@ func (c Config) validateLimits() error {
 		return err
 	}
 	if c.InvitationsPerOrg > domain.MaxInvitationsPerHour {
-		return fmt.Errorf("--invitations-per-org %d: must be at most %d", c.InvitationsPerOrg,
-			domain.MaxInvitationsPerHour)
+		return fmt.Errorf(
+			"--invitations-per-org %d: must be at most %d", c.InvitationsPerOrg,
+			domain.MaxInvitationsPerHour,
+		)
 	}
 	if c.Connections < 0 {
-		return fmt.Errorf("--connections %d: must be at least 1, or 0 for a part of the limit of open "+
-			"files", c.Connections)
+		return fmt.Errorf(
+			"--connections %d: must be at least 1, or 0 for a part of the limit of open files",
+			c.Connections,
+		)
 	}
 	return nil
 }
@@ -158,7 +168,9 @@ func atLeast[T cmp.Ordered](flag string, value, least T) error {
 // ValidateShards checks --shards, in which 0 stands for the default.
 func ValidateShards(n int) error {
 	if n < 0 || n > streams.MaxShards {
-		return fmt.Errorf("--shards %d: must be 1 to %d, or 0 for the default", n, streams.MaxShards)
+		return fmt.Errorf(
+			"--shards %d: must be 1 to %d, or 0 for the default", n, streams.MaxShards,
+		)
 	}
 	return nil
 }
@@ -185,9 +197,11 @@ func (c Config) trustedProxies() ([]netip.Prefix, error) {
 			network, err = addr.Prefix(addr.BitLen())
 		}
 		if err != nil || network.Addr().Is4In6() || network != network.Masked() {
-			return nil, fmt.Errorf("--trusted-proxies %q: must be a network such as 10.0.0.0/8 or "+
-				"2001:db8::/32, or an address such as 192.0.2.7; all bits after a network's prefix must "+
-				"be 0", text)
+			return nil, fmt.Errorf(
+				"--trusted-proxies %q: must be a network such as 10.0.0.0/8 or 2001:db8::/32, or "+
+					"an address such as 192.0.2.7; all bits after a network's prefix must be 0",
+				text,
+			)
 		}
 		proxies = append(proxies, network)
 	}

@@ -101,7 +101,9 @@ func (s *web) runWebhooks(api http.Handler) error {
 }
 
 // readForBook is book.Config.Read.
-func (s *web) readForBook(ctx context.Context, org, after string, since time.Time) (book.Reader, error) {
+func (s *web) readForBook(
+	ctx context.Context, org, after string, since time.Time,
+) (book.Reader, error) {
 	all := feeds{s.orgFeed}
 	if after != "" {
 		return all.Follow(ctx, org, domain.EventFilter{}, after)
@@ -124,10 +126,13 @@ func (s *web) mailWebhook(
 type webhookProgress struct{ bucket jsapi.Bucket }
 
 // Get returns the progress of a webhook and its revision.
-func (b webhookProgress) Get(ctx context.Context, id string) (p domain.WebhookProgress, revision uint64, err error) {
+func (b webhookProgress) Get(
+	ctx context.Context, id string,
+) (p domain.WebhookProgress, revision uint64, err error) {
 	entry, err := b.bucket.GetJSON(ctx, id, &p)
-	return p, entry.Revision, jsapi.Unavailable(err, "the deliveries of the webhook are not known at the moment; try "+
-		"again later")
+	return p, entry.Revision, jsapi.Unavailable(
+		err, "the deliveries of the webhook are not known at the moment; try again later",
+	)
 }
 
 // Put stores the progress of a webhook, on condition of its revision.
