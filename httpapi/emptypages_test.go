@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/shares"
 )
 
 // endlessFeed has events on end, of which the filter selects one in a quarter of what a page
@@ -49,6 +50,7 @@ func TestSearchesLeaveTimeToOthers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(c *Config) {
 		c.OrgEvents, c.StreamTime = &endlessFeed{}, time.Second
+		c.Shares = new(shares.Registry)
 	}, func(s *service, _ *pipeListener) {
 		search := func() time.Duration {
 			begun := time.Now()

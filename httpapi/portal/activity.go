@@ -207,7 +207,7 @@ var activityTexts = map[string]string{
 	"hub.moved":                "{who} moved the hub {what} to {detail}",
 	"hub.renamed":              "{who} renamed the hub {what} to {detail}",
 	"hub.renamed plain":        "{who} removed the name of the hub {what}",
-	"hub.log_begun":            "{who} restarted the event log of {what}",
+	"hub.log_begun":            "The hub {what} began a new event log",
 	"hub.secret_rotated":       "{who} replaced the enrolment secret of the hub {what}",
 	"hub.blocked":              "{who} blocked the hub {what}",
 	"hub.unblocked":            "{who} unblocked the hub {what}",
