@@ -242,8 +242,13 @@ func (f *fixture) state(hub domain.HubID) *jetstream.StreamInfo {
 // from the sequence first on, and end with the last.
 func (f *fixture) check(hub domain.HubID, first uint64) {
 	f.Helper()
-	info := f.state(hub)
 	tip, _ := f.index.Tip(hub)
+	var info *jetstream.StreamInfo
+	// In a cluster, a copy that is to be removed may still answer for a moment.
+	streamstest.Eventually(f, "the view ends with the log", func() bool {
+		info = f.state(hub)
+		return info.State.LastSeq == tip.Seq
+	})
 	if s := info.State; s.FirstSeq != first || s.LastSeq != tip.Seq || s.NumDeleted > 0 {
 		f.Fatalf("view of %s: has %d to %d with %d gaps, want %d to %d without",
 			hub, s.FirstSeq, s.LastSeq, s.NumDeleted, first, tip.Seq)
@@ -259,7 +264,6 @@ func (f *fixture) check(hub domain.HubID, first uint64) {
 	}
 	for len(records) > 0 {
 		var found []jsapi.Message
-		// In a cluster, a copy that is to be removed may still answer for a moment.
 		streamstest.EventuallyNil(f, "records are read", func() error {
 			err := getter.Request(jsapi.BatchRequest{
 				Stream: streams.HubStream(hub), From: records[0].Seq, Messages: 1000,
