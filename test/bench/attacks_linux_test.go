@@ -376,7 +376,7 @@ func measureFairness(b *bench) {
 		}
 		f := fairness{attack: attack.name, rounds: map[string][]fairRound{}}
 		for range size(b, *attackRoundsFlag, 1) {
-			f.round(b, one, b.full || n == 0) // mails take seconds
+			f.round(b, one, b.full || n == 0)
 		}
 		f.add(b.report)
 		if b.full {
@@ -403,10 +403,11 @@ func (r fairRound) promised(share float64) float64 {
 	return 2*alone + max(0, percentile(r.beside, share)-alone)
 }
 
+// round measures once. Mails take seconds, so a tiny round has them during the attack only.
 func (f *fairness) round(b *bench, one *innocent, mails bool) {
 	lasts := size(b, *attackFlag, 0)
 	b.Logf("%s: attack %s", time.Now().Format(time.TimeOnly), f.attack)
-	before := one.measure(lasts, mails)
+	before := one.measure(lasts, b.full)
 	attacker := startBare(b, roleAttack, attackConfig{harness.Binary(b), one.s.Service, f.attack, b.full})
 	profiled := b.profile(one.s.process, "attack "+f.attack, lasts, true)
 	used, begun := attacker.cpu(b), time.Now()
@@ -415,9 +416,9 @@ func (f *fairness) round(b *bench, one *innocent, mails bool) {
 	profiled()
 	attacker.stop()
 	harness.Elapse(min(lasts, 30*time.Second)) // then everything must be as before
-	after := one.measure(lasts, mails)
+	after := one.measure(lasts, b.full)
 	burner := startBare(b, roleBurner, attackers+max(0, during.processors-before.processors))
-	beside := one.measure(lasts, mails)
+	beside := one.measure(lasts, b.full)
 	burner.stop()
 	for name := range before.took {
 		f.rounds[name] = append(f.rounds[name], fairRound{

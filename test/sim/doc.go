@@ -64,7 +64,7 @@
 // among the faults in most of these runs, so the same seeds may have others now.
 //
 // Not found in the seeds that were run: routes-unwatched (16), any-server-answers (5),
-// first-answer-ends-readers (2). Probably hubs and clients of NATS leave a server that is cut off
+// first-answer-ends-readers (2), cursors-not-confirmed (1). Probably hubs and clients of NATS leave a server that is cut off
 // before these matter.
 //
 // # Healing
