@@ -56,7 +56,7 @@ func TestAttack(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	go func() {
 		defer end()
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		_, _ = io.Copy(io.Discard, os.Stdin) // closed or failed, the measurement has ended
 	}()
 	if err := json.NewEncoder(attackReady).Encode(bareReady{}); err != nil {
 		t.Fatal(err)
