@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -53,12 +54,21 @@ const (
 	hubHellos, hubHelloBurst = 1, 30
 	// budgetPause is the time for which a hub beyond its budget is not listened to.
 	budgetPause = 5 * time.Second
+	// eventsPerProcessor is how many events of an organization's hubs a process stores in a second for
+	// each processor while others use it: about an eighth of what it takes to store as many as it
+	// can. eventsAhead are the seconds of them that are stored without a wait, and eventsDebt those
+	// that hubs are behind at most.
+	eventsPerProcessor      = 1000
+	eventsAhead, eventsDebt = 0.1, 20
+	// eventBytes of payload count as one more event.
+	eventBytes = 4 << 10
 	// copies is how often an event is on the disk: in the journal, and in its hub's log.
 	copies = 2
 )
 
 // Budget bounds what hubs store and send at one replica. Beyond it a hub gets no ack, keeps its
-// events, and continues later. What hubs have stored is measured: as long as Run runs, restarts
+// events, and continues later. While other organizations use the replica, the hubs of one also wait
+// for their acks once it has stored many events a second: what nobody else needs is lent. What hubs have stored is measured: as long as Run runs, restarts
 // and other replicas change nothing.
 type Budget struct {
 	cfg      BudgetConfig
@@ -66,6 +76,7 @@ type Budget struct {
 	messages *shares.Rate[domain.HubID]
 	hellos   *shares.Rate[domain.HubID]
 	order    *shares.Turns
+	events   *shares.Rate[string]
 	measured map[domain.HubID]int64
 }
 
@@ -77,6 +88,7 @@ func NewBudget(cfg BudgetConfig) *Budget {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	perSecond := eventsPerProcessor * runtime.GOMAXPROCS(0)
 	return &Budget{
 		cfg: cfg,
 		bytes: shares.NewPool(cfg.Shares, shares.PoolConfig{
@@ -90,6 +102,9 @@ func NewBudget(cfg BudgetConfig) *Budget {
 			Name: "hellos_of_hubs", PerSecond: hubHellos, Burst: hubHelloBurst,
 		}, cfg.Now()),
 		order: shares.NewTurns(cfg.Shares, "messages"),
+		events: shares.NewRate[string](cfg.Shares, shares.RateConfig{
+			Name: "events", PerSecond: float64(perSecond), Burst: eventsDebt * perSecond,
+		}, cfg.Now()),
 	}
 }
 
@@ -176,8 +191,9 @@ func (s *hubState) spend(records []journal.Record) error {
 		bytes += copies * int64(len(records[i].Payload)+eventOverhead)
 	}
 	who := shares.Spender{Org: s.log.org, ID: string(s.hub)}
-	if _, err := b.bytes.Take(who, bytes); err == nil {
-		return nil // a measurement finds what expires
+	if _, err := b.bytes.Take(who, bytes); err == nil { // a measurement finds what expires
+		s.wait = b.pace(s.log.org, len(records)+int(bytes)/copies/eventBytes)
+		return nil
 	}
 	hub, _, most := b.bytes.Held(who)
 	of := "of its organization"
@@ -189,6 +205,18 @@ func (s *hubState) spend(records []journal.Record) error {
 		"the events %s take more than %d MiB", of, most>>20,
 	))
 	return errOverBudget
+}
+
+// pace counts events of an organization, and returns how long their hub waits for its next turn: not
+// at all while no others use the service. A hub that has few events waits a second for each of them
+// at most, however many the others of its organization have.
+func (b *Budget) pace(org string, events int) (wait time.Duration) {
+	if !b.cfg.Shares.OthersActive(org, time.Now()) {
+		return 0
+	}
+	ahead := int(eventsAhead / eventsDebt * float64(b.events.Burst()))
+	wait = b.events.SpendAhead(org, events, ahead, b.cfg.Now())
+	return min(wait, time.Duration(events)*time.Second)
 }
 
 // isUnheard reports whether the hub is beyond its budget and is not listened to yet.

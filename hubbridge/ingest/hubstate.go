@@ -52,6 +52,8 @@ type hubState struct {
 	progress      hubProgress
 	// unheardUntil is when a hub that was beyond its budget is listened to again.
 	unheardUntil time.Time
+	// wait is the pause before the hub's next turn (Budget.pace).
+	wait time.Duration
 }
 
 func (s *hubState) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time.Microsecond) }

@@ -1,10 +1,13 @@
 package ingest
 
 import (
+	"runtime"
 	"testing"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/presence"
+	"hubcloud/streams/shares"
 )
 
 // ownedByPrefix is an Ownership in which a hub belongs to the organization that its id begins with.
@@ -39,5 +42,50 @@ func TestOrganizationsHaveTurns(t *testing.T) {
 			place = n
 		}
 		sh.finish(t.Context(), s, it, 0, nil)
+	}
+}
+
+// Regression: a hub that sent as fast as it got acks took the processors, so requests of other
+// organizations took three times as long.
+func TestHubsWaitWhileOthersAreActive(t *testing.T) {
+	t.Parallel()
+	now, registry := time.Now(), new(shares.Registry)
+	budget := NewBudget(BudgetConfig{Shares: registry, Now: func() time.Time { return now }})
+	perSecond := eventsPerProcessor * runtime.GOMAXPROCS(0)
+	registry.Active("flood", now)
+	if wait := budget.pace("flood", 100*perSecond); wait != 0 {
+		t.Errorf("alone: got a wait of %s, want none", wait)
+	}
+	registry.Active("other", now)
+	for _, c := range []struct {
+		events   int
+		min, max time.Duration
+	}{
+		{perSecond / 20, 0, 0},
+		{perSecond, 900 * time.Millisecond, time.Second},
+		{10 * perSecond, 10 * time.Second, 11 * time.Second},
+		{1, time.Second, time.Second}, // of a hub that has few
+		{100 * perSecond, 30 * time.Second, eventsDebt * 2 * time.Second},
+	} {
+		if wait := budget.pace("flood", c.events); wait < c.min || wait > c.max {
+			t.Errorf("%d events: got a wait of %s, want %s to %s", c.events, wait, c.min, c.max)
+		}
+	}
+	if wait := budget.pace("other", 1); wait != 0 {
+		t.Errorf("the other organization: got a wait of %s, want none", wait)
+	}
+
+	sh := NewShard(Config{Ownership: ownedByPrefix{}, Metrics: NewMetrics(nil)})
+	for range 2 {
+		sh.Observe("all-aaaa-aaaa-aaa2", presence.Observation{})
+	}
+	s, it, _ := sh.next()
+	s.wait = 20 * time.Millisecond
+	sh.finish(t.Context(), s, it, 0, nil)
+	if _, _, waits := sh.next(); waits {
+		t.Error("the hub has its next turn at once")
+	}
+	for waits := false; !waits; _, _, waits = sh.next() {
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -88,7 +88,8 @@ func (sh *Shard) popped(s *hubState, it item) {
 	sh.ready.Spend(s.turn, itemCost+int64(len(it.data)))
 }
 
-// finish schedules the rest of a hub's items, or pauses the hub after an error. messages is the
+// finish schedules the rest of a hub's items, or pauses the hub: after an error, and while it waits
+// for its share. messages is the
 // number of messages that were handled with the item. After an error its events are dropped, and the
 // hub is asked for them after the pause. A hello is kept unless another one waits, and so is an
 // observation, because the broker does not repeat it.
@@ -114,12 +115,26 @@ func (sh *Shard) finish(ctx context.Context, s *hubState, it item, messages int,
 		due := (sh.nextFlush + half + rand.IntN(half)) % len(sh.flushes)
 		sh.flushes[due] = append(sh.flushes[due], s)
 	}
+	pause := s.wait
+	s.wait = 0
 	if err == nil {
 		s.pause = 0
-		s.inbox.scheduled = false
-		sh.schedule(s)
+	} else {
+		sh.keep(s, it)
+		s.pause = min(max(2*s.pause, firstPause), maxPause)
+		pause = s.pause
+	}
+	if pause > 0 {
+		s.inbox.paused = true
+		time.AfterFunc(pause, func() { sh.resume(s) })
 		return
 	}
+	s.inbox.scheduled = false
+	sh.schedule(s)
+}
+
+// keep keeps what can be handled again of an item that failed. The caller must hold the mutex.
+func (sh *Shard) keep(s *hubState, it item) {
 	switch it.kind {
 	case kindHello:
 		if !s.inbox.has(kindHello) {
@@ -133,9 +148,6 @@ func (sh *Shard) finish(ctx context.Context, s *hubState, it item, messages int,
 			s.inbox.push(item{kind: kindRepeatAck})
 		}
 	}
-	s.pause = min(max(2*s.pause, firstPause), maxPause)
-	s.inbox.paused = true
-	time.AfterFunc(s.pause, func() { sh.resume(s) })
 }
 
 // resume ends a hub's pause.
