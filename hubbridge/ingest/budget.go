@@ -68,8 +68,8 @@ const (
 
 // Budget bounds what hubs store and send at one replica. Beyond it a hub gets no ack, keeps its
 // events, and continues later. While other organizations use the replica, the hubs of one also wait
-// for their acks once it has stored many events a second: what nobody else needs is lent. What hubs have stored is measured: as long as Run runs, restarts
-// and other replicas change nothing.
+// for their acks once it has many events a second. What hubs have stored is measured: as long as Run
+// runs, restarts and other replicas change nothing.
 type Budget struct {
 	cfg      BudgetConfig
 	bytes    *shares.Pool

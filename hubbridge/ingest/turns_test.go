@@ -86,6 +86,6 @@ func TestHubsWaitWhileOthersAreActive(t *testing.T) {
 		t.Error("the hub has its next turn at once")
 	}
 	for waits := false; !waits; _, _, waits = sh.next() {
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // the timer of a pause is a real one
 	}
 }
