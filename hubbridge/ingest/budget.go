@@ -60,6 +60,8 @@ const (
 	// that hubs are behind at most.
 	eventsPerProcessor      = 1000
 	eventsAhead, eventsDebt = 0.1, 20
+	// sharedEvents are enough for one turn of a hub while others use the service.
+	sharedEvents = 50
 	// eventBytes of payload count as one more event.
 	eventBytes = 4 << 10
 	// copies is how often an event is on the disk: in the journal, and in its hub's log.
@@ -207,11 +209,16 @@ func (s *hubState) spend(records []journal.Record) error {
 	return errOverBudget
 }
 
+// isShared reports whether others than an organization use the replica.
+func (b *Budget) isShared(org string) bool {
+	return b != nil && b.cfg.Shares.OthersActive(org, time.Now())
+}
+
 // pace counts events of an organization, and returns how long their hub waits for its next turn: not
 // at all while no others use the service. A hub that has few events waits a second for each of them
 // at most, however many the others of its organization have.
 func (b *Budget) pace(org string, events int) (wait time.Duration) {
-	if !b.cfg.Shares.OthersActive(org, time.Now()) {
+	if !b.isShared(org) {
 		return 0
 	}
 	ahead := int(eventsAhead / eventsDebt * float64(b.events.Burst()))

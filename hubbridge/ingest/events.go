@@ -83,14 +83,18 @@ func (s *hubState) repeatAck(ctx context.Context) error {
 
 // collect returns first and the batches of the events messages in the inbox that directly follow
 // and can be stored together with first: they are of the hub's current log, and all events fit into
-// one commit. size is the size of first's message, count the number of all events.
+// one commit. size is the size of first's message, count the number of all events. While others use
+// the replica, no message is added to sharedEvents: they wait for what is stored at once.
 func (s *hubState) collect(
 	decoder *codec.EventsDecoder, first codec.Batch, size int,
 ) (batches []codec.Batch, count int) {
 	batches, count = []codec.Batch{first}, len(first.Events)
+	most := jsapi.MaxBatch - protocol.MaxMessageEvents
+	if s.shard.cfg.Budget.isShared(s.log.org) {
+		most = sharedEvents
+	}
 	// Two messages of the largest size fit into a commit of the journal, and three do not.
-	for s.loaded && first.Log == s.log.ownLog && size <= protocol.MaxMessageBytes &&
-		count+protocol.MaxMessageEvents <= jsapi.MaxBatch {
+	for s.loaded && first.Log == s.log.ownLog && size <= protocol.MaxMessageBytes && count <= most {
 		message, ok := s.shard.nextEvents(s)
 		if !ok {
 			break

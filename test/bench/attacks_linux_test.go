@@ -104,6 +104,9 @@ var attacks = []struct {
 		})
 		a.flood(ctx, func(map[string]any, uint64) {})
 	}},
+	{"hubs", func(ctx context.Context, a attacker) {
+		a.workers(ctx, 50, func() { a.flood(ctx, func(map[string]any, uint64) {}) })
+	}},
 	{"changes", func(ctx context.Context, a attacker) {
 		a.ask(ctx, 50, "PATCH", "/v1/sites/"+a.tenant.Site, `{"name":"?"}`)
 	}},
