@@ -2,7 +2,6 @@ package streams_test
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -31,22 +30,12 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 	}
 	next := func(want string) {
 		t.Helper()
-		msg, err := sub.NextMsg(time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(msg.Data) != want {
-			t.Fatalf("message: got %q, want %q", msg.Data, want)
+		if msg, err := sub.NextMsg(time.Minute); err != nil || string(msg.Data) != want {
+			t.Fatalf("message: got %v, error %v, want %q", msg, err, want)
 		}
 	}
 	between := streamstest.NewNetwork(t, broker)
-	conns, err := streams.Connect(
-		t.Context(), between.Credentials(), streams.WithLog(slog.New(slog.DiscardHandler)),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conns.Close()
+	conns := between.Connect(t)
 	var allowed atomic.Bool
 	allowed.Store(true)
 	open := func() *streams.FencedConn {
@@ -58,14 +47,17 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 		return conn
 	}
 
+	publish := func(conn *streams.FencedConn, subject string, data []byte) {
+		t.Helper()
+		if err := conn.Publish(subject, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	conn := open()
-	if err := conn.Publish("ack", []byte("first")); err != nil {
-		t.Fatal(err)
-	}
+	publish(conn, "ack", []byte("first"))
 	next("first")
-	if err := conn.Publish("ack", []byte("second")); err != nil {
-		t.Fatal(err)
-	}
+	publish(conn, "ack", []byte("second"))
 	conn.Close() // returns once the broker has the message
 	next("second")
 
@@ -74,13 +66,9 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 	// More than fits into the buffers of the network, so that the next message stays on this side.
 	filler := make([]byte, 16<<10)
 	for range 32 {
-		if err := conn.Publish("filler", filler); err != nil {
-			t.Fatal(err)
-		}
+		publish(conn, "filler", filler)
 	}
-	if err := conn.Publish("ack", []byte("late")); err != nil {
-		t.Fatal(err)
-	}
+	publish(conn, "ack", []byte("late"))
 	<-time.After(200 * time.Millisecond) // the connection writes it to its socket in the meantime
 	conn.Cut()
 	between.Hold(false)
@@ -108,14 +96,7 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 func TestFencedConnLeavesAnIsolatedServer(t *testing.T) {
 	t.Parallel()
 	var dials countingDialer
-	conns, err := streams.Connect(
-		t.Context(), streamstest.NewNetwork(t, streamstest.New(t)).Credentials(),
-		streams.WithLog(slog.New(slog.DiscardHandler)), nats.SetCustomDialer(&dials),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conns.Close()
+	conns := streamstest.NewNetwork(t, streamstest.New(t)).Connect(t, nats.SetCustomDialer(&dials))
 	conn, err := conns.OpenFencedConn(t.Context(), 1, func() bool { return true })
 	if err != nil {
 		t.Fatal(err)

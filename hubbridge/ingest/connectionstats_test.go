@@ -99,7 +99,6 @@ func TestConnectionStats(t *testing.T) {
 			t.Errorf("%v: got %v, want %v", series, got, want)
 		}
 	}
-	streamstest.LintMetrics(t, r.registry)
 	both := log.of(t, "hub session")
 	for field, want := range map[string]any{
 		"level": "INFO", "hub_id": string(h.id), "reason": "read error", "remote": "10.0.0.7",

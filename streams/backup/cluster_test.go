@@ -77,7 +77,7 @@ func startCluster(t *testing.T) ([]*server.Server, *streams.Conns) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	servers := streamstest.StartCluster(t, layout)
+	servers := streamstest.NewCluster(t, layout).Servers
 	conns, err := streams.Connect(
 		t.Context(), credentials, nats.InProcessServer(servers[0]),
 		streams.WithLog(slog.New(slog.DiscardHandler)),

@@ -37,7 +37,7 @@ func TestTapForgesNothingInACluster(t *testing.T) {
 			}
 		}
 	}
-	servers := streamstest.StartCluster(t, layout)
+	servers := streamstest.NewCluster(t, layout).Servers
 	login := func(n int, user streams.User) (*nats.Conn, <-chan error) {
 		t.Helper()
 		reports := make(chan error, 1000)

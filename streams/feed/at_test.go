@@ -31,15 +31,13 @@ func TestAt(t *testing.T) {
 		between.Truncate(time.Millisecond):                upTo(4, 6),
 		time.Now().Add(time.Minute).Truncate(time.Second): {},
 	} {
-		after, err := f.At(t.Context(), hubA, at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := numbers(t, f.page(hubA, after, 10).Events); !slices.Equal(got, want) {
-			t.Errorf("events since %v are %v, want %v", at, got, want)
-		}
+		f.want("events since a time", f.at(at), want)
 		// Since has a cursor in any case, for readers that would begin with the next new event.
-		if got := f.caughtUp(f.since(hubA, at)); !slices.Equal(got, want) {
+		after, err := f.Since(t.Context(), hubA, at)
+		if err != nil || after == "" {
+			t.Fatalf("Since %v: got %q, %v, want a cursor", at, after, err)
+		}
+		if got := f.caughtUp(after); !slices.Equal(got, want) {
 			t.Errorf("a reader since %v got %v, want %v", at, got, want)
 		}
 	}
@@ -58,11 +56,35 @@ func TestAt(t *testing.T) {
 	}
 }
 
-func (f *fixture) since(hub domain.HubID, at time.Time) string {
+// An empty answer from a copy that was behind the leader made At return the log's end, so that the
+// reader missed the events stored since. A copy that stays behind costs nothing: the journal has
+// what it lacks.
+func TestAtAsksTheLeader(t *testing.T) {
+	t.Parallel()
+	for _, empty := range []int32{3, 1 << 30} {
+		broker := streamstest.New(t)
+		answers := streamstest.NewRewriter(broker)
+		var sent atomic.Int32
+		answers.ChangeHeader(func(header []byte) []byte {
+			// Only messages of a direct get have this header.
+			if !bytes.Contains(header, []byte("\r\nNats-Num-Pending:")) ||
+				bytes.HasPrefix(header, []byte("NATS/1.0 204")) || sent.Add(1) > empty {
+				return header
+			}
+			return []byte("NATS/1.0 404 Message Not Found\r\n\r\n")
+		})
+		f := startOn(t, broker.Connect(t, nats.InProcessServer(answers)), Config{})
+		f.append(hubA, 0, 1, 3)
+		f.want("events since a minute ago", f.at(time.Now().Add(-time.Minute)), upTo(1, 3))
+	}
+}
+
+// at returns the cursor of a time in hubA's log.
+func (f *fixture) at(at time.Time) string {
 	f.tb.Helper()
-	after, err := f.Since(f.tb.Context(), hub, at)
-	if err != nil || after == "" {
-		f.tb.Fatalf("Since %v: got %q, %v, want a cursor", at, after, err)
+	after, err := f.At(f.tb.Context(), hubA, at)
+	if err != nil {
+		f.tb.Fatalf("At %v: %v", at, err)
 	}
 	return after
 }
@@ -70,11 +92,7 @@ func (f *fixture) since(hub domain.HubID, at time.Time) string {
 // caughtUp returns the numbers of the events that a reader of hubA gets until it has caught up.
 func (f *fixture) caughtUp(after string) []int {
 	f.tb.Helper()
-	r, err := f.Follow(f.tb.Context(), hubA, after)
-	if err != nil {
-		f.tb.Fatal(err)
-	}
-	defer r.Close()
+	r := f.follow(hubA, after)
 	reached, err := r.CaughtUp(f.tb.Context())
 	if err != nil {
 		f.tb.Fatal(err)
@@ -88,69 +106,4 @@ func (f *fixture) caughtUp(after string) []int {
 		got = append(got, numbers(f.tb, events)...)
 	}
 	return got
-}
-
-// TestAtBeforeReset asks for the events since a time before the hub was reset. If At
-// returned the log's end then, the reader would miss the events of the new epoch.
-func TestAtBeforeReset(t *testing.T) {
-	t.Parallel()
-	f := start(t, Config{})
-	begun := time.Now()
-	last := f.append(hubA, 0, 1, 3)
-	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xb), After: last})
-	f.append(hubA, last, 4, 3)
-	after, err := f.At(t.Context(), hubA, begun.Add(-time.Minute))
-	if err != nil {
-		t.Fatalf("At: %v", err)
-	}
-	if got := numbers(t, f.page(hubA, after, 10).Events); !slices.Equal(got, upTo(4, 6)) {
-		t.Errorf("events since a time before the reset are %v, want 4 to 6", got)
-	}
-}
-
-// startWithStaleCopy returns Logs whose direct gets are answered by a copy of the stream that has
-// no message, for that many answers.
-func startWithStaleCopy(t *testing.T, empty int32) *fixture {
-	t.Helper()
-	broker := streamstest.New(t)
-	answers := streamstest.NewRewriter(broker)
-	var sent atomic.Int32
-	answers.ChangeHeader(func(header []byte) []byte {
-		// Only messages of a direct get have this header.
-		if !bytes.Contains(header, []byte("\r\nNats-Num-Pending:")) ||
-			bytes.HasPrefix(header, []byte("NATS/1.0 204")) || sent.Add(1) > empty {
-			return header
-		}
-		return []byte("NATS/1.0 404 Message Not Found\r\n\r\n")
-	})
-	return startOn(t, broker.Connect(t, nats.InProcessServer(answers)), Config{})
-}
-
-// An empty answer from a copy that was behind the leader made At return the log's end, so that the
-// reader missed the events stored since.
-func TestAtAsksTheLeader(t *testing.T) {
-	t.Parallel()
-	f := startWithStaleCopy(t, 3)
-	f.append(hubA, 0, 1, 3)
-	after, err := f.At(t.Context(), hubA, time.Now().Add(-time.Minute))
-	if err != nil {
-		t.Fatalf("At: %v", err)
-	}
-	if got := numbers(t, f.page(hubA, after, 10).Events); !slices.Equal(got, upTo(1, 3)) {
-		t.Errorf("events since a minute ago are %v, want 1 to 3", got)
-	}
-}
-
-// A copy that stays behind costs nothing: the journal has what it lacks.
-func TestAtWhileTheCopyStaysBehind(t *testing.T) {
-	t.Parallel()
-	f := startWithStaleCopy(t, 1<<30)
-	f.append(hubA, 0, 1, 3)
-	after, err := f.At(t.Context(), hubA, time.Now().Add(-time.Minute))
-	if err != nil {
-		t.Fatalf("At: %v", err)
-	}
-	if got := numbers(t, f.page(hubA, after, 10).Events); !slices.Equal(got, upTo(1, 3)) {
-		t.Errorf("events since a minute ago are %v, want 1 to 3", got)
-	}
 }

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"errors"
-	"log/slog"
 	"reflect"
 	"slices"
 	"testing"
@@ -23,14 +22,8 @@ func TestStreamAway(t *testing.T) {
 	f := start(t, Config{RingEvents: 1})
 	last, end := f.fillForLook()
 	want := f.look(t)
-	js, err := jetstream.New(f.shard(hubA).nc)
-	if err != nil {
-		t.Fatal(err)
-	}
 	// The journal's writer sees no need to write the stream again: nothing is written to it.
-	if err := js.DeleteStream(t.Context(), streams.HubStream(hubA)); err != nil {
-		t.Fatal(err)
-	}
+	f.deleteStream()
 	f.cache = newBlockCache(1, f.metrics)
 	if got := f.look(t); !reflect.DeepEqual(got, want) {
 		t.Errorf("without the stream: %+v; want %+v", got, want)
@@ -48,13 +41,7 @@ func TestStreamSilent(t *testing.T) {
 	broker := streamstest.New(t)
 	writer := startOn(t, broker.Connect(t), Config{})
 	network := streamstest.NewNetwork(t, broker)
-	remote, err := streams.Connect(
-		t.Context(), network.Credentials(), streams.WithLog(slog.New(slog.DiscardHandler)),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(remote.Close)
+	remote := network.Connect(t)
 	conns := *broker.Connect(t)
 	conns.Shards = remote.Shards
 	f := startOn(t, &conns, Config{RingEvents: 1})
@@ -79,19 +66,9 @@ func TestReadOfHistoryEndsWithTheTail(t *testing.T) {
 	writer := startOn(t, broker.Connect(t), Config{})
 	writer.awaitView(hubA, writer.append(hubA, 0, 1, 20))
 	network := streamstest.NewNetwork(t, broker)
-	conns, err := streams.Connect(
-		t.Context(), network.Credentials(), streams.WithLog(slog.New(slog.DiscardHandler)),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conns.Close)
+	conns := network.Connect(t)
 	f := startOn(t, conns, Config{RingEvents: 1})
-	reader, err := f.Follow(t.Context(), hubA, f.page(hubA, "", 2).Next)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
+	reader := f.follow(hubA, f.page(hubA, "", 2).Next)
 	f.cache = newBlockCache(1, f.metrics)
 	network.Hold(true)
 	defer network.Hold(false)
@@ -118,12 +95,8 @@ func TestStreamAwayAfterTheRetention(t *testing.T) {
 	broker := streamstest.New(t)
 	writer := startOn(t, broker.Connect(t), Config{})
 	last := writer.append(hubA, 0, 1, 10)
-	begun := time.Now()
-	streamstest.Eventually(t, "a moment passes", func() bool {
-		return time.Since(begun) > 10*time.Millisecond
-	})
-	between := time.Now()
-	streamstest.Eventually(t, "a moment passes", func() bool {
+	between := time.Now().Add(10 * time.Millisecond)
+	streamstest.Eventually(t, "two moments pass", func() bool {
 		return time.Since(between) > 10*time.Millisecond
 	})
 	last = writer.append(hubA, last, 11, 5)
@@ -133,16 +106,8 @@ func TestStreamAwayAfterTheRetention(t *testing.T) {
 		Retention: retention, RingEvents: 1,
 		Now: func() time.Time { return between.Add(retention) },
 	})
-	js, err := jetstream.New(f.shard(hubA).nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := js.DeleteStream(t.Context(), streams.HubStream(hubA)); err != nil {
-		t.Fatal(err)
-	}
-	if got := numbers(t, f.page(hubA, "", 20).Events); !slices.Equal(got, upTo(11, 15)) {
-		t.Errorf("page from the start: got %v, want 11 to 15", got)
-	}
+	f.deleteStream()
+	f.want("page from the start", "", upTo(11, 15))
 	messages, err := f.records(t.Context(), hubA, 5, last)
 	if err != nil || messages[0].seq != 11 {
 		t.Errorf("records from 5: got %d from %v on, %v; want them from 11 on", len(messages),
@@ -151,6 +116,18 @@ func TestStreamAwayAfterTheRetention(t *testing.T) {
 	var gone *goneError
 	if _, err := f.records(t.Context(), hubA, 5, 8); !errors.As(err, &gone) {
 		t.Errorf("records from 5 to 8: %v, want that they have expired", err)
+	}
+}
+
+// deleteStream deletes the stream of hubA's log.
+func (f *fixture) deleteStream() {
+	f.tb.Helper()
+	js, err := jetstream.New(f.conns.Shard(hubA))
+	if err == nil {
+		err = js.DeleteStream(f.tb.Context(), streams.HubStream(hubA))
+	}
+	if err != nil {
+		f.tb.Fatal(err)
 	}
 }
 

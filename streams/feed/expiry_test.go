@@ -23,11 +23,7 @@ func TestQuietHubOverRetentions(t *testing.T) {
 	forgotten := f.page(hubA, "", 2).Next
 	polled := f.page(hubA, "", 10).Next
 	waited := polled
-	reader, err := f.Follow(t.Context(), hubA, polled)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
+	reader := f.follow(hubA, polled)
 	for n := range 12 {
 		clock.Advance(retention / 3)
 		page := f.page(hubA, polled, 10)
@@ -50,9 +46,7 @@ func TestQuietHubOverRetentions(t *testing.T) {
 		}
 		again.Close()
 	}
-	if _, err := f.Page(t.Context(), hubA, forgotten, 10); codeOf(err) != domain.CodeCursorExpired {
-		t.Errorf("Page after an old cursor: %v, want cursor_expired", err)
-	}
+	f.wantError("an old cursor", forgotten, domain.CodeCursorExpired)
 	if page := f.page(hubA, "", 10); len(page.Events) != 0 || page.HasMore {
 		t.Errorf("the log has %v, want no events", numbers(t, page.Events))
 	}
@@ -60,9 +54,7 @@ func TestQuietHubOverRetentions(t *testing.T) {
 	for name, after := range map[string]string{
 		"polled": polled, "waited": waited, "streamed": reader.Cursor(),
 	} {
-		if got := numbers(t, f.page(hubA, after, 10).Events); !slices.Equal(got, upTo(4, 5)) {
-			t.Errorf("page after the cursor %s: got %v, want [4 5]", name, got)
-		}
+		f.want("page after the cursor "+name, after, upTo(4, 5))
 	}
 	if events, err := reader.Next(t.Context(), 10); err != nil ||
 		!slices.Equal(numbers(t, events), upTo(4, 5)) {

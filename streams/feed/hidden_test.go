@@ -34,11 +34,7 @@ func TestNoReaderSeesStates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := start(t, cfg)
-			reader, err := f.Follow(t.Context(), hubA, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer reader.Close()
+			reader := f.follow(hubA, "")
 			secret := []byte("a state")
 			last := uint64(0)
 			for n := range 10 {
@@ -49,29 +45,11 @@ func TestNoReaderSeesStates(t *testing.T) {
 			end := f.state(hubA, secret)
 			f.awaitView(hubA, end)
 
-			var got []int
-			after := ""
-			for {
-				page := f.page(hubA, after, 4) // limit counts events
-				got = append(got, numbers(t, page.Events)...)
-				if page.HasMore != (len(got) < 30) || page.HasMore && len(page.Events) != 4 {
-					t.Fatalf("page of %d events, has_more %t", len(page.Events), page.HasMore)
-				}
-				if after = page.Next; !page.HasMore {
-					break
-				}
-			}
-			if !slices.Equal(got, upTo(1, 30)) {
+			events, _ := f.all("", 4) // limit counts events
+			if got := numbers(t, events); !slices.Equal(got, upTo(1, 30)) {
 				t.Errorf("pages have the events %v, want 1 to 30", got)
 			}
-			var live []int
-			for len(live) < 30 {
-				events, err := reader.Next(t.Context(), 7)
-				if err != nil || len(events) == 0 {
-					t.Fatalf("Next after %d events: %d events, %v", len(live), len(events), err)
-				}
-				live = append(live, numbers(t, events)...)
-			}
+			live := read(t, reader, 7, 30)
 			if events, err := reader.Next(t.Context(), 7); err != nil || len(events) > 0 {
 				t.Errorf("Next at the end: %d events, %v; want none", len(events), err)
 			}
@@ -115,9 +93,7 @@ func TestStatesMoveThePosition(t *testing.T) {
 		}
 	}
 	f.append(hubA, last, 2, 1)
-	if got := numbers(t, f.page(hubA, cursor, 10).Events); !slices.Equal(got, []int{2}) {
-		t.Errorf("page after the states: %v, want event 2", got)
-	}
+	f.want("page after the states", cursor, []int{2})
 }
 
 // Entries returns events and states, without commands and other epochs, whether the stream has them

@@ -49,11 +49,7 @@ func TestLag(t *testing.T) {
 	f.command(hubA)
 	check(after, 30)
 
-	r, err := f.Follow(t.Context(), hubA, after)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := f.follow(hubA, after)
 	if events, err := r.Next(t.Context(), 7); err != nil || len(events) != 7 {
 		t.Fatalf("Next(7): got %d events, %v, want 7", len(events), err)
 	}

@@ -1,10 +1,9 @@
 package feed
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -79,25 +78,15 @@ func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 		journal: &testJournal{Journal: journals},
 	}
 	cfg.Journal = f.journal
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = streamstest.Logger()
 	cfg.Epoch = f.epochOf
 	logs, err := New(conns, cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	f.Logs = logs
-	ctx, cancel := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- logs.Run(ctx) }()
-	tb.Cleanup(func() {
-		cancel()
-		if err := <-ran; err != nil {
-			tb.Errorf("Run: %v", err)
-		}
-		logs.Close()
-	})
+	tb.Cleanup(logs.Close)
+	streamstest.Run(tb, "logs", logs.Run)
 	return f
 }
 
@@ -159,6 +148,49 @@ func (f *fixture) page(hub domain.HubID, after string, limit int) domain.EventPa
 	return page
 }
 
+// all returns hubA's events after a cursor, read in pages, and the cursor of the log's end.
+func (f *fixture) all(after string, limit int) (events []domain.EncodedEvent, end string) {
+	f.tb.Helper()
+	for {
+		page := f.page(hubA, after, limit)
+		n := len(page.Events)
+		if page.HasMore && (n != limit || page.Next != page.Events[n-1].Cursor) {
+			f.tb.Fatalf("page of %d after %q: has more after %d events, next is %q", limit, after, n, page.Next)
+		}
+		events = append(events, page.Events...)
+		if after = page.Next; !page.HasMore {
+			return events, after
+		}
+	}
+}
+
+// want fails the test unless the page after a cursor has the events of these numbers.
+func (f *fixture) want(what, after string, want []int) {
+	f.tb.Helper()
+	if got := numbers(f.tb, f.page(hubA, after, 500).Events); !slices.Equal(got, want) {
+		f.tb.Errorf("%s: got events %v, want %v", what, got, want)
+	}
+}
+
+// wantError fails the test unless a page after a cursor is rejected with a code.
+func (f *fixture) wantError(what, after string, want domain.Code) {
+	f.tb.Helper()
+	if _, err := f.Page(f.tb.Context(), hubA, after, 10); codeOf(err) != want {
+		f.tb.Errorf("page after %s: %v, want %s", what, err, want)
+	}
+}
+
+// follow returns a reader of a hub that is closed when the test ends.
+func (f *fixture) follow(hub domain.HubID, after string) *Reader {
+	f.tb.Helper()
+	r, err := f.Follow(f.tb.Context(), hub, after)
+	if err != nil {
+		f.tb.Fatalf("follow after %q: %v", after, err)
+	}
+	f.tb.Cleanup(r.Close)
+	return r
+}
+
 // number returns the number in an event, and checks that frame, envelope and cursor agree.
 func number(tb testing.TB, e domain.EncodedEvent) int {
 	tb.Helper()
@@ -173,9 +205,7 @@ func number(tb testing.TB, e domain.EncodedEvent) int {
 	if envelope.Cursor != e.Cursor {
 		tb.Fatalf("envelope has cursor %q, the event %q", envelope.Cursor, e.Cursor)
 	}
-	want := "id: " + e.Cursor + "\nevent: " + envelope.Type + "\ndata: " + string(
-		e.Envelope,
-	) + "\n\n"
+	want := fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", e.Cursor, envelope.Type, e.Envelope)
 	if string(e.Frame) != want {
 		tb.Fatalf("frame is %q, want %q", e.Frame, want)
 	}

@@ -22,11 +22,7 @@ func TestRingsShareRingBytes(t *testing.T) {
 	for i := range hubs {
 		hub := domain.HubID(fmt.Sprintf("hub-aaaa-bbbb-%04d", i))
 		f.begin(hub, domain.Epoch{ID: domain.NewEpochID(uint32(i + 1))})
-		r, err := f.Follow(t.Context(), hub, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
+		r := f.follow(hub, "")
 		var last uint64
 		for n := 1; n <= events; n += 50 {
 			last = f.append(hub, last, n, 50)
@@ -60,9 +56,7 @@ func TestIdleTailsAreRemoved(t *testing.T) {
 		return f.shard(hubA).tail(hubA) == nil && f.rings.used.Load() == 0 &&
 			f.rings.rings.Load() == 0
 	})
-	if got := numbers(t, f.page(hubA, "", 100).Events); !slices.Equal(got, upTo(1, 10)) {
-		t.Errorf("page has %v, want 1 to 10", got)
-	}
+	f.want("page", "", upTo(1, 10))
 }
 
 // An idle reader of a stream costs little memory and no goroutine.
@@ -70,11 +64,7 @@ func TestIdleReadersAreSmall(t *testing.T) {
 	const readers = 5000
 	f := start(t, Config{})
 	f.append(hubA, 0, 1, 10)
-	first, err := f.Follow(t.Context(), hubA, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer first.Close()
+	first := f.follow(hubA, "")
 	var before, after runtime.MemStats
 	goroutines := runtime.NumGoroutine()
 	runtime.GC()

@@ -15,87 +15,35 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
+// Pages of any size have every event once, with the same cursors and frames from the ring and from
+// the stream.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
-	if page := f.page(hubA, "", 10); len(page.Events) != 0 || page.HasMore || page.Next == "" {
-		t.Fatalf("page of a hub without a log is %+v, want no events and a cursor", page)
+	base := f.page(hubA, "", 10)
+	if len(base.Events) != 0 || base.HasMore || base.Next == "" {
+		t.Fatalf("page of a hub without a log is %+v, want no events and a cursor", base)
 	}
-	base := f.page(hubA, "", 10).Next
 	last := f.append(hubA, 0, 1, 500)
 	f.command(hubA)
 	f.append(hubA, last, 501, 200)
 	f.command(hubA)
 	f.command(hubA)
+	want, _ := f.all("", 500)
 	// A second process has rings of its own. They lack the events stored before it started, which
 	// it reads from the stream.
-	cold := startOn(t, f.conns, Config{})
-	for _, reader := range []*fixture{f, cold} {
+	for _, reader := range []*fixture{f, startOn(t, f.conns, Config{})} {
 		for _, limit := range []int{1, 7, 64, 100, 500} {
-			for _, after := range []string{"", base} {
-				got, pages := []int{}, 0
-				for {
-					page := reader.page(hubA, after, limit)
-					got = append(got, numbers(t, page.Events)...)
-					pages++
-					if page.HasMore != (len(got) < 700) ||
-						page.HasMore && len(page.Events) != limit {
-						t.Fatalf(
-							"limit %d: page of %d events up to event %d of 700 has has_more %v",
-							limit, len(page.Events), len(got), page.HasMore,
-						)
-					}
-					if n := len(page.Events); page.Next != page.Events[n-1].Cursor {
-						t.Fatalf(
-							"next_cursor is %q, want that of the last event, %q", page.Next,
-							page.Events[n-1].Cursor,
-						)
-					}
-					if after = page.Next; !page.HasMore {
-						break
-					}
-				}
-				if !slices.Equal(got, upTo(1, 700)) {
-					t.Fatalf(
-						"limit %d: got %d events in %d pages, want 1 to 700", limit, len(got),
-						pages,
-					)
-				}
-				if page := reader.page(hubA, after, limit); len(page.Events) != 0 || page.HasMore ||
-					page.Next != after {
-					t.Fatalf("page after the end is %+v, want no events and the same cursor", page)
-				}
+			got, end := reader.all(base.Next, limit)
+			same := func(a, b domain.EncodedEvent) bool { return string(a.Frame) == string(b.Frame) }
+			if !slices.Equal(numbers(t, got), upTo(1, 700)) || !slices.EqualFunc(got, want, same) {
+				t.Fatalf("limit %d: got %d events, want 1 to 700 with the same frames", limit, len(got))
+			}
+			if page := reader.page(hubA, end, limit); len(page.Events) != 0 || page.HasMore ||
+				page.Next != end || end != got[699].Cursor {
+				t.Fatalf("page after the end is %+v, want no events and the same cursor", page)
 			}
 		}
-	}
-	// An event has the same cursor and frame from the ring and from the stream.
-	cached, fromLog := f.page(hubA, "", 500), cold.page(hubA, "", 500)
-	for i := range cached.Events {
-		if string(cached.Events[i].Frame) != string(fromLog.Events[i].Frame) {
-			t.Fatalf(
-				"event %d is %q from the ring and %q from the stream, want the same", i,
-				cached.Events[i].Frame, fromLog.Events[i].Frame,
-			)
-		}
-	}
-}
-
-// A page has every event stored before the request, also those that another process has stored.
-func TestPageIsFresh(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	writer := startOn(t, broker.Connect(t), Config{})
-	reader := startOn(t, broker.Connect(t), Config{})
-	var last uint64
-	after := ""
-	for n := 1; n < 300; {
-		count := 1 + n%3
-		last = writer.append(hubA, last, n, count)
-		page := reader.page(hubA, after, 100)
-		if got := numbers(t, page.Events); !slices.Equal(got, upTo(n, n+count-1)) || page.HasMore {
-			t.Fatalf("the page has events %v, want %d to %d", got, n, n+count-1)
-		}
-		n, after = n+count, page.Next
 	}
 }
 
@@ -215,34 +163,20 @@ func TestNewEpoch(t *testing.T) {
 	late := startOn(t, broker.Connect(t), Config{})
 	last := f.append(hubA, 0, 1, 200)
 	former := f.page(hubA, "", 10).Next
-	type outcome struct {
-		page domain.EventPage
-		err  error
-	}
 	var readers []*Reader
-	outcomes := make(chan outcome, 2)
+	polled := make(chan error, 2)
 	for _, l := range []*fixture{f, late} {
-		r, err := l.Follow(t.Context(), hubA, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
+		r := l.follow(hubA, "")
 		readers = append(readers, r)
 		go func() {
-			page, err := l.Part(t.Context(), hubA, r.Cursor(), 10, unbounded, time.Minute)
-			outcomes <- outcome{page, err}
+			_, err := l.Part(t.Context(), hubA, r.Cursor(), 10, unbounded, time.Minute)
+			polled <- err
 		}()
 		streamstest.Eventually(t, "both readers wait", func() bool { return waiting(l, hubA) == 2 })
 	}
 	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
-	begun := time.Now()
 	<-readers[0].Ready()
-	if took := time.Since(begun); took > 30*time.Second {
-		t.Errorf("the readers ended after %v, want less than 30s", took)
-	}
-	if got := numbers(t, f.page(hubA, "", 10).Events); len(got) != 0 {
-		t.Errorf("the new epoch has events %v, want none", got)
-	}
+	f.want("the new epoch", "", nil)
 	f.append(hubA, last, 201, 5)
 	<-readers[1].Ready()
 	for _, r := range readers {
@@ -250,16 +184,12 @@ func TestNewEpoch(t *testing.T) {
 			codeOf(err) != domain.CodeCursorExpired {
 			t.Errorf("Next: %v, want ErrEpochEnded", err)
 		}
-		if o := <-outcomes; codeOf(o.err) != domain.CodeCursorExpired {
-			t.Errorf("Part = %+v, %v; want cursor_expired", o.page, o.err)
+		if err := <-polled; codeOf(err) != domain.CodeCursorExpired {
+			t.Errorf("Part: %v, want cursor_expired", err)
 		}
 	}
-	if _, err := f.Page(t.Context(), hubA, former, 10); codeOf(err) != domain.CodeCursorExpired {
-		t.Errorf("Page after a cursor of the former epoch: %v, want cursor_expired", err)
-	}
-	if got := numbers(t, f.page(hubA, "", 10).Events); !slices.Equal(got, upTo(201, 205)) {
-		t.Errorf("the new epoch has events %v, want 201 to 205", got)
-	}
+	f.wantError("a cursor of the former epoch", former, domain.CodeCursorExpired)
+	f.want("the new epoch", "", upTo(201, 205))
 	// The replica that is behind never returns events of the new epoch as events of the former one.
 	// From the feed it may know that the former epoch has ended.
 	page, err := late.Page(t.Context(), hubA, former, 500)
@@ -272,32 +202,7 @@ func TestNewEpoch(t *testing.T) {
 		}
 	}
 	late.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
-	if got := numbers(t, late.page(hubA, "", 10).Events); !slices.Equal(got, upTo(201, 205)) {
-		t.Errorf("the replica that was behind has events %v, want 201 to 205", got)
-	}
-}
-
-func TestEndCursor(t *testing.T) {
-	t.Parallel()
-	f := start(t, Config{})
-	for n := 1; n < 20; n += 2 {
-		position, err := f.EndCursor(t.Context(), hubA)
-		if err != nil {
-			t.Fatal(err)
-		}
-		events, err := f.LastEvents(t.Context(), hubA)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var last uint64
-		for _, m := range events {
-			last = m.Seq
-		}
-		f.append(hubA, last, n, 2)
-		if got := numbers(t, f.page(hubA, position, 10).Events); !slices.Equal(got, upTo(n, n+1)) {
-			t.Fatalf("page after the end before event %d has %v, want %d and %d", n, got, n, n+1)
-		}
-	}
+	late.want("the replica that was behind", "", upTo(201, 205))
 }
 
 // When the journal has lost events that readers have seen, as by a power cut on a disk that does
@@ -306,22 +211,31 @@ func TestLogLost(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	last := f.append(hubA, 0, 1, 10)
-	r, err := f.Follow(t.Context(), hubA, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := f.follow(hubA, "")
 	f.shard(hubA).tail(hubA).skipTo(last + 5) // readers have seen five events more
-	if _, err := f.Page(t.Context(), hubA, r.Cursor(), 10); codeOf(err) != domain.CodeCursorExpired {
-		t.Errorf("Page after the former end: %v, want cursor_expired", err)
-	}
+	f.wantError("the former end", r.Cursor(), domain.CodeCursorExpired)
 	<-r.Ready()
 	if _, err := r.Next(t.Context(), 10); codeOf(err) != domain.CodeCursorExpired {
 		t.Errorf("Next: %v, want cursor_expired", err)
 	}
-	if got := numbers(t, f.page(hubA, "", 20).Events); !slices.Equal(got, upTo(1, 10)) {
-		t.Errorf("the log has events %v, want 1 to 10", got)
+	f.want("the log", "", upTo(1, 10))
+}
+
+// appendLarge appends count events of at least size bytes to hubA's empty log, with the numbers
+// from 1 on. It returns the last sequence.
+func (f *fixture) appendLarge(count, size int) (last uint64) {
+	f.tb.Helper()
+	for n := range count {
+		r := record(hubA, domain.NewEpochID(0xa), n+1)
+		r.Payload = fmt.Appendf(
+			nil, `{"type":"channel.observed","pad":%q,"data":{"n":%d}}`, strings.Repeat("x", size), n+1,
+		)
+		var err error
+		if last, err = f.Append(f.tb.Context(), hubA, last, []journal.Record{r}); err != nil {
+			f.tb.Fatal(err)
+		}
 	}
+	return last
 }
 
 // A read in the middle of a block joins what is cached of it. With large events the joined read was
@@ -329,21 +243,8 @@ func TestLogLost(t *testing.T) {
 func TestPageAfterACutJoin(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{RingEvents: 1})
-	var last uint64
-	for n := range 60 {
-		r := record(hubA, domain.NewEpochID(0xa), n+1)
-		r.Payload = fmt.Appendf(
-			nil, `{"type":"channel.observed","pad":%q,"data":{"n":%d}}`, strings.Repeat("x", 15_000), n+1,
-		)
-		var err error
-		if last, err = f.Append(t.Context(), hubA, last, []journal.Record{r}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.appendLarge(60, 15_000)
 	events := f.page(hubA, "", 60).Events
-	if got := numbers(t, events); !slices.Equal(got, upTo(1, 60)) {
-		t.Fatalf("page has events %v, want 1 to 60", got)
-	}
 	// Another process has only the first events in its cache.
 	g := startOn(t, f.conns, Config{RingEvents: 1})
 	g.page(hubA, "", 2)
@@ -357,20 +258,7 @@ func TestPageAfterACutJoin(t *testing.T) {
 func TestLastFormer(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
-	var last uint64
-	for n := range 4 {
-		records := make([]journal.Record, 15)
-		for i := range records {
-			records[i] = record(hubA, domain.NewEpochID(0xa), 15*n+i+1)
-			records[i].Payload = fmt.Appendf(
-				nil, `{"type":"channel.observed","pad":%q}`, strings.Repeat("x", 10_000),
-			)
-		}
-		var err error
-		if last, err = f.Append(t.Context(), hubA, last, records); err != nil {
-			t.Fatal(err)
-		}
-	}
+	last := f.appendLarge(60, 10_000)
 	f.awaitView(hubA, last)
 	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
 	at, err := f.LastFormer(t.Context(), "", hubA)

@@ -14,11 +14,7 @@ func TestAReleasedHubEndsItsReaders(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	last := f.append(hubA, 0, 1, 5)
-	r, err := f.Follow(t.Context(), hubA, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := f.follow(hubA, "")
 	former := r.Cursor()
 	polled := make(chan error, 1)
 	go func() {
@@ -36,16 +32,10 @@ func TestAReleasedHubEndsItsReaders(t *testing.T) {
 	if err := <-polled; codeOf(err) != domain.CodeNotFound {
 		t.Errorf("Part: %v, want not_found", err)
 	}
-	if _, err := f.Page(t.Context(), hubA, former, 10); codeOf(err) != domain.CodeNotFound {
-		t.Errorf("Page: %v, want not_found", err)
-	}
+	f.wantError("the former cursor", former, domain.CodeNotFound)
 	// The next organization that adds the hub sees none of these events and accepts none of these
 	// cursors.
 	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xb), After: last})
-	if page := f.page(hubA, "", 10); len(page.Events) != 0 {
-		t.Errorf("the next organization reads %v, want nothing", numbers(t, page.Events))
-	}
-	if _, err := f.Page(t.Context(), hubA, former, 10); codeOf(err) != domain.CodeCursorExpired {
-		t.Errorf("Page after the former cursor: %v, want cursor_expired", err)
-	}
+	f.want("the next organization", "", nil)
+	f.wantError("the former cursor", former, domain.CodeCursorExpired)
 }

@@ -23,44 +23,27 @@ func TestRestored(t *testing.T) {
 	// lost is the cursor of an event that was stored after the backup.
 	lost := cursor{domain.NewEpochID(0x0a), last + 1, time.Now().UnixMilli()}.String()
 
-	f.begin(
-		hubA,
-		domain.Epoch{
+	restore := func(f *fixture, through uint64) {
+		f.begin(hubA, domain.Epoch{
 			ID:     domain.NewEpochID(0xc),
-			Former: domain.FormerEpochs{{ID: domain.NewEpochID(0xa), Through: 10}},
-		},
-	)
-	if got := numbers(t, f.page(hubA, "", 100).Events); !slices.Equal(got, upTo(1, 10)) {
-		t.Fatalf("the restored log has events %v, want 1 to 10", got)
+			Former: domain.FormerEpochs{{ID: domain.NewEpochID(0xa), Through: through}},
+		})
 	}
+	restore(f, 10)
+	f.want("the restored log", "", upTo(1, 10))
 	rejected := func(what, after string) {
 		t.Helper()
-		if _, err := f.Page(t.Context(), hubA, after, 10); codeOf(err) != domain.CodeCursorExpired {
-			t.Errorf("Page after %s: %v, want cursor_expired", what, err)
-		}
+		f.wantError(what, after, domain.CodeCursorExpired)
 		if _, err := f.Follow(t.Context(), hubA, after); codeOf(err) != domain.CodeCursorExpired {
 			t.Errorf("Follow after %s: %v, want cursor_expired", what, err)
 		}
 	}
 	rejected("the cursor of a lost event", lost)
-	follower, err := f.Follow(t.Context(), hubA, end)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer follower.Close()
+	follower := f.follow(hubA, end)
 	f.append(hubA, last, 101, 5)
 	rejected("the cursor of a lost event whose sequence another event has", lost)
 
-	var followed []domain.EncodedEvent
-	for len(followed) < 5 {
-		<-follower.Ready()
-		events, err := follower.Next(t.Context(), 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		followed = append(followed, events...)
-	}
-	if got := numbers(t, followed); !slices.Equal(got, upTo(101, 105)) {
+	if got := read(t, follower, 100, 105); !slices.Equal(got, upTo(101, 105)) {
 		t.Errorf("a reader from the end of the backup got %v, want 101 to 105", got)
 	}
 	all := f.page(hubA, "", 100).Events
@@ -83,20 +66,12 @@ func TestRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.begin(
-		hubA,
-		domain.Epoch{
-			ID:     domain.NewEpochID(0xc),
-			Former: domain.FormerEpochs{{ID: domain.NewEpochID(0xa), Through: 0}},
-		},
-	)
+	restore(g, 0)
 	g.append(hubA, 0, 201, 20)
 	f = g
 	rejected("the end cursor of the former empty log", empty)
 	for _, e := range former {
 		rejected("a cursor of the former log", e.Cursor)
 	}
-	if got := numbers(t, g.page(hubA, "", 100).Events); !slices.Equal(got, upTo(201, 220)) {
-		t.Errorf("the log has events %v, want 201 to 220", got)
-	}
+	g.want("the log", "", upTo(201, 220))
 }

@@ -24,7 +24,7 @@ func TestClusterChangesTheLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	servers := streamstest.StartCluster(t, layout)
+	servers := streamstest.NewCluster(t, layout).Servers
 	connect := func(n int) *streams.Conns {
 		conns, err := streams.Connect(
 			t.Context(), credentials, nats.InProcessServer(servers[n]),

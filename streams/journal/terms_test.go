@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
@@ -88,14 +87,7 @@ func TestWriterEndsWhileTheBrokerIsAway(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	var way gate
-	conns, err := streams.Connect(
-		t.Context(), streamstest.NewNetwork(t, broker).Credentials(), nats.SetCustomDialer(&way),
-		streams.WithLog(streamstest.Logger()),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conns.Close)
+	conns := streamstest.NewNetwork(t, broker).Connect(t, nats.SetCustomDialer(&way))
 	first, second := startOn(t, conns, 1, nil), start(t, broker, nil)
 	var held atomic.Bool
 	held.Store(true)

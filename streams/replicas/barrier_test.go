@@ -3,7 +3,6 @@ package replicas_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -18,10 +17,8 @@ import (
 // replica is a serving process with connections of its own, which applies events when the test
 // calls apply.
 type replica struct {
-	id      string
-	conns   *streams.Conns
-	stop    context.CancelFunc
-	stopped chan error
+	conns *streams.Conns
+	stop  func()
 
 	mu      sync.Mutex
 	applied uint64
@@ -35,21 +32,15 @@ func startReplica(t *testing.T, broker *streamstest.Broker, id string) *replica 
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	r := &replica{
-		id:      id,
-		conns:   conns,
-		stop:    cancel,
-		stopped: make(chan error, 1),
-		changed: make(chan struct{}),
-	}
-	go func() {
-		barrier := replicas.NewBarrier(conns, id, slog.New(slog.DiscardHandler))
-		r.stopped <- barrier.Serve(ctx, r.awaitApplied)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-r.stopped
+	r := &replica{conns: conns, changed: make(chan struct{})}
+	barrier := replicas.NewBarrier(conns, id, streamstest.Logger())
+	r.stop = streamstest.Run(t, "replica "+id, func(ctx context.Context) error {
+		err := barrier.Serve(ctx, r.awaitApplied)
+		if errors.Is(err, nats.ErrConnectionClosed) { // as if it had been killed
+			<-ctx.Done()
+			return nil
+		}
+		return err
 	})
 	streamstest.Eventually(t, "the heartbeat is stored", func() bool {
 		_, err := buckets.Replicas.Get(t.Context(), id)
@@ -89,7 +80,7 @@ func newWaiter(t *testing.T, broker *streamstest.Broker) *replicas.Barrier {
 	if _, err := streams.OpenBuckets(t.Context(), conns, 1); err != nil {
 		t.Fatal(err)
 	}
-	return replicas.NewBarrier(conns, "", slog.New(slog.DiscardHandler))
+	return replicas.NewBarrier(conns, "", streamstest.Logger())
 }
 
 func TestBarrierWaitsForEveryReplica(t *testing.T) {
@@ -121,13 +112,7 @@ func TestBarrierIgnoresStoppedReplica(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	barrier := newWaiter(t, broker)
-	r := startReplica(t, broker, "a")
-	r.stop()
-	err := <-r.stopped
-	r.stopped <- err // for the cleanup
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("Serve: %v; want %v", err, context.Canceled)
-	}
+	startReplica(t, broker, "a").stop()
 	fastest := time.Hour
 	for range 5 { // a busy machine can make one try slow
 		start := time.Now()
@@ -215,19 +200,14 @@ func TestBarrierWaitsForEmbedded(t *testing.T) {
 	broker := streamstest.New(t)
 	barrier := newWaiter(t, broker)
 	conns := broker.Connect(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	slow, served := make(chan struct{}), make(chan error, 1)
-	go func() {
-		embedded := replicas.NewBarrier(conns, replicas.Embedded, slog.New(slog.DiscardHandler))
-		served <- embedded.Serve(ctx, func(context.Context, uint64) error {
+	slow := make(chan struct{})
+	embedded := replicas.NewBarrier(conns, replicas.Embedded, streamstest.Logger())
+	streamstest.Run(t, "replica", func(ctx context.Context) error {
+		return embedded.Serve(ctx, func(context.Context, uint64) error {
 			<-slow // not even the time limit of the request is noticed
 			return nil
 		})
-	}()
-	defer func() {
-		cancel()
-		<-served
-	}()
+	})
 	streamstest.Eventually(t, "the replica serves", func() bool {
 		_, err := conns.Cloud.Request(
 			streams.BarrierSubject(replicas.Embedded), nil, 100*time.Millisecond,
@@ -252,7 +232,7 @@ func TestBarrierRejectsInvalidID(t *testing.T) {
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
 	for _, id := range []string{"", "a.b", "*", ">", "a b"} {
-		barrier := replicas.NewBarrier(conns, id, slog.New(slog.DiscardHandler))
+		barrier := replicas.NewBarrier(conns, id, streamstest.Logger())
 		if err := barrier.Serve(t.Context(), nil); err == nil {
 			t.Errorf("Serve with id %q: nil; want an error", id)
 		}

@@ -3,7 +3,6 @@ package replicas_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams/replicas"
+	"hubcloud/streams/streamstest"
 )
 
 // view is a Freshness whose directory and broker a test controls.
@@ -36,18 +36,12 @@ func startView(t *testing.T) *view {
 			<-ctx.Done()
 			return ctx.Err()
 		},
-		CutOff: v.cutOff.Load, Clustered: v.clustered.Load, Logger: slog.New(slog.DiscardHandler),
+		CutOff: v.cutOff.Load, Clustered: v.clustered.Load, Logger: streamstest.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- v.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	streamstest.Run(t, "view", v.Run)
 	if err := v.Confirm(t.Context()); err != nil {
 		t.Fatalf("Confirm with the directory in reach: %v, want nil", err)
 	}

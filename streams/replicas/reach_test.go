@@ -1,13 +1,9 @@
 package replicas_test
 
 import (
-	"context"
-	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
-	"hubcloud/streams"
 	"hubcloud/streams/replicas"
 	"hubcloud/streams/streamstest"
 )
@@ -19,32 +15,21 @@ func TestReachNoticesACutDuringAWrite(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	between := streamstest.NewNetwork(t, broker)
-	conns, err := streams.Connect(
-		t.Context(), between.Credentials(), streams.WithLog(slog.New(slog.DiscardHandler)),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conns.Close()
-	reach := replicas.NewReach(slog.New(slog.DiscardHandler), conns)
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { _ = reach.Run(ctx) })
+	conns := between.Connect(t)
+	reach := replicas.NewReach(streamstest.Logger(), conns)
 	writing := make(chan struct{})
 	defer func() {
-		stop()
 		between.Hold(false)
-		running.Wait()
 		<-writing
 	}()
+	streamstest.Run(t, "reach", reach.Run)
 
 	between.Hold(true)
 	cut := time.Now()
 	go func() { // more than the system keeps for a connection
 		defer close(writing)
 		for range 64 {
-			if err := conns.Cloud.Publish("into.the.void", make([]byte, 512<<10)); err != nil ||
-				ctx.Err() != nil {
+			if err := conns.Cloud.Publish("into.the.void", make([]byte, 512<<10)); err != nil {
 				return
 			}
 		}

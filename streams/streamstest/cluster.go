@@ -22,17 +22,14 @@ type Cluster struct {
 	dirs    []string
 }
 
-// StartCluster starts a cluster of three servers with the accounts of layout, which listen for
-// clients on 127.0.0.1. The servers end with the test.
-func StartCluster(t testing.TB, layout broker.Layout) []*server.Server {
-	t.Helper()
-	return NewCluster(t, layout).Servers
-}
-
-// NewCluster is StartCluster, for tests that stop servers and start them again.
+// NewCluster starts a cluster of three servers with the accounts of layout, which listen for clients
+// on 127.0.0.1. The servers end with the test.
 func NewCluster(t testing.TB, layout broker.Layout) *Cluster {
 	t.Helper()
-	c := &Cluster{layout: layout, routes: freeRoutes(t)}
+	c := &Cluster{layout: layout}
+	for range 3 { // free ports, which servers may give up and take again
+		c.routes = append(c.routes, &url.URL{Scheme: "nats", Host: FreeAddress(t)})
+	}
 	c.Servers = make([]*server.Server, len(c.routes))
 	for n := range c.routes {
 		c.dirs = append(c.dirs, t.TempDir())
@@ -67,14 +64,7 @@ func NewConnectedCluster(t testing.TB) (*Cluster, *streams.Conns) {
 		t.Fatal(err)
 	}
 	c := NewCluster(t, layout)
-	conns, err := streams.Connect(
-		t.Context(), credentials, nats.InProcessServer(c.Servers[0]), streams.WithLog(Logger()),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conns.Close)
-	return c, conns
+	return c, connect(t, credentials, nats.InProcessServer(c.Servers[0]))
 }
 
 // Stop stops a server.
@@ -122,14 +112,4 @@ func (c *Cluster) awaitReady(t testing.TB, n int) {
 	if !c.Servers[n].ReadyForConnections(startTimeout) {
 		t.Fatalf("server %d: not ready after %v", n, startTimeout)
 	}
-}
-
-// freeRoutes returns the URLs of three free ports, which servers may give up and take again.
-func freeRoutes(t testing.TB) []*url.URL {
-	t.Helper()
-	var routes []*url.URL
-	for range 3 {
-		routes = append(routes, &url.URL{Scheme: "nats", Host: FreeAddress(t)})
-	}
-	return routes
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 )
 
@@ -54,16 +53,4 @@ func hasLabels(metric *dto.Metric, labels []string) bool {
 		}
 	}
 	return true
-}
-
-// LintMetrics fails the test if a metric breaks Prometheus's rules for names and help texts.
-func LintMetrics(t testing.TB, from prometheus.Gatherer) {
-	t.Helper()
-	problems, err := testutil.GatherAndLint(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, problem := range problems {
-		t.Errorf("%s: %s", problem.Metric, problem.Text)
-	}
 }

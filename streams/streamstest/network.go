@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"hubcloud/streams"
 )
 
@@ -75,11 +77,12 @@ func (n *Network) copy(to io.WriteCloser, from io.ReadCloser) {
 	}
 }
 
-// Credentials returns the broker's credentials with the network's address.
-func (n *Network) Credentials() streams.Credentials {
+// Connect connects to every account of the broker; the connections end with the test.
+func (n *Network) Connect(t testing.TB, opts ...nats.Option) *streams.Conns {
+	t.Helper()
 	c := n.broker.Credentials()
 	c.URL = "nats://" + n.Addr().String()
-	return c
+	return connect(t, c, opts...)
 }
 
 // Hold stops the traffic in both directions, or lets it through again.

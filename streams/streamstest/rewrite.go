@@ -8,8 +8,6 @@ import (
 	"net"
 	"strconv"
 	"sync/atomic"
-
-	"github.com/nats-io/nats.go"
 )
 
 // Rewriter is a proxy between clients and a Broker that can change the broker's messages, so that a
@@ -28,10 +26,6 @@ func NewRewriter(b *Broker) *Rewriter { return &Rewriter{broker: b} }
 // is lost. The broker's INFO counts as a payload. A nil change ends the replacement. change may be
 // called for several connections at the same time.
 func (r *Rewriter) Change(change func(payload []byte) []byte) {
-	if change == nil {
-		r.change.Store(nil)
-		return
-	}
 	r.change.Store(&change)
 }
 
@@ -39,14 +33,8 @@ func (r *Rewriter) Change(change func(payload []byte) []byte) {
 // change: the lines from "NATS/1.0" to the empty line. A nil change ends the replacement. change
 // may be called for several connections at the same time.
 func (r *Rewriter) ChangeHeader(change func(header []byte) []byte) {
-	if change == nil {
-		r.changeHeader.Store(nil)
-		return
-	}
 	r.changeHeader.Store(&change)
 }
-
-var _ nats.InProcessConnProvider = (*Rewriter)(nil)
 
 // InProcessConn implements nats.InProcessConnProvider.
 func (r *Rewriter) InProcessConn() (net.Conn, error) {
@@ -119,7 +107,7 @@ func (r *Rewriter) message(fields [][]byte, from *bufio.Reader) ([]byte, error) 
 		return nil, nil
 	}
 	if header != nil {
-		if change := r.changeHeader.Load(); change != nil {
+		if change := r.changeHeader.Load(); change != nil && *change != nil {
 			header = (*change)(header)
 		}
 		fields[len(fields)-2] = strconv.AppendInt(nil, int64(len(header)), 10)
@@ -131,7 +119,7 @@ func (r *Rewriter) message(fields [][]byte, from *bufio.Reader) ([]byte, error) 
 }
 
 func (r *Rewriter) apply(payload []byte) []byte {
-	if change := r.change.Load(); change != nil {
+	if change := r.change.Load(); change != nil && *change != nil {
 		return (*change)(payload)
 	}
 	return append([]byte{}, payload...) // not nil

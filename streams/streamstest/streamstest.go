@@ -4,7 +4,6 @@
 package streamstest
 
 import (
-	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -88,12 +87,12 @@ func (b *Broker) Stop() {
 // Connect connects to every account; the connections end with the test.
 func (b *Broker) Connect(t testing.TB, opts ...nats.Option) *streams.Conns {
 	t.Helper()
-	// Tests stop the broker on purpose: the connections' reports would fill the test's output.
-	quiet := streams.WithLog(slog.New(slog.DiscardHandler))
-	conns, err := streams.Connect(
-		t.Context(),
-		b.Credentials(),
-		append([]nats.Option{nats.InProcessServer(b), quiet}, opts...)...)
+	return connect(t, b.Credentials(), append([]nats.Option{nats.InProcessServer(b)}, opts...)...)
+}
+
+func connect(t testing.TB, c streams.Credentials, opts ...nats.Option) *streams.Conns {
+	t.Helper()
+	conns, err := streams.Connect(t.Context(), c, append(opts, streams.WithLog(Logger()))...)
 	if err != nil {
 		t.Fatalf("connect to the broker: %v", err)
 	}

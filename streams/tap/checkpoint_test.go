@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/disk"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/streamstest"
@@ -81,27 +84,6 @@ func TestOneTapPerCheckpoint(t *testing.T) {
 	}
 }
 
-// TestResumes checks that a tap that was stopped resumes without repeating an event.
-func TestResumes(t *testing.T) {
-	t.Parallel()
-	r := newTestHubs(t, time.Hour)
-	path := filepath.Join(t.TempDir(), "tap.checkpoint")
-	var all []tap.Record
-	for range 4 {
-		for n := range 5 {
-			r.store(hubID(n), 30+n)
-		}
-		out := newSink()
-		if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, out.all()...)
-	}
-	for n := range 5 {
-		consecutive(t, hubID(n), numbers(t, all)[hubID(n)], 4*(30+n))
-	}
-}
-
 // TestKilledAtAnyTime copies the checkpoint's file at random moments, as a kill -9 leaves it, and
 // resumes from the copies. No event is lost, and only events delivered after the checkpoint was
 // written are repeated.
@@ -152,11 +134,8 @@ func TestKilledAtAnyTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := newSink()
-		if err := r.start(tap.Config{Output: again, Checkpoint: former}).wait(); err != nil {
-			t.Fatal(err)
-		}
-		before, after := numbers(t, records[:d.delivered]), numbers(t, again.all())
+		again := r.run(tap.Config{Checkpoint: former})
+		before, after := numbers(t, records[:d.delivered]), numbers(t, again)
 		for n := range hubs {
 			id := hubID(n)
 			if len(before[id]) < int(at[id].Seq) {
@@ -183,154 +162,92 @@ func TestKilledAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestExpired checks that events that expired while no tap ran are reported in their place as a gap
-// with their sequences, also for a hub that the tap did not know.
+// TestExpired checks that events that expired while no tap ran are reported once, in their place, as
+// a gap with their sequences, also for a hub that the tap did not know.
 func TestExpired(t *testing.T) {
 	t.Parallel()
-	untilInTime(t, expired)
-}
-
-// untilInTime repeats a test with longer retentions until the machine is fast enough for one. The
-// test returns false when events that it wants have expired.
-func untilInTime(t *testing.T, test func(t *testing.T, retention time.Duration) (inTime bool)) {
-	t.Helper()
-	for retention := 1500 * time.Millisecond; !test(t, retention); retention *= 4 {
-		if retention > time.Minute {
-			t.Fatalf("events expire too early, also after %v", retention)
+	r := newTestHubs(t, time.Hour)
+	cfg := tap.Config{Checkpoint: filepath.Join(t.TempDir(), "tap.checkpoint")}
+	check := func(what, want string) []tap.Record {
+		t.Helper()
+		records := r.run(cfg)
+		if got := summary(numbers(t, records)); got != want {
+			t.Errorf("%s: got %s, want %s", what, got, want)
 		}
+		return records
 	}
-}
-
-// awaitExpired waits until all events of hubs have expired.
-func (r *testHubs) awaitExpired(hubs ...domain.HubID) {
-	r.t.Helper()
-	for _, id := range hubs {
-		streamstest.Eventually(r.t, "the events of "+string(id)+" have expired", func() bool {
-			info, err := r.stream(id)
-			return err == nil && info.State.Msgs == 0
-		})
-	}
-}
-
-func expired(t *testing.T, retention time.Duration) (inTime bool) {
-	r := newTestHubs(t, retention)
-	stored := time.Now()
-	path := filepath.Join(t.TempDir(), "tap.checkpoint")
 	r.store(hubID(1), 5)
 	r.store(hubID(3), 5)
-	out := newSink()
-	if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
-		t.Fatal(err)
-	}
-	const both = "hub-aaaa-aaaa-0001: 1-5; hub-aaaa-aaaa-0003: 1-5"
-	if got := summary(numbers(t, out.all())); got != both {
-		if time.Since(stored) > retention {
-			return false
-		}
-		t.Fatalf("first run: got %s, want %s", got, both)
-	}
+	check("first run", "hub-aaaa-aaaa-0001: 1-5; hub-aaaa-aaaa-0003: 1-5")
 	// Hub 1 loses unread events and gets new ones, hub 2 was never read, hub 3 gets no new events.
 	r.store(hubID(1), 5)
 	r.store(hubID(2), 5)
-	r.awaitExpired(hubID(1), hubID(2), hubID(3))
-	stored = time.Now()
+	r.expire(hubID(1), hubID(2), hubID(3))
 	r.store(hubID(1), 2)
 	r.store(hubID(2), 2)
-	out = newSink()
-	if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
-		t.Fatal(err)
-	}
-	if time.Since(stored) > retention {
-		return false
-	}
-	want := map[domain.HubID]string{
-		hubID(1): `{"reason":"expired","from":6,"to":10}`,
-		hubID(2): `{"reason":"expired","from":1,"to":5}`,
-	}
-	first := map[domain.HubID]tap.Record{}
-	for _, record := range out.all() {
-		if _, ok := first[record.Hub]; !ok {
-			first[record.Hub] = record
+	records := check(
+		"after the expiry", "hub-aaaa-aaaa-0001: 0,11-12; hub-aaaa-aaaa-0002: 0,6-7",
+	)
+	for _, record := range records {
+		want := map[domain.HubID]string{
+			hubID(1): `{"reason":"expired","from":6,"to":10}`,
+			hubID(2): `{"reason":"expired","from":1,"to":5}`,
+		}[record.Hub]
+		if record.Type == tap.TypeGap && !strings.Contains(string(record.Envelope), `"data":`+want) {
+			t.Errorf("gap of %s: got %s, want %s", record.Hub, record.Envelope, want)
 		}
 	}
-	for id, gap := range want {
-		if first[id].Type != tap.TypeGap ||
-			!strings.Contains(string(first[id].Envelope), `"data":`+gap) {
-			t.Errorf("first record of %s: got %s, want the gap %s", id, first[id].Envelope, gap)
-		}
-	}
-	const withGaps = "hub-aaaa-aaaa-0001: 0,11-12; hub-aaaa-aaaa-0002: 0,6-7"
-	if got := summary(numbers(t, out.all())); got != withGaps {
-		t.Errorf("after the expiry: got %s, want %s", got, withGaps)
-	}
-	// A gap is reported once.
-	r.awaitExpired(hubID(1))
-	stored = time.Now()
+	r.expire(hubID(1))
 	r.store(hubID(1), 1)
-	out = newSink()
-	if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
-		t.Fatal(err)
-	}
-	if time.Since(stored) > retention {
-		return false
-	}
-	if got := summary(numbers(t, out.all())); got != "hub-aaaa-aaaa-0001: 13" {
-		t.Errorf("after the gap: got %s, want hub-aaaa-aaaa-0001: 13", got)
-	}
-	return true
+	check("after the gap", "hub-aaaa-aaaa-0001: 13")
 }
 
 // TestExpiredUndelivered checks that events are reported as a gap that a tap had received but not
 // delivered when it was killed, and that expired before the next start.
 func TestExpiredUndelivered(t *testing.T) {
 	t.Parallel()
-	untilInTime(t, expiredUndelivered)
-}
-
-func expiredUndelivered(t *testing.T, retention time.Duration) (inTime bool) {
-	r := newTestHubs(t, retention)
-	stored := time.Now()
+	r := newTestHubs(t, time.Hour)
 	path := filepath.Join(t.TempDir(), "tap.checkpoint")
 	r.store(hubID(1), 5)
 	stuck := newSink()
 	release := make(chan struct{})
 	stuck.fail = func() error { <-release; return tap.ErrReaderGone }
-	first := r.start(
-		tap.Config{
-			Follow:          true,
-			Output:          stuck,
-			Checkpoint:      path,
-			CheckpointEvery: 5 * time.Millisecond,
-		},
-	)
+	first := r.start(tap.Config{
+		Follow: true, Output: stuck, Checkpoint: path, CheckpointEvery: 5 * time.Millisecond,
+	})
 	streamstest.Eventually(t, "the checkpoint has the hub", func() bool {
 		at, err := readCheckpoint(path)
 		_, known := at[hubID(1)]
 		return err == nil && known
 	})
-	inTime = time.Since(stored) < retention
 	close(release)
-	if !inTime {
-		return false
-	}
 	if err := first.wait(); !errors.Is(err, tap.ErrReaderGone) {
 		t.Fatal(err)
 	}
-	r.awaitExpired(hubID(1))
-	stored = time.Now()
+	r.expire(hubID(1))
 	r.store(hubID(1), 1)
-	out := newSink()
-	if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
-		t.Fatal(err)
-	}
-	if time.Since(stored) > retention {
-		return false
-	}
-	got := out.all()
+	got := r.run(tap.Config{Checkpoint: path})
 	if len(got) != 2 ||
 		!strings.Contains(string(got[0].Envelope), `"data":{"reason":"expired","from":1,"to":5}`) ||
 		number(t, got[1]) != 6 {
 		t.Errorf("got %d records, the first %s, want a gap and event 6", len(got), got[0].Envelope)
 	}
-	return true
+}
+
+// expire removes all that hubs' streams have, as if it had expired.
+func (r *testHubs) expire(hubs ...domain.HubID) {
+	r.t.Helper()
+	for _, id := range hubs {
+		js, err := jetstream.New(r.conns.Shard(id))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		stream, err := js.Stream(r.t.Context(), streams.HubStream(id))
+		if err == nil {
+			err = stream.Purge(r.t.Context())
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	}
 }

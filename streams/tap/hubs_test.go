@@ -1,9 +1,7 @@
 package tap
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	"hubcloud/domain"
@@ -86,51 +84,4 @@ func TestFreshIsBounded(t *testing.T) {
 	if hs.freshBytes != 0 {
 		t.Errorf("bytes after all were dropped: got %d, want 0", hs.freshBytes)
 	}
-}
-
-// TestQueue checks, with many announcing goroutines and workers, that a hub has one worker at a
-// time and that every hub reaches its last message.
-func TestQueue(t *testing.T) {
-	t.Parallel()
-	const hubCount, last, workers = 50, 400, 8
-	hs := newHubs(true)
-	var busy sync.Map
-	ctx, cancel := context.WithCancel(t.Context())
-	defer context.AfterFunc(ctx, hs.wakeAll)()
-	var working, announcing sync.WaitGroup
-	done := make(chan struct{}, hubCount)
-	for range workers {
-		working.Go(func() {
-			for h := hs.take(ctx); h != nil; h = hs.take(ctx) {
-				if _, taken := busy.LoadOrStore(h.id, true); taken {
-					t.Errorf("%s: got two workers at the same time", h.id)
-				}
-				known := hs.known(h)
-				before := h.at.Seq
-				hs.move(h, feed.DecodedCursor{Seq: known})
-				busy.Delete(h.id)
-				if before < last && known == last {
-					done <- struct{}{}
-				}
-				hs.put(h, false)
-			}
-		})
-	}
-	for n := range hubCount {
-		announcing.Go(func() {
-			for seq := range uint64(last) {
-				hs.announce(
-					domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)),
-					feedMessage(seq+1),
-				)
-			}
-		})
-	}
-	hs.start()
-	announcing.Wait()
-	for range hubCount {
-		<-done
-	}
-	cancel()
-	working.Wait()
 }

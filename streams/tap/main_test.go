@@ -1,24 +1,21 @@
 package tap_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
 	"hubcloud/streams/views/viewstest"
@@ -67,13 +64,9 @@ func (r *testHubs) openLogs(retention time.Duration) {
 	journals, stop := viewstest.Open(r.t, r.conns, retention)
 	r.journals = journals
 	var err error
-	r.logs, err = feed.New(
-		r.conns,
-		feed.Config{
-			Journal:   r.journals,
-			Retention: retention, Epoch: r.epoch, Logger: slog.New(slog.DiscardHandler),
-		},
-	)
+	r.logs, err = feed.New(r.conns, feed.Config{
+		Journal: r.journals, Retention: retention, Epoch: r.epoch, Logger: streamstest.Logger(),
+	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -123,9 +116,6 @@ func (r *testHubs) store(id domain.HubID, count int) {
 		}
 	}
 	last, err := r.logs.Append(context.Background(), id, last, records)
-	if errors.Is(err, jsapi.ErrConflict) { // all former events have expired
-		last, err = r.logs.Append(context.Background(), id, 0, records)
-	}
 	if err != nil {
 		r.t.Errorf("append to %s: %v", id, err)
 		return
@@ -143,7 +133,7 @@ func (r *testHubs) connect() *nats.Conn {
 		"nats://in-process", streamstest.Shards, r.broker.Credentials().Users[streams.AccountTap],
 	)
 	nc, err := tap.Connect(
-		r.t.Context(), c, slog.New(slog.DiscardHandler), nats.InProcessServer(r.broker),
+		r.t.Context(), c, streamstest.Logger(), nats.InProcessServer(r.broker),
 	)
 	if err != nil {
 		r.t.Fatal(err)
@@ -163,9 +153,7 @@ type runningTap struct {
 func (r *testHubs) start(cfg tap.Config) *runningTap {
 	r.t.Helper()
 	cfg.Conn, cfg.Shards = r.connect(), streamstest.Shards
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, streamstest.Logger())
 	created, err := tap.New(cfg)
 	if err != nil {
 		r.t.Fatal(err)
@@ -178,6 +166,17 @@ func (r *testHubs) start(cfg tap.Config) *runningTap {
 		<-u.done
 	})
 	return u
+}
+
+// run runs a tap that does not follow, and returns its records.
+func (r *testHubs) run(cfg tap.Config) []tap.Record {
+	r.t.Helper()
+	out := newSink()
+	cfg.Output = out
+	if err := r.start(cfg).wait(); err != nil {
+		r.t.Fatal(err)
+	}
+	return out.all()
 }
 
 // end stops the tap and returns the error of its Run.
@@ -205,8 +204,6 @@ type sink struct {
 	changed chan struct{}
 	// fail, unless nil, returns the error of each write.
 	fail func() error
-	// flushed is the number of records at the last flush.
-	flushed int
 }
 
 func newSink() *sink { return &sink{changed: make(chan struct{})} }
@@ -227,12 +224,7 @@ func (s *sink) Write(_ context.Context, records []tap.Record) error {
 	return nil
 }
 
-func (s *sink) Flush(context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.flushed = len(s.records)
-	return nil
-}
+func (s *sink) Flush(context.Context) error { return nil }
 
 func (s *sink) all() []tap.Record {
 	s.mu.Lock()
@@ -298,9 +290,4 @@ func consecutive(t testing.TB, id domain.HubID, got []int, n int) {
 			return
 		}
 	}
-}
-
-// stream returns the information of a hub's stream.
-func (r *testHubs) stream(id domain.HubID) (*jetstream.StreamInfo, error) {
-	return jsapi.New(r.conns.Shard(id)).Info(r.t.Context(), streams.HubStream(id))
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // TestHistoryThenLive checks that a tap that starts while events are stored delivers every event of
-// every hub once and in order, also of hubs that are new.
+// every hub once and in order, also of hubs that are new, and to an output that blocks for long.
 func TestHistoryThenLive(t *testing.T) {
 	t.Parallel()
 	const hubs, late, batches = 20, 10, 30
@@ -38,9 +38,11 @@ func TestHistoryThenLive(t *testing.T) {
 		})
 	}
 	close(begin)
-	out := newSink()
+	out, release := newSink(), make(chan struct{})
+	out.fail = func() error { <-release; return nil }
 	u := r.start(tap.Config{Follow: true, Output: out})
 	writers.Wait()
+	close(release)
 	want := 0
 	for _, n := range r.n {
 		want += n
@@ -57,42 +59,12 @@ func TestHistoryThenLive(t *testing.T) {
 	}
 }
 
-// TestWithoutFollow checks that a tap without Follow delivers the stored events and ends.
-func TestWithoutFollow(t *testing.T) {
-	t.Parallel()
-	r := newTestHubs(t, time.Hour)
-	for n := range 5 {
-		r.store(hubID(n), 600)
-	}
-	out := newSink()
-	if err := r.start(tap.Config{Output: out}).wait(); err != nil {
-		t.Fatal(err)
-	}
-	for id, got := range numbers(t, out.all()) {
-		consecutive(t, id, got, 600)
-	}
-	first := out.all()[0]
-	if first.OrgID != org || first.Seq == 0 || first.ID == "" ||
-		time.Since(first.Stored) > testTimeout {
-		t.Errorf("first record: got %+v, want all fields set", first)
-	}
-	// Without any hub log it ends too.
-	empty := newTestHubs(t, time.Hour)
-	if err := empty.start(tap.Config{Output: newSink()}).wait(); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestFilters checks the selection by hub, type and time, and of commands.
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	r := newTestHubs(t, time.Hour)
 	r.store(hubID(1), 20)
 	r.store(hubID(2), 20)
-	stored := newSink()
-	if err := r.start(tap.Config{Output: stored}).wait(); err != nil {
-		t.Fatal(err)
-	}
 	since := time.Now()
 	streamstest.Eventually(t, "later events are stored in a later millisecond", func() bool {
 		return time.Since(since) > 2*time.Millisecond
@@ -130,23 +102,14 @@ func TestFilters(t *testing.T) {
 		},
 		"unknown hub": {tap.Config{Hubs: []domain.HubID{hubID(9)}}, ""},
 	} {
-		out := newSink()
-		c.cfg.Output = out
-		if err := r.start(c.cfg).wait(); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if got := summary(numbers(t, out.all())); got != c.want {
+		if got := summary(numbers(t, r.run(c.cfg))); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
 
-	out := newSink()
-	if err := r.start(tap.Config{
-		Hubs: []domain.HubID{hubID(2)}, Commands: true, Types: []string{"none"}, Output: out,
-	}).wait(); err != nil {
-		t.Fatal(err)
-	}
-	if got := out.all(); len(got) != 1 || got[0].Type != tap.TypeCommand ||
+	if got := r.run(tap.Config{
+		Hubs: []domain.HubID{hubID(2)}, Commands: true, Types: []string{"none"},
+	}); len(got) != 1 || got[0].Type != tap.TypeCommand ||
 		!strings.Contains(string(got[0].Envelope), `"data":{"key":"lock","value":true}`) {
 		t.Errorf("commands: got %+v, want one of key lock", got)
 	}
@@ -160,15 +123,9 @@ func TestNew(t *testing.T) {
 	r.store(hubID(1), 20)
 	out := newSink()
 	path := t.TempDir() + "/checkpoint"
-	r.start(
-		tap.Config{
-			New:             true,
-			Follow:          true,
-			Output:          out,
-			Checkpoint:      path,
-			CheckpointEvery: 5 * time.Millisecond,
-		},
-	)
+	r.start(tap.Config{
+		New: true, Follow: true, Output: out, Checkpoint: path, CheckpointEvery: 5 * time.Millisecond,
+	})
 	// The checkpoint has the position at which the tap started.
 	streamstest.Eventually(t, "the checkpoint has 20 events of the hub", func() bool {
 		at, err := readCheckpoint(path)
@@ -182,39 +139,6 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestOutputFails checks that an error of the output ends the tap and is returned by Run.
-func TestOutputFails(t *testing.T) {
-	t.Parallel()
-	r := newTestHubs(t, time.Hour)
-	r.store(hubID(1), 3)
-	out := newSink()
-	out.fail = func() error { return tap.ErrReaderGone }
-	if err := r.start(tap.Config{Follow: true, Output: out}).wait(); !errors.Is(
-		err, tap.ErrReaderGone,
-	) {
-		t.Errorf("Run: got %v, want ErrReaderGone", err)
-	}
-}
-
-// TestSlowOutput checks that an output that blocks for a while receives every event.
-func TestSlowOutput(t *testing.T) {
-	t.Parallel()
-	r := newTestHubs(t, time.Hour)
-	out := newSink()
-	release := make(chan struct{})
-	out.fail = func() error { <-release; return nil }
-	r.start(tap.Config{Follow: true, Output: out})
-	for range 40 {
-		for n := range 4 {
-			r.store(hubID(n), 25)
-		}
-	}
-	close(release)
-	for id, got := range numbers(t, out.await(t, 4000)) {
-		consecutive(t, id, got, 1000)
-	}
-}
-
 // TestLogReplaced checks that a log that was deleted with its journal, and created again while no
 // tap ran, is reported as replaced, and read from its beginning.
 func TestLogReplaced(t *testing.T) {
@@ -225,9 +149,7 @@ func TestLogReplaced(t *testing.T) {
 			r := newTestHubs(t, time.Hour)
 			path := t.TempDir() + "/checkpoint"
 			r.store(hubID(1), 10)
-			if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err != nil {
-				t.Fatal(err)
-			}
+			r.run(tap.Config{Checkpoint: path})
 			// A log that only lost its stream is written again from the journal.
 			r.closeLogs()
 			r.deleteStream(r.conns.Cloud, streams.JournalStream(0))
@@ -236,12 +158,7 @@ func TestLogReplaced(t *testing.T) {
 			r.openLogs(time.Hour)
 			r.last[hubID(1)], r.n[hubID(1)] = 0, 0
 			r.store(hubID(1), again)
-			out := newSink()
-			cfg := tap.Config{Output: out, Checkpoint: path, ReplacedAfter: time.Second}
-			if err := r.start(cfg).wait(); err != nil {
-				t.Fatal(err)
-			}
-			got := out.all()
+			got := r.run(tap.Config{Checkpoint: path, ReplacedAfter: time.Second})
 			if len(got) != again+1 || got[0].Type != tap.TypeGap ||
 				!strings.Contains(
 					string(got[0].Envelope),
@@ -264,9 +181,7 @@ func TestLogLosesItsEnd(t *testing.T) {
 	path := t.TempDir() + "/checkpoint"
 	id := hubID(1)
 	r.store(id, 10)
-	if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err != nil {
-		t.Fatal(err)
-	}
+	r.run(tap.Config{Checkpoint: path})
 	js, err := jetstream.New(r.conns.Shard(id))
 	if err != nil {
 		t.Fatal(err)

@@ -151,26 +151,6 @@ func TestTapToAPipe(t *testing.T) {
 	}
 }
 
-// TestTapToAFile checks that the file has a line for each event.
-func TestTapToAFile(t *testing.T) {
-	t.Parallel()
-	r := newTestHubs(t, time.Hour)
-	r.store(hubID(1), 700)
-	file, err := os.Create(filepath.Join(t.TempDir(), "events"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if err := r.start(tap.Config{Output: tap.NewWriter(file, tap.CloudEvents)}).wait(); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(file.Name())
-	if err != nil || strings.Count(string(text), "\n") != 700 ||
-		!strings.HasSuffix(string(text), "}\n") {
-		t.Errorf("lines: got %d, error %v, want 700", strings.Count(string(text), "\n"), err)
-	}
-}
-
 // TestTornLine checks that a tap continues a file that ends in the middle of a line on a new line.
 func TestTornLine(t *testing.T) {
 	t.Parallel()

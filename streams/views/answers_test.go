@@ -2,7 +2,6 @@ package views
 
 import (
 	"bytes"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,9 +34,7 @@ func TestLostAnswers(t *testing.T) {
 	f.write(append(all, hub(1), hub(1))...)
 	f.write(all...)
 	f.flush()
-	for _, id := range all {
-		f.check(id, 1)
-	}
+	f.checkAll(all...)
 	if got := lost.Load(); got < 2 {
 		t.Errorf("answers lost: got %d, want 2", got)
 	}
@@ -87,78 +84,20 @@ func TestRoomAfterLostAnswers(t *testing.T) {
 	}
 }
 
-// TestBrokerRestart restarts the broker while records are added.
-func TestBrokerRestart(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.start()
-	all := hubs(8)
-	f.write(all...)
-	f.flush()
-	f.commit(all...)
-	f.broker.Stop()
-	f.broker.Start(t)
-	streamstest.Eventually(t, "the broker is back", f.conns.Cloud.IsConnected)
-	f.commit(all...)
-	f.flush()
-	for _, id := range all {
-		f.check(id, 1)
-	}
-}
-
-// gate holds back what the broker sends to the Views while it is closed.
-type gate struct {
-	mu     sync.Mutex
-	opened chan struct{}
-}
-
-// newGate makes the Views of a fixture connect through a gate, which is open.
-func newGate(f *fixture) *gate {
-	f.Helper()
-	g := &gate{opened: make(chan struct{})}
-	close(g.opened)
-	rewriter := streamstest.NewRewriter(f.broker)
-	rewriter.Change(func(payload []byte) []byte {
-		g.mu.Lock()
-		opened := g.opened
-		g.mu.Unlock()
-		<-opened
-		return bytes.Clone(payload)
-	})
-	f.own = f.broker.Connect(f, nats.InProcessServer(rewriter))
-	f.Cleanup(g.open)
-	return g
-}
-
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.opened = make(chan struct{})
-}
-
-func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	select {
-	case <-g.opened:
-	default:
-		close(g.opened)
-	}
-}
-
 // TestBacklog stops the broker's answers while records are committed. The memory that they take
 // must be bounded, and everything must be written once the broker answers again.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	g := newGate(f)
+	network := streamstest.NewNetwork(t, f.broker)
+	f.own = network.Connect(t)
 	const limit = 1 << 20
 	f.cfg.MaxBacklogBytes = limit
 	f.start()
 	all := hubs(20)
 	f.write(all...)
 	f.flush()
-	g.close()
+	network.Hold(true)
 	for range 100 { // three times the limit
 		f.commitSized(1000, all...)
 		if used := f.value(f.metrics.backlogBytes); used > limit {
@@ -168,9 +107,7 @@ func TestBacklog(t *testing.T) {
 	streamstest.Eventually(t, "the backlog is full", func() bool {
 		return f.value(f.metrics.backlogBytes) > limit/2
 	})
-	g.open()
+	network.Hold(false)
 	f.flush()
-	for _, id := range all {
-		f.check(id, 1)
-	}
+	f.checkAll(all...)
 }

@@ -69,24 +69,6 @@ func (c *clusterFixture) spread() [3][]domain.HubID {
 	return on
 }
 
-// awaitChecked waits until the views have everything.
-func (c *clusterFixture) awaitChecked(hubs []domain.HubID, first uint64) {
-	c.Helper()
-	for _, id := range hubs {
-		streamstest.EventuallyNil(c, "the view is complete", func() error {
-			info, err := jsapi.New(c.nc(id)).Info(c.Context(), streams.HubStream(id))
-			if err != nil {
-				return err
-			}
-			if tip, _ := c.index.Tip(id); info.State.LastSeq != tip.Seq {
-				return fmt.Errorf("view of %s ends at %d, not %d", id, info.State.LastSeq, tip.Seq)
-			}
-			return nil
-		})
-		c.check(id, first)
-	}
-}
-
 // The views of a server that is away are written anew on others, with and without new records for
 // them, and with the same sequences. When the server comes back with its old copies, they are
 // removed, and the views stay as they are.
@@ -103,9 +85,9 @@ func TestServerAway(t *testing.T) {
 	c.cluster.Stop(gone)
 	c.write(written...)
 	c.write(on[1]...)
-	c.awaitChecked(written, 1)
-	c.awaitChecked(silent, 1)
-	c.awaitChecked(on[1], 1)
+	c.checkAll(written...)
+	c.checkAll(silent...)
+	c.checkAll(on[1]...)
 	for _, id := range on[gone] {
 		if c.serverOf(id) == gone {
 			t.Errorf("view of %s is on the server that is away", id)
@@ -141,7 +123,7 @@ func TestServerAway(t *testing.T) {
 	})
 	c.flush()
 	for n := range on {
-		c.awaitChecked(on[n], 1)
+		c.checkAll(on[n]...)
 	}
 	for _, id := range on[gone] {
 		if c.serverOf(id) == gone {
@@ -174,7 +156,7 @@ func TestServerBack(t *testing.T) {
 				return c.value(c.metrics.away) == len(on[gone])
 			})
 			c.cluster.Start(t, gone)
-			c.awaitChecked(on[gone], 1)
+			c.checkAll(on[gone]...)
 			streamstest.Eventually(t, "no view is away", func() bool {
 				return c.value(c.metrics.away) == 0
 			})
@@ -218,7 +200,7 @@ func TestServerLosesTheLastMessages(t *testing.T) {
 	}
 	now := time.Now()
 	started.Store(&now)
-	c.awaitChecked(on[crashed], 1)
+	c.checkAll(on[crashed]...)
 	if got := c.value(c.metrics.rebuilds); got != 0 {
 		t.Errorf("%d views were written anew, want none: only their last messages were lost", got)
 	}

@@ -79,10 +79,7 @@ func TestCrash(t *testing.T) {
 
 				f.hook, f.own = nil, nil
 				f.start()
-				for _, id := range all {
-					f.awaitEnd(id)
-					f.check(id, 1)
-				}
+				f.checkAll(all...)
 				f.stop()
 			})
 		}

@@ -238,20 +238,39 @@ func (f *fixture) state(hub domain.HubID) *jetstream.StreamInfo {
 	return info
 }
 
-// check compares a hub's stream with the journal: it must have every record that the journal has,
-// from the sequence first on, and end with the last.
-func (f *fixture) check(hub domain.HubID, first uint64) {
+// awaitEnd waits until the view of a hub ends with the log, and returns its state.
+func (f *fixture) awaitEnd(hub domain.HubID) (s jetstream.StreamState) {
 	f.Helper()
 	tip, _ := f.index.Tip(hub)
-	var info *jetstream.StreamInfo
-	// In a cluster, a copy that is to be removed may still answer for a moment.
-	streamstest.Eventually(f, "the view ends with the log", func() bool {
-		info = f.state(hub)
-		return info.State.LastSeq == tip.Seq
+	streamstest.EventuallyNil(f, "the view of "+string(hub)+" is complete", func() error {
+		info, err := jsapi.New(f.nc(hub)).Info(f.Context(), streams.HubStream(hub))
+		if err != nil {
+			return err
+		}
+		// In a cluster, a copy that is to be removed may still answer for a moment.
+		if s = info.State; s.LastSeq != tip.Seq {
+			return fmt.Errorf("it ends at %d, want %d", s.LastSeq, tip.Seq)
+		}
+		return nil
 	})
-	if s := info.State; s.FirstSeq != first || s.LastSeq != tip.Seq || s.NumDeleted > 0 {
-		f.Fatalf("view of %s: has %d to %d with %d gaps, want %d to %d without",
-			hub, s.FirstSeq, s.LastSeq, s.NumDeleted, first, tip.Seq)
+	return s
+}
+
+// checkAll is check for views with all records.
+func (f *fixture) checkAll(hubs ...domain.HubID) {
+	f.Helper()
+	for _, id := range hubs {
+		f.check(id, 1)
+	}
+}
+
+// check waits until a hub's stream is complete and compares it with the journal: it must have
+// every record that the journal has, from the sequence first on.
+func (f *fixture) check(hub domain.HubID, first uint64) {
+	f.Helper()
+	if s := f.awaitEnd(hub); s.FirstSeq != first || s.NumDeleted > 0 {
+		f.Fatalf("view of %s: has %d to %d with %d gaps, want it from %d on without",
+			hub, s.FirstSeq, s.LastSeq, s.NumDeleted, first)
 	}
 	getter, err := jsapi.New(f.nc(hub)).NewBatchGetter(1000)
 	if err != nil {

@@ -66,36 +66,6 @@ func (f *fixture) makeView(hub domain.HubID, records int) jetstream.Stream {
 	return stream
 }
 
-func TestMissingView(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.commit(hub(1), hub(1), hub(1)) // has no view when the Views start
-	f.start()
-	f.awaitEnd(hub(1)) // the start has compared the views with the journal
-	f.check(hub(1), 1)
-	f.write(hub(1))
-	f.flush()
-	f.check(hub(1), 1)
-
-	f.deleteView(hub(1))
-	f.write(hub(1))
-	f.write(hub(1))
-	f.flush()
-	f.check(hub(1), 1)
-}
-
-// awaitEnd waits until the view of a hub has the whole log.
-func (f *fixture) awaitEnd(hub domain.HubID) {
-	f.Helper()
-	streamstest.EventuallyNil(f, "the view of "+string(hub)+" is complete", func() error {
-		info, err := jsapi.New(f.nc(hub)).Info(f.Context(), streams.HubStream(hub))
-		if tip, _ := f.index.Tip(hub); err == nil && info.State.LastSeq != tip.Seq {
-			err = fmt.Errorf("it ends at %d, want %d", info.State.LastSeq, tip.Seq)
-		}
-		return err
-	})
-}
-
 // TestDeletedDuringWrites deletes streams again and again while records are added.
 func TestDeletedDuringWrites(t *testing.T) {
 	t.Parallel()
@@ -117,9 +87,7 @@ func TestDeletedDuringWrites(t *testing.T) {
 	// A stream can be deleted after its records were acknowledged: the next one finds that.
 	f.write(all...)
 	f.flush()
-	for _, id := range all {
-		f.check(id, 1)
-	}
+	f.checkAll(all...)
 }
 
 func TestForeignMessage(t *testing.T) {
@@ -171,11 +139,7 @@ func TestLogLostItsEnd(t *testing.T) {
 		return ended, nil
 	}
 	f.start()
-	streamstest.Eventually(t, "the view has what the journal has", func() bool {
-		// The view is missing for a moment, while it is written anew.
-		info, err := jsapi.New(f.nc(hub(8))).Info(f.Context(), streams.HubStream(hub(8)))
-		return err == nil && info.State.LastSeq == 1
-	})
+	f.awaitEnd(hub(8))
 	if got, err := f.Begin(t.Context(), hub(8)); err != nil || got != ended {
 		t.Errorf("Begin: got %v, %v, want the epoch that has ended, %v", got, err, ended)
 	}
@@ -292,9 +256,7 @@ func TestTruncatedFiles(t *testing.T) {
 	f.start()
 	f.write(all...)
 	f.flush()
-	for _, id := range all {
-		f.check(id, 1)
-	}
+	f.checkAll(all...)
 }
 
 // TestLifetime writes a view anew whose older records have expired, or are about to. The rest must
@@ -311,12 +273,10 @@ func TestLifetime(t *testing.T) {
 	f.clock = time.Now().UTC()
 	f.commit(hub(1))
 	f.start()
-	f.awaitEnd(hub(1))
-	f.awaitEnd(hub(2))
-	if s := f.state(hub(1)).State; s.FirstSeq != 4 && time.Now().Before(expiring) {
+	if s := f.awaitEnd(hub(1)); s.FirstSeq != 4 && time.Now().Before(expiring) {
 		t.Errorf("view with old records: begins at %d, want 4", s.FirstSeq)
 	}
-	if s := f.state(hub(2)).State; s.FirstSeq != 2 || s.LastSeq != 1 {
+	if s := f.awaitEnd(hub(2)); s.FirstSeq != 2 || s.LastSeq != 1 {
 		t.Errorf(
 			"view whose records have expired: has %d to %d, want 2 to 1", s.FirstSeq, s.LastSeq,
 		)
@@ -396,29 +356,9 @@ func TestJournalExpired(t *testing.T) {
 	f.makeView(hub(1), 2)
 	f.makeView(hub(2), 1)
 	f.followed()
-	expire := func(messages int64) {
-		t.Helper()
-		js, err := jetstream.New(f.conns.Cloud)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stream, err := js.Stream(t.Context(), streams.JournalStream(0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := stream.CachedInfo().Config
-		config.MaxMsgs = messages
-		if _, err := js.UpdateStream(t.Context(), config); err != nil {
-			t.Fatal(err)
-		}
-	}
 	f.commit(hub(1), hub(2))
-	expire(1)
-	expire(-1)
+	streamstest.Expire(t, f.conns.Cloud, streams.JournalStream(0), 1)
 	f.start()
-	f.awaitEnd(hub(1))
-	f.awaitEnd(hub(2))
-	f.flush()
 	f.check(hub(1), 1)
 	f.check(hub(2), 3) // its second record is nowhere
 }

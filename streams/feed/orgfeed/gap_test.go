@@ -16,11 +16,7 @@ func TestGapAfterFailedRead(t *testing.T) {
 	f.add(hubN(1), "org", "site")
 	f.append(hubN(1), "a.b", 1)
 	_, before := f.pages("org", everything, "", 100)
-	r, err := f.Follow(t.Context(), "org", everything, before)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := f.follow(everything, before)
 	f.append(hubN(1), "a.b", 1)
 	f.add(hubN(1), "org", "site")
 	failing, cancel := context.WithCancel(t.Context())
@@ -30,9 +26,8 @@ func TestGapAfterFailedRead(t *testing.T) {
 			t.Fatalf("Next while reads fail: got %d events and %v, want an error", len(events), err)
 		}
 	}
-	events, err := r.Next(t.Context(), 10)
-	if err != nil || len(events) != 1 || decode(t, events[0]).Type != domain.EventFeedGap {
-		t.Fatalf("Next: got %d events and %v, want the gap", len(events), err)
+	if events := f.next(r, 10); len(events) != 1 || events[0].Type != domain.EventFeedGap {
+		t.Fatalf("Next: got %v, want the gap", events)
 	}
 }
 
@@ -44,11 +39,7 @@ func TestOneGapForAReset(t *testing.T) {
 	f.add(hubN(1), "org", "site")
 	f.append(hubN(1), "a.b", 1)
 	_, before := f.pages("org", everything, "", 100)
-	r, err := f.Follow(t.Context(), "org", everything, before)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := f.follow(everything, before)
 	f.append(hubN(1), "a.b", 3)
 	f.add(hubN(1), "org", "site") // resets the hub
 	access, _ := f.cfg.Hubs.Hub(hubN(1))
@@ -56,12 +47,8 @@ func TestOneGapForAReset(t *testing.T) {
 	f.append(hubN(1), "c.d", 1)
 	var types []string
 	for !slices.Contains(types, "c.d") {
-		events, err := r.Next(t.Context(), 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range events {
-			types = append(types, decode(t, e).Type)
+		for _, e := range f.next(r, 10) {
+			types = append(types, e.Type)
 		}
 	}
 	if want := []string{domain.EventFeedGap, "c.d"}; !slices.Equal(types, want) {
@@ -136,12 +123,9 @@ func TestGapsHaveAPlace(t *testing.T) {
 		if !ring {
 			f.dropRings()
 		}
-		r, err := f.Follow(t.Context(), "org", everything, first.Next)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var got []event
 		for position := first.Next; len(got) < len(want); {
+			r := f.follow(everything, position)
 			events, err := r.Next(t.Context(), 2)
 			if err != nil || len(events) == 0 {
 				t.Fatalf("ring %t: Next after %d events: %d, %v", ring, len(got), len(events), err)
@@ -150,11 +134,7 @@ func TestGapsHaveAPlace(t *testing.T) {
 				got, position = append(got, decode(t, e)), e.Cursor
 			}
 			r.Close()
-			if r, err = f.Follow(t.Context(), "org", everything, position); err != nil {
-				t.Fatal(err)
-			}
 		}
-		r.Close()
 		if !slices.Equal(got, want) {
 			t.Errorf("ring %t: a reader that connects again and again got %v, want %v", ring, got, want)
 		}

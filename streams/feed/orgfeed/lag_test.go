@@ -61,17 +61,9 @@ func TestLag(t *testing.T) {
 	check(everything, end, 3, 32)
 	check(two, end, 3, 16)
 
-	r, err := f.Follow(t.Context(), "org", everything, end)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := f.follow(everything, end)
 	for read := 0; read < 32; {
-		events, err := r.Next(t.Context(), 5)
-		if err != nil {
-			t.Fatal(err)
-		}
-		read += len(events)
+		read += len(f.next(r, 5))
 		if lag := r.Lag(t.Context()); int(lag.Behind) != 32-read {
 			t.Fatalf("Reader.Lag after %d of 32 events: got %d", read, lag.Behind)
 		}

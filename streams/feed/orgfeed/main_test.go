@@ -1,6 +1,7 @@
 package orgfeed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -58,9 +59,7 @@ func (f *fixture) Refresh(context.Context) error { return nil }
 
 func start(tb testing.TB, cfg Config) *fixture {
 	tb.Helper()
-	if cfg.Retention == 0 {
-		cfg.Retention = time.Hour
-	}
+	cfg.Retention = cmp.Or(cfg.Retention, time.Hour)
 	conns := streamstest.Start(tb)
 	f := &fixture{
 		tb: tb, hubs: map[domain.HubID]domain.HubAccess{}, last: map[domain.HubID]uint64{},
@@ -81,16 +80,10 @@ func start(tb testing.TB, cfg Config) *fixture {
 	if f.Feed, err = New(cfg); err != nil {
 		tb.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = f.logs.Run(ctx) })
-	running.Go(func() { _ = f.Run(ctx) })
-	tb.Cleanup(func() {
-		cancel()
-		running.Wait()
-		f.Close()
-		f.logs.Close()
-	})
+	tb.Cleanup(f.logs.Close)
+	tb.Cleanup(f.Close)
+	streamstest.Run(tb, "logs", f.logs.Run)
+	streamstest.Run(tb, "feed", f.Run)
 	return f
 }
 
@@ -193,6 +186,30 @@ func (f *fixture) pages(
 			return events, after
 		}
 	}
+}
+
+// follow returns a reader of "org" that is closed when the test ends.
+func (f *fixture) follow(filter domain.EventFilter, after string) *Reader {
+	f.tb.Helper()
+	r, err := f.Follow(f.tb.Context(), "org", filter, after)
+	if err != nil {
+		f.tb.Fatalf("Follow after %q: %v", after, err)
+	}
+	f.tb.Cleanup(r.Close)
+	return r
+}
+
+// next returns the next events of a reader.
+func (f *fixture) next(r *Reader, limit int) (got []event) {
+	f.tb.Helper()
+	events, err := r.Next(f.tb.Context(), limit)
+	if err != nil {
+		f.tb.Fatalf("Next: %v", err)
+	}
+	for _, e := range events {
+		got = append(got, decode(f.tb, e))
+	}
+	return got
 }
 
 // byHub returns the numbers of the events of each hub.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,14 +56,7 @@ func startReplica(tb testing.TB, conns *streams.Conns, maximum int) *replica {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = r.Run(ctx) })
-	r.stop = func() {
-		cancel()
-		running.Wait()
-	}
-	tb.Cleanup(r.stop)
+	r.stop = streamstest.Run(tb, "registry", r.Run)
 	return r
 }
 
@@ -73,18 +65,20 @@ func lag(behind, mark uint64) domain.FeedLag {
 }
 
 // shown returns the list of an organization as text: ids, positions and counts.
-func (r *replica) shown(org string) string {
-	text := ""
+func (r *replica) shown(org string) (text string) {
 	for _, reader := range r.list(org) {
-		behind := "?"
-		if reader.Behind != nil {
-			behind = fmt.Sprint(*reader.Behind)
-		}
 		text += fmt.Sprintf(
-			"%s %s%s %s %s\n", reader.Name, reader.Hub, reader.Part, reader.Position, behind,
+			"%s %s%s %s %s\n", reader.Name, reader.Hub, reader.Part, reader.Position, behind(reader),
 		)
 	}
 	return text
+}
+
+func behind(reader domain.FeedReader) string {
+	if reader.Behind == nil {
+		return "?"
+	}
+	return fmt.Sprint(*reader.Behind)
 }
 
 // Readers are listed with their last positions, each organization's alone. What is stored after the
@@ -270,12 +264,8 @@ func TestPage(t *testing.T) {
 			t.Fatalf("Page after %v: got %+v, %v, want readers", after, page, err)
 		}
 		for _, reader := range page.Data {
-			behind := "?"
-			if reader.Behind != nil {
-				behind = fmt.Sprint(*reader.Behind)
-			}
 			got += fmt.Sprintf(
-				"%s %s %s\n", reader.FeedReaderID, behind, reader.State(time.Hour, time.Now()),
+				"%s %s %s\n", reader.FeedReaderID, behind(reader), reader.State(time.Hour, time.Now()),
 			)
 			id := reader.FeedReaderID
 			after = &id

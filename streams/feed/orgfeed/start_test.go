@@ -40,25 +40,15 @@ func TestStart(t *testing.T) {
 		"since beyond the retention":  {everything, f.Since(time.Time{}.AddDate(1990, 0, 0)), all},
 		"since after the last events": {everything, f.Since(time.Now().Add(time.Minute)), nil},
 	} {
-		r, err := f.Follow(t.Context(), "org", tt.filter, tt.from)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		r := f.follow(tt.filter, tt.from)
 		reached, err := r.CaughtUp(t.Context())
 		if err != nil {
 			t.Fatalf("%s: CaughtUp: %v", name, err)
 		}
 		var got []event
 		for !reached() {
-			events, err := r.Next(t.Context(), 9)
-			if err != nil {
-				t.Fatalf("%s: Next: %v", name, err)
-			}
-			for _, e := range events {
-				got = append(got, decode(t, e))
-			}
+			got = append(got, f.next(r, 9)...)
 		}
-		r.Close()
 		same := func(a, b event) bool { return a.Data.N == b.Data.N }
 		if !slices.EqualFunc(got, tt.want, same) {
 			t.Errorf("%s: got %d events %v, want %d", name, len(got), got, len(tt.want))
