@@ -20,29 +20,39 @@ import (
 
 var errEnough = errors.New("enough")
 
-// following follows up to the sequence until, and checks that there is no gap.
-func following(t *testing.T, log *directory.Log, after, until uint64) <-chan error {
+// checkBatch returns an error unless a batch has the next events as fill stores them.
+func checkBatch(next *uint64, batch []directory.Recorded) error {
+	if len(batch) == 0 || len(batch) > 1000 {
+		return fmt.Errorf("a batch of %d", len(batch))
+	}
+	for _, r := range batch {
+		want := domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: fmt.Sprint(*next)}
+		if r.Seq != *next || r.Err != nil || r.Fact != want {
+			return fmt.Errorf("want %d, got %d: %v, %v", *next, r.Seq, r.Fact, r.Err)
+		}
+		*next++
+	}
+	return nil
+}
+
+// following follows up to the sequence until, and checks that there is no gap. Its second batch
+// waits for hold.
+func following(
+	t *testing.T, log *directory.Log, after, until uint64, hold <-chan struct{},
+) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
-		next := after + 1
+		next, calls := after+1, 0
 		err := log.Follow(t.Context(), after, func(batch []directory.Recorded) error {
-			if len(batch) == 0 || len(batch) > 1000 {
-				return fmt.Errorf("a batch of %d", len(batch))
+			if calls++; calls == 2 {
+				<-hold
 			}
-			for _, r := range batch {
-				if r.Seq != next || r.Err != nil ||
-					r.Fact != (domain.SiteRenamed{
-						OrgID: "o", SiteID: "s", Name: fmt.Sprint(next),
-					}) {
-					return fmt.Errorf("want %d, got %d: %v, %v", next, r.Seq, r.Fact, r.Err)
-				}
-				next++
+			err := checkBatch(&next, batch)
+			if err == nil && next > until {
+				err = errEnough
 			}
-			if next > until {
-				return errEnough
-			}
-			return nil
+			return err
 		})
 		if errors.Is(err, errEnough) {
 			err = nil
@@ -76,18 +86,32 @@ func fill(t testing.TB, conns *streams.Conns, from, to uint64) {
 	}
 }
 
+// store appends a message as it is.
+func store(t testing.TB, conns *streams.Conns, subject, data string) {
+	t.Helper()
+	msg := &nats.Msg{Subject: subject, Data: []byte(data)}
+	if _, err := jsapi.Append(t.Context(), conns.Cloud, msg); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func subjectOf(seq uint64) string { return fmt.Sprintf("directory.site.o.%d", seq%1000) }
 
+// TestFollowGivesEachEventOnceInOrder also checks that a slow reader misses no event: what does not
+// fit into the feed is read from the log.
 func TestFollowGivesEachEventOnceInOrder(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	log := open(t, conns)
 	fill(t, conns, 1, 3210)
-	var all []<-chan error
+	hold, none := make(chan struct{}), make(chan struct{})
+	close(none)
+	all := []<-chan error{following(t, log, 3209, 8000, hold)}
 	for _, after := range []uint64{0, 1, 999, 1000, 3209, 3210} {
-		all = append(all, following(t, log, after, 5000))
+		all = append(all, following(t, log, after, 8000, none))
 	}
-	fill(t, conns, 3211, 5000)
+	fill(t, conns, 3211, 8000)
+	close(hold)
 	for i, done := range all {
 		if err := <-done; err != nil {
 			t.Errorf("follower %d: %v", i, err)
@@ -100,14 +124,12 @@ func TestFollowGetsNewEventsAtOnce(t *testing.T) {
 	conns := streamstest.Start(t)
 	log := open(t, conns)
 	seen := make(chan uint64, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- log.Follow(ctx, 0, func(batch []directory.Recorded) error {
+	stop := streamstest.Run(t, "Follow", func(ctx context.Context) error {
+		return log.Follow(ctx, 0, func(batch []directory.Recorded) error {
 			seen <- batch[len(batch)-1].Seq
 			return nil
 		})
-	}()
+	})
 	var took []time.Duration
 	for seq := uint64(1); seq <= 200; seq++ {
 		fill(t, conns, seq, seq)
@@ -125,43 +147,7 @@ func TestFollowGetsNewEventsAtOnce(t *testing.T) {
 	if median := took[len(took)/2]; median > 500*time.Millisecond {
 		t.Errorf("half of the events took %s or more", median)
 	}
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("Follow ended with %v", err)
-	}
-}
-
-// TestFollowSlowly checks that a slow reader misses no event: what does not fit into the feed is
-// read from the log.
-func TestFollowSlowly(t *testing.T) {
-	t.Parallel()
-	conns := streamstest.Start(t)
-	log := open(t, conns)
-	fill(t, conns, 1, 1)
-	hold, next, calls := make(chan struct{}), uint64(1), 0
-	done := make(chan error, 1)
-	go func() {
-		done <- log.Follow(t.Context(), 0, func(batch []directory.Recorded) error {
-			if calls++; calls == 2 {
-				<-hold
-			}
-			for _, r := range batch {
-				if r.Seq != next {
-					return fmt.Errorf("got sequence %d, want %d", r.Seq, next)
-				}
-				next++
-			}
-			if next > 8000 {
-				return errEnough
-			}
-			return nil
-		})
-	}()
-	fill(t, conns, 2, 8000)
-	close(hold)
-	if err := <-done; !errors.Is(err, errEnough) {
-		t.Error(err)
-	}
+	stop()
 }
 
 func TestFollowOutlivesTheBroker(t *testing.T) {
@@ -169,7 +155,9 @@ func TestFollowOutlivesTheBroker(t *testing.T) {
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
 	log := open(t, conns)
-	done := following(t, log, 0, 4000)
+	none := make(chan struct{})
+	close(none)
+	done := following(t, log, 0, 4000, none)
 	for round := range uint64(4) {
 		fill(t, conns, round*1000+1, round*1000+700)
 		broker.Stop()
@@ -188,21 +176,12 @@ func TestFollowOutlivesTheBroker(t *testing.T) {
 
 func awaitConnected(t *testing.T, nc *nats.Conn) {
 	t.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
+	streamstest.EventuallyNil(t, "the connection is back", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		_, err := js.Stream(ctx, streams.DirectoryStream)
-		cancel()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the connection does not come back: %v", err)
-		}
-	}
+		defer cancel()
+		_, err := jsapi.New(nc).Info(ctx, streams.DirectoryStream)
+		return err
+	})
 }
 
 // TestFollowLeavesNothingOut: unreadable events are passed on in their place. A projector must stop
@@ -211,19 +190,13 @@ func TestFollowLeavesNothingOut(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	log := open(t, conns)
-	store := func(data string) {
-		t.Helper()
-		if _, err := jsapi.Append(t.Context(), conns.Cloud, &nats.Msg{
-			Subject: subject, Data: []byte(data),
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	fill(t, conns, 1, 1)
-	store("garbage")
-	store(
+	for _, data := range []string{
+		"garbage",
 		`{"id":"01JD5Q3W8ZV6K2M4N7P9R1S3T5","type":"site.painted","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"key"},"data":{}}`,
-	)
+	} {
+		store(t, conns, subject, data)
+	}
 	fill(t, conns, 4, 4)
 	var got []directory.Recorded
 	err := log.Follow(t.Context(), 0, func(batch []directory.Recorded) error {
@@ -246,29 +219,22 @@ func TestFollowLeavesNothingOut(t *testing.T) {
 	}
 }
 
-// TestFollowBeyondTheEnd holds that Follow rejects a position beyond the end of the log: it belongs
-// to another log, and events would be left out. Regression: the broker publishes the events of a
-// batch before the batch is on disk. Follow passed them on at once, so that a power cut in between
-// left the read models ahead of the directory.
+// Regression: the broker publishes the events of a batch before the batch is on disk. Follow passed
+// them on at once, so that a power cut in between left the read models ahead of the directory.
 func TestFollowWaitsForBatches(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
-	log, err := directory.Open(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := open(t, conns)
 	fill(t, conns, 1, 1)
 	seen := make(chan directory.Recorded, 10)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- log.Follow(ctx, 0, func(batch []directory.Recorded) error {
+	streamstest.Run(t, "Follow", func(ctx context.Context) error {
+		return log.Follow(ctx, 0, func(batch []directory.Recorded) error {
 			for _, r := range batch {
 				seen <- r
 			}
 			return nil
 		})
-	}()
+	})
 	if r := <-seen; r.Seq != 1 {
 		t.Fatalf("first event has sequence %d, want 1", r.Seq)
 	}
@@ -293,12 +259,10 @@ func TestFollowWaitsForBatches(t *testing.T) {
 	if r := <-seen; r.Seq != 2 || r.Fact != (domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: "2"}) {
 		t.Errorf("second event = %d, %v, want 2 as it is stored", r.Seq, r.Fact)
 	}
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("Follow() = %v, want context.Canceled", err)
-	}
 }
 
+// TestFollowBeyondTheEnd: a position beyond the end belongs to another log, and events would be left
+// out. It also checks that Follow ends with the connection.
 func TestFollowBeyondTheEnd(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -308,24 +272,8 @@ func TestFollowBeyondTheEnd(t *testing.T) {
 	if !errors.Is(err, directory.ErrBeyondEnd) {
 		t.Errorf("Follow: got %v, want ErrBeyondEnd", err)
 	}
-}
-
-func TestFollowEndsWithTheConnection(t *testing.T) {
-	t.Parallel()
-	conns := streamstest.Start(t)
-	log := open(t, conns)
-	fill(t, conns, 1, 1)
-	started := make(chan struct{})
-	done := make(chan error, 1)
-	go func() {
-		done <- log.Follow(t.Context(), 0, func([]directory.Recorded) error {
-			close(started)
-			return nil
-		})
-	}()
-	<-started
-	conns.Close()
-	if err := <-done; !errors.Is(err, nats.ErrConnectionClosed) {
-		t.Errorf("Follow ended with %v", err)
+	err = log.Follow(t.Context(), 0, func([]directory.Recorded) error { conns.Close(); return nil })
+	if !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Errorf("Follow of a closed connection: got %v, want ErrConnectionClosed", err)
 	}
 }

@@ -12,14 +12,16 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestKeyUse checks that a use is known at once in its process, and elsewhere once it is written.
+// TestKeyUse checks that a use is known at once in its process, and elsewhere once it is written,
+// and that failed writes are counted.
 func TestKeyUse(t *testing.T) {
 	t.Parallel()
-	buckets, err := streams.OpenBuckets(t.Context(), streamstest.Start(t), 1)
+	conns, registry := streamstest.Start(t), prometheus.NewPedanticRegistry()
+	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, there := directory.NewKeyUse(buckets.KeyUse, nil, nil), directory.NewKeyUse(buckets.KeyUse, nil, nil)
+	here, there := directory.NewKeyUse(buckets.KeyUse, nil, registry), directory.NewKeyUse(buckets.KeyUse, nil, nil)
 	at := time.Date(2026, 1, 2, 3, 4, 50, 0, time.UTC)
 	here.Used("one", at)
 	here.Used("one", at.Add(-time.Hour)) // of a slow request
@@ -48,24 +50,9 @@ func TestKeyUse(t *testing.T) {
 		!got["two"].Equal(want.Add(time.Hour)) {
 		t.Errorf("there, after the write: got %v, want two keys", got)
 	}
-}
-
-// TestKeyUseFailureIsCounted checks the metric of failed writes.
-func TestKeyUseFailureIsCounted(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	conns := broker.Connect(t)
-	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	registry := prometheus.NewPedanticRegistry()
-	tracker := directory.NewKeyUse(buckets.KeyUse, nil, registry)
-	tracker.Used("one", time.Now())
+	here.Used("one", time.Now())
 	conns.Close()
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := tracker.Run(ended); err != nil {
+	if err := here.Run(ended); err != nil {
 		t.Error(err)
 	}
 	if got := streamstest.MetricValue(t, registry, "hubcloud_keyuse_write_failures_total"); got != 1 {

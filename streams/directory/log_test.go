@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"reflect"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
@@ -124,34 +120,13 @@ func TestAppendConflicts(t *testing.T) {
 	}
 }
 
-func TestLoadManyBatches(t *testing.T) {
-	t.Parallel()
-	log := open(t, streamstest.Start(t))
-	const batches, size = 7, 100
-	var seq uint64
-	for range batches {
-		events := make([]domain.Event, size)
-		for i := range events {
-			events[i] = renamed(fmt.Sprint(i))
-		}
-		seq = appendTo(t, log, subject, seq, events...)
-	}
-	if got, last := names(t, log, subject, 0); len(got) != batches*size || last != seq {
-		t.Errorf("got %d up to %d of %d", len(got), last, seq)
-	}
-}
-
 // TestLoadStopsAtUnreadableEvents: no decision may be based on an aggregate with a gap.
 func TestLoadStopsAtUnreadableEvents(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	log := open(t, conns)
 	appendTo(t, log, subject, 0, renamed("1"))
-	if _, err := jsapi.Append(t.Context(), conns.Cloud, &nats.Msg{
-		Subject: subject, Data: []byte("garbage"),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	store(t, conns, subject, "garbage")
 	appendTo(t, log, subject, 2, renamed("3"))
 	for after := range uint64(2) {
 		seen := 0
@@ -173,15 +148,13 @@ func TestOpenRejectsAnotherConfiguration(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	js, err := jetstream.New(conns.Cloud)
+	if err == nil {
+		_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{
+			Name: streams.DirectoryStream, Subjects: []string{streams.DirectoryFilter},
+			MaxAge: time.Hour,
+		})
+	}
 	if err != nil {
-		t.Fatal(err)
-	}
-	config := jetstream.StreamConfig{
-		Name:     streams.DirectoryStream,
-		Subjects: []string{streams.DirectoryFilter},
-		MaxAge:   time.Hour,
-	}
-	if _, err := js.CreateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := directory.Open(t.Context(), conns, 1); !errors.Is(err, streams.ErrIncompatible) ||
@@ -195,60 +168,13 @@ func TestNothingCanBeRemoved(t *testing.T) {
 	conns := streamstest.Start(t)
 	log := open(t, conns)
 	appendTo(t, log, subject, 0, renamed("1"))
-	js, err := jetstream.New(conns.Cloud)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.Stream(t.Context(), streams.DirectoryStream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Purge(t.Context()); err == nil {
+	api := jsapi.New(conns.Cloud)
+	if err := api.Purge(t.Context(), streams.DirectoryStream, "", 2); err == nil {
 		t.Error("the directory was purged")
 	}
-	if err := stream.DeleteMsg(t.Context(), 1); err == nil {
+	if err := api.Erase(t.Context(), streams.DirectoryStream, 1); err == nil {
 		t.Error("an event was deleted")
 	}
-}
-
-// cutter is a broker that loses answers: the connection breaks after a message has reached it.
-type cutter struct {
-	*streamstest.Broker
-	armed atomic.Bool
-	cuts  atomic.Int32
-	// onCut, if not nil, is called when a connection is cut.
-	onCut func()
-}
-
-func (c *cutter) InProcessConn() (net.Conn, error) {
-	conn, err := c.Broker.InProcessConn()
-	return &cutConn{Conn: conn, cutter: c}, err
-}
-
-type cutConn struct {
-	net.Conn
-	cutter *cutter
-	deaf   atomic.Bool
-}
-
-// Write passes data to the broker. After a message for the directory the connection reads nothing.
-func (c *cutConn) Write(p []byte) (int, error) {
-	if strings.Contains(string(p), "PUB "+subject) && c.cutter.armed.CompareAndSwap(true, false) {
-		c.cutter.cuts.Add(1)
-		c.deaf.Store(true)
-		if c.cutter.onCut != nil {
-			c.cutter.onCut()
-		}
-	}
-	return c.Conn.Write(p)
-}
-
-func (c *cutConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if c.deaf.Load() {
-		return 0, io.EOF
-	}
-	return n, err
 }
 
 // TestAppendWithLostAnswer checks that such an append is stored once, and reported as stored.
@@ -257,14 +183,14 @@ func TestAppendWithLostAnswer(t *testing.T) {
 	for _, events := range [][]domain.Event{{renamed("1")}, {renamed("1"), renamed("2")}} {
 		t.Run(fmt.Sprint(len(events)), func(t *testing.T) {
 			t.Parallel()
-			broker := &cutter{Broker: streamstest.New(t)}
-			log := open(t, broker.Connect(t, nats.InProcessServer(broker)))
-			broker.armed.Store(true)
+			broker := streamstest.NewCutter(t, "PUB "+subject)
+			log := open(t, broker.Connect(t))
+			broker.Arm()
 			seq, err := log.Append(t.Context(), subject, 0, events...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if broker.cuts.Load() != 1 {
+			if broker.Armed() {
 				t.Fatal("the connection was not cut")
 			}
 			got, last := names(t, log, subject, 0)
@@ -281,30 +207,14 @@ func TestCanceledAppend(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	broker := &cutter{Broker: streamstest.New(t), onCut: cancel}
-	log := open(t, broker.Connect(t, nats.InProcessServer(broker)))
-	broker.armed.Store(true)
+	broker := streamstest.NewCutter(t, "PUB "+subject)
+	broker.OnCut = cancel
+	log := open(t, broker.Connect(t))
+	broker.Arm()
 	if _, err := log.Append(
 		ctx, subject, 0, renamed("1"),
 	); !errors.Is(err, jsapi.ErrOutcomeUnknown) ||
 		errors.Is(err, directory.ErrConflict) {
 		t.Errorf("got %v, want ErrUnsure", err)
-	}
-}
-
-// TestLogSurvivesARestartOfTheBroker checks that acknowledged events survive, and that appends go
-// on.
-func TestLogSurvivesARestartOfTheBroker(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	log := open(t, broker.Connect(t))
-	appendTo(t, log, subject, 0, renamed("1"))
-	broker.Stop()
-	broker.Start(t)
-	if seq := appendTo(t, log, subject, 1, renamed("2")); seq != 2 {
-		t.Errorf("append after the restart: got sequence %d, want 2", seq)
-	}
-	if got, _ := names(t, log, subject, 0); len(got) != 2 {
-		t.Errorf("got stored names %v", got)
 	}
 }

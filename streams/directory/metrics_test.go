@@ -31,32 +31,26 @@ func TestMetrics(t *testing.T) {
 		AwaitReadModels: func(context.Context, uint64) error { return errReadModels },
 		AwaitReplicas:   func(context.Context, uint64) error { applied++; return errReplicas },
 	})
-	org, _, err := s.CreateOrg(
-		t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, "Org",
-		"a@example.com",
-	)
+	org, _, err := s.CreateOrg(t.Context(), anOperator, "Org", "a@example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
 	errReadModels = directory.ErrReadModelsStopped
 	before := applied
-	if _, _, err := s.CreateKey(t.Context(), domain.Origin{
-		Actor: domain.Actor{Kind: domain.ActorOperator},
-	}, org, "", domain.AllScopes(), domain.KeyLimits{}); err != nil ||
-		applied != before+1 {
+	createKey := func() (id, key string, err error) {
+		return s.CreateKey(
+			t.Context(), anOperator, org, "", domain.AllScopes(), domain.KeyLimits{},
+		)
+	}
+	if _, _, err := createKey(); err != nil || applied != before+1 {
 		t.Errorf("with stopped read models: %v, %d waits for other replicas", err, applied-before)
 	}
 	errReadModels, errReplicas = nil, errors.New("a replica hangs")
-	id, key, err := s.CreateKey(
-		t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, org, "",
-		domain.AllScopes(), domain.KeyLimits{},
-	)
+	id, key, err := createKey()
 	if err != nil || key == "" {
 		t.Errorf("CreateKey with a replica that hangs: got key %q, %v, want a key", key, err)
 	}
-	if err := s.RevokeKey(t.Context(), domain.Origin{
-		Actor: domain.Actor{Kind: domain.ActorOperator},
-	}, id, org); !errors.Is(err, directory.ErrNotInForce) {
+	if err := s.RevokeKey(t.Context(), anOperator, id, org); !errors.Is(err, directory.ErrNotInForce) {
 		t.Errorf("RevokeKey with a replica that hangs: got %v, want ErrNotInForce", err)
 	}
 	events := value("events_appended_total")
@@ -69,18 +63,14 @@ func TestMetrics(t *testing.T) {
 	// Regression: a command that takes access away was observed once for each of its two waits.
 	errReplicas = nil
 	waits := value("effect_wait_duration_seconds")
-	if err := s.RevokeKey(t.Context(), domain.Origin{
-		Actor: domain.Actor{Kind: domain.ActorOperator},
-	}, id, org); err != nil {
+	if err := s.RevokeKey(t.Context(), anOperator, id, org); err != nil {
 		t.Fatal(err)
 	}
 	if got := value("effect_wait_duration_seconds") - waits; got != 1 {
 		t.Errorf("RevokeKey: got %v observed waits, want 1", got)
 	}
 	errAdmit = errors.New("the disk is full")
-	if err := s.RenameOrg(t.Context(), domain.Origin{
-		Actor: domain.Actor{Kind: domain.ActorOperator},
-	}, org, "Other"); !errors.Is(err, errAdmit) {
+	if err := s.RenameOrg(t.Context(), anOperator, org, "Other"); !errors.Is(err, errAdmit) {
 		t.Errorf("RenameOrg without space: got %v, want %v", err, errAdmit)
 	}
 	if got := value("append_failures_total", "cause", "error"); got != 1 {

@@ -65,7 +65,7 @@ func atOnce(t *testing.T, n int, do func(i int) error) int {
 }
 
 // TestSitesAreBounded: an organization could create any number of sites. All replicas count the
-// same sites.
+// same sites. A repeated creation with the same id returns the site, and is not over the limit.
 func TestSitesAreBounded(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -78,9 +78,10 @@ func TestSitesAreBounded(t *testing.T) {
 	var orgs [2]string
 	for i := range orgs {
 		var err error
-		if orgs[i], _, err = one.CreateOrg(
+		orgs[i], _, err = one.CreateOrg(
 			t.Context(), anOperator, "A", fmt.Sprintf("owner%d@example.org", i),
-		); err != nil {
+		)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,8 +89,13 @@ func TestSitesAreBounded(t *testing.T) {
 		_, err := s.CreateSite(t.Context(), aKey, org, "Site")
 		return err
 	}
-	if made := atOnce(t, 12, func(int) error { return create(one, orgs[0]) }); made != 12 {
-		t.Errorf("got %d of 12 sites created, want 12", made)
+	const id = "01935f2e-0000-7000-8000-0000000000aa"
+	first, err := one.CreateSiteWithID(t.Context(), aKey, orgs[0], id, "Site")
+	if err != nil || first.ID != id {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	if made := atOnce(t, 11, func(int) error { return create(one, orgs[0]) }); made != 11 {
+		t.Errorf("got %d of 11 sites created, want 11", made)
 	}
 	if made := atOnce(t, 12, func(int) error { return create(two, orgs[0]) }); made != 8 {
 		t.Errorf("another replica created %d sites, want the 8 that were left", made)
@@ -97,27 +103,15 @@ func TestSitesAreBounded(t *testing.T) {
 	if made := atOnce(t, 5, func(int) error { return create(one, orgs[0]) }); made != 0 {
 		t.Errorf("got %d sites created over the limit", made)
 	}
+	again, err := one.CreateSiteWithID(t.Context(), aKey, orgs[0], id, "Site")
+	if err != nil || again != first {
+		t.Errorf("create a site again: got %+v, %v, want %+v", again, err, first)
+	}
 	if err := create(one, orgs[1]); err != nil {
 		t.Errorf("a site of another organization: %v", err)
 	}
 	if _, err := one.CreateSite(t.Context(), anOperator, orgs[0], "Site"); err != nil {
 		t.Errorf("a site by an operator: %v", err)
-	}
-}
-
-// TestRepeatedCreation checks that a repeated creation with the same id returns the site, and is
-// not over the limit.
-func TestRepeatedCreation(t *testing.T) {
-	t.Parallel()
-	s, org, _ := bounded(t, directory.Quotas{SitesPerOrg: 1})
-	const id = "01935f2e-0000-7000-8000-0000000000aa"
-	first, err := s.CreateSiteWithID(t.Context(), aKey, org, id, "Site")
-	if err != nil || first.ID != id {
-		t.Fatalf("got %+v, %v", first, err)
-	}
-	if again, err := s.CreateSiteWithID(t.Context(), aKey, org, id, "Site"); err != nil ||
-		again != first {
-		t.Errorf("got %+v, %v, want %+v", again, err, first)
 	}
 }
 

@@ -3,16 +3,12 @@ package directory_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -29,18 +25,7 @@ func TestReplay(t *testing.T) {
 	} {
 		next := span[0] + 1
 		err := log.Replay(t.Context(), span[0], span[1], func(batch []directory.Recorded) error {
-			for _, r := range batch {
-				if r.Seq != next || r.Err != nil ||
-					r.Fact != (domain.SiteRenamed{
-						OrgID: "o", SiteID: "s", Name: fmt.Sprint(next),
-					}) {
-					return fmt.Errorf(
-						"got event %d with %v, %v, want event %d", r.Seq, r.Fact, r.Err, next,
-					)
-				}
-				next++
-			}
-			return nil
+			return checkBatch(&next, batch)
 		})
 		if err != nil || next != max(span[0], span[1])+1 {
 			t.Errorf("Replay(%d, %d): next event is %d, error %v", span[0], span[1], next, err)
@@ -65,7 +50,6 @@ func TestSkip(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	log := open(t, conns)
-	origin := domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator}}
 	skip := domain.ProjectionSkipped{Projection: "directory", Sequence: 7, Why: "a test"}
 	for range 3 {
 		if err := log.Skip(t.Context(), origin, skip); err != nil {
@@ -75,11 +59,7 @@ func TestSkip(t *testing.T) {
 	if head, err := log.Head(t.Context(), 0); err != nil || head != 1 {
 		t.Errorf("Head after three equal skips: got %d, %v, want 1", head, err)
 	}
-	if _, err := jsapi.Append(t.Context(), conns.Cloud, &nats.Msg{
-		Subject: streams.ProjectionSubject("directory"), Data: []byte("rubbish"),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	store(t, conns, streams.ProjectionSubject("directory"), "rubbish")
 	other := skip
 	other.Sequence = 2
 	if err := log.Skip(t.Context(), origin, other); err != nil {

@@ -63,26 +63,6 @@ func TestRepositorySeesWhatOthersWrote(t *testing.T) {
 	}
 }
 
-func TestUpdateWithoutEventsAndWithAnError(t *testing.T) {
-	t.Parallel()
-	r := histories(open(t, streamstest.Start(t)), 10)
-	if _, _, err := r.Update(t.Context(), "s", addName("1")); err != nil {
-		t.Fatal(err)
-	}
-	h, seq, err := r.Update(
-		t.Context(), "s", func(history) ([]domain.Event, error) { return nil, nil },
-	)
-	if len(h) != 1 || seq != 1 || err != nil {
-		t.Errorf("without events: %v, %d, %v", h, seq, err)
-	}
-	rejection := domain.ErrSiteNotFound()
-	if _, _, err := r.Update(
-		t.Context(), "s", func(history) ([]domain.Event, error) { return nil, rejection },
-	); err != error(rejection) {
-		t.Errorf("got %v, want the error of decide", err)
-	}
-}
-
 // TestConcurrentUpdatesLoseNothing checks that every change is decided with the state that it
 // follows.
 func TestConcurrentUpdatesLoseNothing(t *testing.T) {
@@ -181,23 +161,6 @@ func TestStuckUpdateDelaysOthersBriefly(t *testing.T) {
 	}
 }
 
-func TestUpdateGivesUpWhenOthersAlwaysWin(t *testing.T) {
-	t.Parallel()
-	log := open(t, streamstest.Start(t))
-	r, other := histories(log, 10), histories(log, 10)
-	decisions := 0
-	_, _, err := r.Update(t.Context(), "s", func(history) ([]domain.Event, error) {
-		decisions++
-		if _, _, err := other.Update(t.Context(), "s", addName("other")); err != nil {
-			t.Error(err)
-		}
-		return []domain.Event{renamed("mine")}, nil
-	})
-	if !errors.Is(err, directory.ErrConflict) || decisions < 3 || decisions > 100 {
-		t.Errorf("after %d decisions: got %v, want ErrConflict", decisions, err)
-	}
-}
-
 // TestRepositoryEvictsLeastRecentlyUsed also checks that cached and uncached aggregates are the
 // same.
 func TestRepositoryEvictsLeastRecentlyUsed(t *testing.T) {
@@ -228,23 +191,5 @@ func TestRepositoryEvictsLeastRecentlyUsed(t *testing.T) {
 	}
 	if folded["a"] != 1 || folded["b"] != 2 || folded["c"] != 1 {
 		t.Errorf("got folded events %v", folded)
-	}
-}
-
-func TestRepositoryReportsUnfoldableEvents(t *testing.T) {
-	t.Parallel()
-	log := open(t, streamstest.Start(t))
-	appendTo(t, log, streams.SiteSubject("o", "s"), 0, renamed("1"))
-	r := directory.NewRepository(
-		log, func(id string) string { return streams.SiteSubject("o", id) }, domain.EvolveKey, 2,
-	)
-	if _, _, err := r.Get(t.Context(), "s"); err == nil ||
-		!strings.Contains(err.Error(), "site.renamed") {
-		t.Errorf("Get returned %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, _, err := r.Get(ctx, "s"); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the caller went away: got %v", err)
 	}
 }

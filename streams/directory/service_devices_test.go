@@ -2,7 +2,6 @@ package directory_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,13 +14,7 @@ import (
 func withHub(t *testing.T, w *world) *world {
 	t.Helper()
 	w.register(t, hub)
-	_, err := w.AddHub(
-		t.Context(), origin,
-		domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.add(t)
 	w.waited()
 	return w
 }
@@ -67,19 +60,6 @@ func TestLabelAndForgetADevice(t *testing.T) {
 			t.Errorf("got %s: %v", name, err)
 		}
 	}
-	for field, c := range map[string]domain.LabelDevice{
-		"name": {SetName: true, Name: ptr(" ")},
-		"room": {SetRoom: true, Room: ptr(strings.Repeat("x", 201))},
-	} {
-		c.OrgID, c.HubID = w.orgA, hub
-		if _, err := w.LabelDevice(t.Context(), origin, c); domain.CodeOf(
-			err,
-		) != domain.CodeInvalidRequest ||
-			!strings.Contains(err.Error(), field+": ") {
-			t.Errorf("got %s: %v", field, err)
-		}
-	}
-
 	w.waited()
 	for _, devices := range [][]int64{{4, 3, 3}, {3}, nil} { // once there is something to forget
 		if err := w.ForgetDevices(t.Context(), origin, hub, devices); err != nil {

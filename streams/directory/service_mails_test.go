@@ -11,12 +11,7 @@ import (
 func TestMailRecipient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	_, token := w.invite(t, "ann@example.org", domain.RoleAdmin)
-	accepted, err := w.AcceptInvitation(t.Context(), origin, token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ann := accepted.MemberID
+	ann := w.join(t, "ann@example.org", domain.RoleAdmin)
 	own := domain.Origin{
 		At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: ann},
 	}
@@ -52,11 +47,7 @@ func TestMailRecipient(t *testing.T) {
 func TestMailPreferencesOfOwnSites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	org, err := w.Org(t.Context(), w.orgA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner := org.Members[0].ID
+	owner := w.org(t, w.orgA).Members[0].ID
 	own := domain.Origin{
 		At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: owner},
 	}
@@ -74,10 +65,7 @@ func TestMailPreferencesOfOwnSites(t *testing.T) {
 	if err := w.StopMails(t.Context(), origin, w.orgA, owner); err != nil {
 		t.Fatal(err)
 	}
-	if org, err = w.Org(t.Context(), w.orgA); err != nil {
-		t.Fatal(err)
-	}
-	if got := org.Members[0].MailPreferences(); !got.None() || len(got.Sites) != 1 {
+	if got := w.org(t, w.orgA).Members[0].MailPreferences(); !got.None() || len(got.Sites) != 1 {
 		t.Errorf("got %+v, want no mails, and the site", got)
 	}
 }

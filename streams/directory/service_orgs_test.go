@@ -12,12 +12,8 @@ import (
 func TestRemoveHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	const hub = domain.HubID("hub-7k2m-q4xd-93ta")
 	w.register(t, hub)
-	add := domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]}
-	if _, err := w.AddHub(t.Context(), origin, add); err != nil {
-		t.Fatal(err)
-	}
+	w.add(t)
 	for _, org := range []string{w.orgB, "", "*"} {
 		wantCode(t, w.RemoveHub(t.Context(), origin, org, hub), domain.CodeNotFound)
 	}
@@ -29,7 +25,7 @@ func TestRemoveHub(t *testing.T) {
 		t.Errorf("got calls %q, want one disconnect", calls)
 	}
 	wantCode(t, w.RemoveHub(t.Context(), origin, w.orgA, hub), domain.CodeNotFound)
-	add.OrgID, add.SiteID = w.orgB, w.sitesB[0]
+	add := domain.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0]}
 	if state, err := w.AddHub(t.Context(), origin, add); err != nil || state.OrgID != w.orgB {
 		t.Errorf("add to another organization: got %+v, %v", state, err)
 	}
@@ -53,21 +49,14 @@ func TestRenameOrg(t *testing.T) {
 func TestSeeConditionOfOwnHubs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	const hub = domain.HubID("hub-7k2m-q4xd-93ta")
 	w.register(t, hub)
-	add := domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]}
-	if _, err := w.AddHub(t.Context(), origin, add); err != nil {
-		t.Fatal(err)
-	}
+	w.add(t)
 	smoke := []domain.Occurrence{{HubID: hub, Condition: "smoke/1/0", Since: origin.At}}
 	wantCode(t, w.SeeConditions(t.Context(), origin, w.orgB, smoke, false), domain.CodeNotFound)
 	if err := w.SeeConditions(t.Context(), origin, w.orgA, smoke, false); err != nil {
 		t.Fatal(err)
 	}
-	org, err := w.Org(t.Context(), w.orgA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	org := w.org(t, w.orgA)
 	if _, ok := org.SeenCondition(hub, "smoke/1/0", origin.At); !ok {
 		t.Errorf("got %+v, want the condition seen", org.Seen)
 	}

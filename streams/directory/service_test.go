@@ -68,9 +68,8 @@ func newWorld(t *testing.T, conns *streams.Conns) *world {
 		name  string
 	}{{&w.orgA, &w.sitesA, "A"}, {&w.orgB, &w.sitesB, "B"}} {
 		var err error
-		if *org.id, _, err = w.CreateOrg(
-			t.Context(), origin, org.name, "owner@example.org",
-		); err != nil {
+		*org.id, _, err = w.CreateOrg(t.Context(), origin, org.name, "owner@example.org")
+		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range 2 {
@@ -92,6 +91,18 @@ func (w *world) register(t *testing.T, id domain.HubID) {
 	if err := w.RegisterHub(t.Context(), origin, id, secretHash()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// add adds the hub to the first site of the first organization.
+func (w *world) add(t *testing.T) domain.HubState {
+	t.Helper()
+	state, err := w.AddHub(
+		t.Context(), origin, domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
 }
 
 // waited returns the sequences that the service waited for since the last call.
@@ -227,50 +238,45 @@ func TestKeys(t *testing.T) {
 func TestAddMoveAndRenameAHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	add := domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]}
-	_, err := w.AddHub(t.Context(), origin, add)
+	add := func(c domain.AddHub) (domain.HubState, error) {
+		c.HubID = hub
+		return w.AddHub(t.Context(), origin, c)
+	}
+	update := func(c domain.UpdateHub) (domain.HubState, error) {
+		return w.UpdateHub(t.Context(), origin, c)
+	}
+	_, err := add(domain.AddHub{OrgID: w.orgA, SiteID: w.sitesA[0]})
 	wantCode(t, err, domain.CodeHubNotAddable)
 	w.register(t, hub)
 	wantCode(t, w.RegisterHub(t.Context(), origin, hub, secretHash()), domain.CodeInvalidRequest)
-	wantCode(
-		t, w.RegisterHub(t.Context(), origin, "HUB.*", secretHash()), domain.CodeInvalidRequest,
-	)
 	virtual := domain.VirtualHubID(w.orgA)
-	wantCode(t, w.RegisterHub(t.Context(), origin, virtual, secretHash()), domain.CodeInvalidRequest)
+	for _, id := range []domain.HubID{"HUB.*", virtual} {
+		wantCode(t, w.RegisterHub(t.Context(), origin, id, secretHash()), domain.CodeInvalidRequest)
+	}
 	_, err = w.RotateSecret(t.Context(), origin, virtual, true)
 	wantCode(t, err, domain.CodeInvalidRequest)
 
-	elsewhere := add
-	elsewhere.SiteID = w.sitesB[0]
-	_, err = w.AddHub(t.Context(), origin, elsewhere)
+	_, err = add(domain.AddHub{OrgID: w.orgA, SiteID: w.sitesB[0]})
 	wantCode(t, err, domain.CodeNotFound)
 	w.waited()
-	added, err := w.AddHub(t.Context(), origin, add)
-	if err != nil || added.OrgID != w.orgA || added.SiteID != w.sitesA[0] || added.Name != nil ||
-		added.Epoch.ID.IsZero() ||
-		!added.ConnectedWhenAdded {
-		t.Fatalf("got %+v, %v", added, err)
+	added := w.add(t)
+	if added.OrgID != w.orgA || added.SiteID != w.sitesA[0] || added.Name != nil ||
+		added.Epoch.ID.IsZero() || !added.ConnectedWhenAdded {
+		t.Fatalf("got %+v", added)
 	}
 	if readable, applied := w.waited(); len(readable) != 1 || !slices.Equal(readable, applied) {
 		t.Errorf("waited for %v by the read models, %v by the replicas", readable, applied)
 	}
-	_, err = w.AddHub(
-		t.Context(), origin,
-		domain.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0]},
-	)
+	_, err = add(domain.AddHub{OrgID: w.orgB, SiteID: w.sitesB[0]})
 	wantCode(t, err, domain.CodeHubNotAddable)
 
 	name := " Hall "
-	moved, err := w.AddHub(
-		t.Context(), origin,
-		domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[1], Name: &name},
-	)
+	moved, err := add(domain.AddHub{OrgID: w.orgA, SiteID: w.sitesA[1], Name: &name})
 	if err != nil || moved.SiteID != w.sitesA[1] || *moved.Name != "Hall" ||
 		moved.Epoch.ID != added.Epoch.ID {
 		t.Errorf("got %+v, %v", moved, err)
 	}
-	cleared, err := w.UpdateHub(
-		t.Context(), origin,
+	cleared, err := update(
 		domain.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, SiteID: &w.sitesA[0]},
 	)
 	if err != nil || cleared.Name != nil || cleared.SiteID != w.sitesA[0] {
@@ -283,14 +289,11 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 		{OrgID: w.orgA, HubID: "hub-0000-0000-0000", SetName: true},
 		{OrgID: w.orgA, HubID: "hub.>", SetName: true},
 	} {
-		_, err := w.UpdateHub(t.Context(), origin, c)
+		_, err := update(c)
 		wantCode(t, err, domain.CodeNotFound)
 	}
 	empty := "  "
-	_, err = w.UpdateHub(
-		t.Context(), origin,
-		domain.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, Name: &empty},
-	)
+	_, err = update(domain.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, Name: &empty})
 	wantCode(t, err, domain.CodeInvalidRequest)
 
 	state, seq, err := w.Hub(t.Context(), hub)
@@ -308,44 +311,31 @@ func TestTwoOrganizationsRaceForAHub(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	w := newWorld(t, broker.Connect(t))
-	replicas := []*directory.Service{
-		directory.NewService(
-			open(t, broker.Connect(t)),
-			directory.ServiceConfig{Presence: installationtest.Presence{Online: true}},
-		),
-		directory.NewService(
-			open(t, broker.Connect(t)),
-			directory.ServiceConfig{Presence: installationtest.Presence{Online: true}},
-		),
-	}
+	both := w.replicas(t, broker)
 	adds := []domain.AddHub{
 		{OrgID: w.orgA, SiteID: w.sitesA[0]}, {OrgID: w.orgB, SiteID: w.sitesB[0]},
 	}
 	for round := range 50 {
 		id := domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", round))
 		w.register(t, id)
-		var wg sync.WaitGroup
-		start := make(chan struct{})
-		owners := make([]string, len(replicas))
-		errs := make([]error, len(replicas))
-		for i, replica := range replicas {
-			c := adds[i]
-			c.HubID = id
-			wg.Go(func() {
-				<-start
-				var state domain.HubState
-				state, errs[i] = replica.AddHub(t.Context(), origin, c)
-				owners[i] = state.OrgID
-			})
+		add := func(i int) func() error {
+			return func() error {
+				c := adds[i]
+				c.HubID = id
+				state, err := both[i].AddHub(t.Context(), origin, c)
+				if err == nil && state.OrgID != c.OrgID {
+					t.Errorf("round %d: added to %s, want %s", round, state.OrgID, c.OrgID)
+				}
+				return err
+			}
 		}
-		close(start)
-		wg.Wait()
+		errs := race(add(0), add(1))
 		state, _, err := w.Hub(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		won := slices.IndexFunc(errs, func(err error) bool { return err == nil })
-		if won < 0 || owners[won] != adds[won].OrgID || state.OrgID != adds[won].OrgID {
+		won := slices.Index(errs, nil)
+		if won < 0 || state.OrgID != adds[won].OrgID {
 			t.Fatalf("round %d: %v, owner %q", round, errs, state.OrgID)
 		}
 		wantCode(t, errs[1-won], domain.CodeHubNotAddable)
@@ -356,20 +346,14 @@ func TestCertificatesAndLogs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	first, second := strings.Repeat("a", 64), strings.Repeat("b", 64)
-	certificate := func(fingerprint string) domain.IssueCertificate {
-		return domain.IssueCertificate{
+	issue := func(id domain.HubID, fingerprint string) error {
+		return w.IssueCertificate(t.Context(), origin, id, domain.IssueCertificate{
 			Fingerprint: fingerprint, ExpiresAt: origin.At.Add(time.Hour),
 			SecretHash: secretHash(),
-		}
+		})
 	}
-	wantCode(
-		t, w.IssueCertificate(t.Context(), origin, hub, certificate(first)),
-		domain.CodeUnauthenticated,
-	)
-	wantCode(
-		t, w.IssueCertificate(t.Context(), origin, "hub.>", certificate(first)),
-		domain.CodeUnauthenticated,
-	)
+	wantCode(t, issue(hub, first), domain.CodeUnauthenticated)
+	wantCode(t, issue("hub.>", first), domain.CodeUnauthenticated)
 	w.register(t, hub)
 	wantCode(t, w.ResetLink(t.Context(), origin, w.orgA, hub), domain.CodeNotFound)
 	wantCode(
@@ -378,18 +362,13 @@ func TestCertificatesAndLogs(t *testing.T) {
 	)
 
 	for _, fingerprint := range []string{first, first, second} {
-		if err := w.IssueCertificate(
-			t.Context(), origin, hub, certificate(fingerprint),
-		); err != nil {
+		if err := issue(hub, fingerprint); err != nil {
 			t.Fatal(err)
 		}
 	}
-	added, err := w.AddHub(
-		t.Context(), origin,
-		domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]},
-	)
-	if err != nil || added.Certificate != second {
-		t.Fatalf("got %+v, %v", added, err)
+	added := w.add(t)
+	if added.Certificate != second {
+		t.Fatalf("got %+v, want the second certificate", added)
 	}
 	wantCode(t, w.ResetLink(t.Context(), origin, w.orgB, hub), domain.CodeNotFound)
 	cut := []string{"revoked " + string(hub) + " " + first + "," + second}
@@ -412,15 +391,9 @@ func TestCertificatesAndLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if state.Certificate != "" ||
-		!slices.Equal(state.RevokedCertificates, []string{first, second}) {
-		t.Errorf(
-			"got current certificate %q, revoked %q, want none and both", state.Certificate,
-			state.RevokedCertificates,
-		)
-	}
-	if state.OwnLog != "second" || state.Epoch.After != 40 || state.OwnLogThrough != 3 ||
-		state.Epoch.ID == added.Epoch.ID ||
-		state.Epoch.ID.IsZero() {
-		t.Errorf("got log %+v", state)
+		!slices.Equal(state.RevokedCertificates, []string{first, second}) ||
+		state.OwnLog != "second" || state.Epoch.After != 40 || state.OwnLogThrough != 3 ||
+		state.Epoch.ID == added.Epoch.ID || state.Epoch.ID.IsZero() {
+		t.Errorf("got %+v, want both certificates revoked and the second log", state)
 	}
 }

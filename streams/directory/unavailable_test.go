@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"hubcloud/domain"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/jsapi"
@@ -37,9 +35,9 @@ func TestTemporaryFailuresAreUnavailable(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	// The caller goes before a second try finds what the first has stored.
-	broker := &cutter{Broker: streamstest.New(t), onCut: cancel}
-	conns := broker.Connect(t, nats.InProcessServer(broker))
-	log := open(t, conns)
+	broker := streamstest.NewCutter(t, "PUB "+subject)
+	broker.OnCut = cancel
+	log := open(t, broker.Connect(t))
 	service := directory.NewService(
 		log,
 		directory.ServiceConfig{
@@ -55,7 +53,7 @@ func TestTemporaryFailuresAreUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	broker.armed.Store(true)
+	broker.Arm()
 	_, _, err = histories.Update(ctx, "s", addName("1"))
 	wantUnavailable(t, "update with a lost answer", err, "may be stored", jsapi.ErrOutcomeUnknown)
 
