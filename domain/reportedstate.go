@@ -107,4 +107,9 @@ type FoundDevice struct {
 	HubName, Site                   string
 	DeviceID                        int64
 	Name, Room, Manufacturer, Model string
+	// Key, Unit and Value are what was last reported of the device's main channel, and ChangedAt when
+	// its value was first reported; empty if that is not known.
+	Key, Unit string
+	Value     json.RawMessage
+	ChangedAt *time.Time
 }

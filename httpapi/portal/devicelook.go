@@ -21,6 +21,28 @@ var looks = []look{
 	{"gas", "flame", "", "", ""}, {"scene", "keypad", "", "", ""},
 }
 
+// mainChannels are the keys of looks.
+var mainChannels = func() (keys []string) {
+	for _, l := range looks {
+		keys = append(keys, l.Key)
+	}
+	return keys
+}()
+
+// stateTag returns the class of the tag of a main channel's value that is a danger or an open way in;
+// "" for others.
+func stateTag(key, value string) string {
+	i := slices.Index(mainChannels, key)
+	if i < 0 || !isBool([]byte(value)) || key == "switch" || key == "motion" {
+		return ""
+	}
+	is := looks[i].False
+	if value == "true" {
+		is = looks[i].True
+	}
+	return map[string]string{"bad": "bad", "active": "wait"}[is]
+}
+
 // deviceLook is the look of a device, with its main channel and the channel's value: "true",
 // "false", or "" for others.
 type deviceLook struct {

@@ -117,7 +117,7 @@ func (req *request) eventSearch() (*eventSearch, error) {
 	for _, state := range states {
 		s.hubs[state.ID] = state
 	}
-	s.found, err = req.Reported.FindDevices(req.ctx, req.org, s.query.Device, maxFoundDevices)
+	s.found, err = req.Reported.FindDevices(req.ctx, req.org, s.query.Device, nil, maxFoundDevices)
 	if err != nil && (s.query.Device != "" || codeOf(err) != domain.CodeServiceUnavailable) {
 		return nil, err // without names, events have the numbers of their devices
 	}

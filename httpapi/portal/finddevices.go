@@ -117,8 +117,8 @@ type foundDevice struct {
 	Battery string
 	// number is the value as a number; nil for others.
 	number *float64
-	// Value is the displayed value; "" for a device that cannot be reached.
-	Value string
+	// Value is the displayed value, and Tag the class of its tag; "" for none.
+	Value, Tag string
 	// Since is when the value was first reported; zero if it is not known.
 	Since time.Time
 	// OfflineSince is since when the hub is offline; zero if it is online.
@@ -187,7 +187,7 @@ func (req *request) exportDevices() error {
 	)
 	for _, d := range devices {
 		value := d.Value
-		if d.OutOfReach || value == "" && view.Show != "" {
+		if d.OutOfReach {
 			value = "out of reach"
 		}
 		if err := out.Row(
@@ -221,7 +221,7 @@ func (req *request) deviceSearch() (view foundView, search deviceSearch, err err
 		return view, search, err
 	}
 	if view.known, err = req.Reported.FindDevices(
-		req.ctx, req.org, view.Find, maxFoundDevices,
+		req.ctx, req.org, view.Find, mainChannels, maxFoundDevices,
 	); err != nil {
 		return view, search, err
 	}
@@ -263,7 +263,7 @@ func (req *request) foundDevices(
 				devices[n-1].DeviceID == device.DeviceID {
 				continue // another channel of the same device
 			}
-			device.Value, device.Since, device.number = "", time.Time{}, nil
+			device.OutOfReach, device.Since, device.number = true, time.Time{}, nil
 			if state.AvailableSince != nil {
 				device.Since = *state.AvailableSince
 			}
@@ -346,7 +346,11 @@ func (req *request) allDevices(
 			Hub: d.HubID, DeviceID: d.DeviceID, Room: d.Room, SiteID: hub.SiteID, Certain: true,
 			Name: cmp.Or(d.Name, deviceNumber(d.DeviceID)), Site: sites[hub.SiteID],
 			HubName: cmp.Or(hub.Name, string(d.HubID)), Model: modelText(d.Manufacturer, d.Model),
-			Battery: batteryType(d.Model),
+			Battery: batteryType(d.Model), Value: formatValue(d.Key, d.Unit, d.Value),
+			Tag: stateTag(d.Key, string(d.Value)),
+		}
+		if d.ChangedAt != nil {
+			found.Since = *d.ChangedAt
 		}
 		if hub.Status == domain.HubOffline {
 			found.OfflineSince = hub.Since

@@ -40,6 +40,11 @@ func TestFindDevices(t *testing.T) {
 	if got := read(t, b.ask("GET", "/devices.csv", nil)); strings.Count(got, "\n") != 4 {
 		t.Errorf("export of all devices: got %q, want a head and 3", got)
 	}
+	if page := read(t, b.ask("GET", "/devices", nil)); !strings.Contains(
+		page, `<bdi class="tag wait">unlocked</bdi>`,
+	) {
+		t.Errorf("got %s, want the door's state", page)
+	}
 	if page := read(t, b.ask("GET", "/devices?show=unlocked&room=no+such", nil)); !strings.Contains(
 		page, "No devices match.",
 	) {
@@ -55,6 +60,9 @@ func TestFindDevices(t *testing.T) {
 		t.Errorf("got %s, want the low battery only", page)
 	}
 	b.reported = []domain.ReportedState{far, b.state(9, "Door <9>", "battery", "70")}
+	for i := range b.reported {
+		b.reported[i].Channel.Available = false
+	}
 	if page := read(t, b.ask("GET", "/devices?show=unreachable", nil)); !strings.Contains(
 		page, "1 device<",
 	) || !strings.Contains(page, "out of reach") {

@@ -313,12 +313,13 @@ func (b *hubBackend) StatesNeedingAttention(
 
 // FindDevices returns the devices of b.reported whose names contain text.
 func (b *hubBackend) FindDevices(
-	_ context.Context, _, text string, _ int,
+	_ context.Context, _, text string, _ []string, _ int,
 ) (found []domain.FoundDevice, err error) {
 	for _, state := range b.reported {
 		if strings.Contains(*state.Name, text) {
 			found = append(found, domain.FoundDevice{
 				HubID: state.HubID, DeviceID: state.DeviceID, Name: *state.Name, Room: "Hall door",
+				Key: state.Channel.Key, Value: state.Channel.Value,
 			})
 		}
 	}
@@ -338,6 +339,7 @@ func (b *hubBackend) States(
 	for _, state := range b.reported {
 		switch {
 		case filter.Key != nil && *filter.Key != state.Channel.Key || state.DeviceID <= after.DeviceID:
+		case filter.Available != nil && *filter.Available != state.Channel.Available:
 		case len(page.Data) == limit:
 			page.HasMore, page.Next = true, page.Data[limit-1].Position()
 		default:

@@ -13,7 +13,7 @@ import (
 type reported []domain.ReportedState
 
 func (reported) FindDevices(
-	context.Context, string, string, int,
+	context.Context, string, string, []string, int,
 ) ([]domain.FoundDevice, error) {
 	return nil, nil
 }

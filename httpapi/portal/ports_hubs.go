@@ -84,9 +84,10 @@ type Reported interface {
 		ctx context.Context, org, site string, hub domain.HubID,
 	) ([]domain.ReportedState, error)
 	// FindDevices returns at most limit devices that have all words of a text in their name, room,
-	// model or number, or the name of their hub or site.
+	// model or number, or the name of their hub or site. Each has the value of the first of the
+	// channels main that it has.
 	FindDevices(
-		ctx context.Context, org, text string, limit int,
+		ctx context.Context, org, text string, main []string, limit int,
 	) ([]domain.FoundDevice, error)
 }
 

@@ -49,7 +49,7 @@ func (req *request) showRooms(status int, view roomsView) error {
 		return err
 	}
 	view.Sites = sites
-	devices, err := req.Reported.FindDevices(req.ctx, req.org, "", maxFoundDevices)
+	devices, err := req.Reported.FindDevices(req.ctx, req.org, "", nil, maxFoundDevices)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (req *request) renameRoom() error {
 	form := &view.NewName
 	form.Site, form.Name = req.formValue("site"), req.formValue("name")
 	form.Room = req.http.PostForm.Get("room")
-	devices, err := req.Reported.FindDevices(req.ctx, req.org, "", maxFoundDevices)
+	devices, err := req.Reported.FindDevices(req.ctx, req.org, "", nil, maxFoundDevices)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (req *request) placeDevices() error {
 		)
 	}
 	// A label for a device that does not exist would apply to the next device with its number.
-	known, err := req.Reported.FindDevices(req.ctx, req.org, "", maxFoundDevices)
+	known, err := req.Reported.FindDevices(req.ctx, req.org, "", nil, maxFoundDevices)
 	if err != nil {
 		return err
 	}

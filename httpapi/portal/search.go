@@ -73,7 +73,7 @@ func (req *request) findEverything(view *searchView) error {
 	if err != nil {
 		return err
 	}
-	devices, err := req.Reported.FindDevices(req.ctx, req.org, view.Find, mostFound)
+	devices, err := req.Reported.FindDevices(req.ctx, req.org, view.Find, nil, mostFound)
 	if err != nil && codeOf(err) != domain.CodeServiceUnavailable {
 		return err // while the reports cannot be read, the rest is found
 	}

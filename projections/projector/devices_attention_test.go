@@ -91,10 +91,17 @@ func TestStatesNeedingAttention(t *testing.T) {
 		{org, strings.ToUpper(string(hub)), 5}, {org, "  ", 5}, {org, "\x00no such device", 0},
 		{other, string(hub), 0}, {other, string(projectionstest.HubID(2)) + " 1", 1}, {org, "_%", 0},
 	} {
-		found, err := e.store.FindDevices(t.Context(), c.org, c.find, 5)
+		found, err := e.store.FindDevices(t.Context(), c.org, c.find, nil, 5)
 		if err != nil || len(found) != c.want {
 			t.Errorf("find %q: got %+v, %v, want %d devices", c.find, found, err, c.want)
 		}
+	}
+	found, err := e.store.FindDevices(
+		t.Context(), other, "", []string{"lock", "smoke", "temperature"}, 5,
+	)
+	if err != nil || len(found) != 1 || found[0].Key != "smoke" || string(found[0].Value) != "true" ||
+		found[0].ChangedAt == nil {
+		t.Errorf("got %+v, %v, want that the device reports smoke", found, err)
 	}
 	for name, c := range map[string]struct {
 		org, site string

@@ -151,7 +151,7 @@ func (busyOrg) Org(_ context.Context, org string) (domain.OrgState, error) {
 
 // StatesNeedingAttention returns a low battery at every tenth hub.
 func (busyOrg) FindDevices(
-	context.Context, string, string, int,
+	context.Context, string, string, []string, int,
 ) ([]domain.FoundDevice, error) {
 	return nil, nil
 }

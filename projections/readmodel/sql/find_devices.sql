@@ -1,6 +1,8 @@
 -- The devices of an organization that have all words in their name, room, model or number, or the name of their hub or site. $2 has a pattern of LIKE for
--- each word, in lower case. Devices whose own name has the first word come first.
-SELECT hub_id, hub_name, site_name, device_id, name, room, manufacturer, model
+-- each word, in lower case. Devices whose own name has the first word come first. Each has the value of the first channel of $4 that it has.
+SELECT found.hub_id, hub_name, site_name, found.device_id, name, room, manufacturer, model, coalesce(main.key, ''), coalesce(main.unit, ''), main.value, main.changed_at
+FROM (
+SELECT hub_id, hub_name, site_name, device_id, name, room, manufacturer, model, row_number() OVER (ORDER BY lower(name) NOT LIKE ($2::text[])[1], lower(name), hub_id, device_id) AS place
 FROM (
   SELECT device.hub_id, coalesce(hub.name, '') AS hub_name, coalesce(hub.site_name, '') AS site_name, device.device_id,
       coalesce(label.name, device.name) AS name, coalesce(label.room, '') AS room, device.manufacturer, device.model, hub.missing
@@ -21,5 +23,13 @@ FROM (
 ) device
 WHERE lower(name || ' ' || room || ' ' || manufacturer || ' ' || model || ' ' || device_id) LIKE ALL (missing)
   AND coalesce(hub_id, '') <> '' -- of hubs without devices; IS NOT NULL would make the full join an outer one
-ORDER BY lower(name) NOT LIKE ($2::text[])[1], lower(name), hub_id, device_id
+ORDER BY place
 LIMIT $3
+) found
+LEFT JOIN LATERAL (
+  SELECT key, unit, value, changed_at FROM reported_channels channel
+  WHERE channel.hub_id = found.hub_id AND channel.device_id = found.device_id AND key = ANY ($4::text[])
+  ORDER BY array_position($4::text[], key), endpoint
+  LIMIT 1
+) main ON cardinality($4::text[]) > 0
+ORDER BY place
