@@ -1,6 +1,8 @@
 package operators
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -93,6 +95,34 @@ func TestVirtualHub(t *testing.T) {
 	})
 	send("", "/virtual-hub", sites.Data[0].ID)
 	online()
+	tryFleet(t, s)
+}
+
+// tryFleet runs hubs for a load test, and wants their rate.
+func tryFleet(t *testing.T, s *harness.Service) {
+	t.Helper()
+	var lines []byte
+	for _, hub := range s.Inventory(3) {
+		line, err := json.Marshal(hub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	file := filepath.Join(t.TempDir(), "inventory.json")
+	if err := os.WriteFile(file, lines, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := harness.RunBinary(
+		t, "virtualhub", "fleet", "--enroll", s.Public(), "--inventory", file, "--rate", "20", "--batch", "5",
+		"--for", "5s", "--every", "500ms",
+	)
+	acked, emitted := 0, 0
+	_, ended, _ := strings.Cut(out, "ended: ")
+	if _, err := fmt.Sscanf(ended, "%d events acknowledged of %d in", &acked, &emitted); err != nil || code != 0 ||
+		acked == 0 || emitted > 20*3*10 || !strings.Contains(out, "3 of 3 hubs connected") {
+		t.Errorf("got exit code %d and %s%s, want events of 3 hubs, 20 a second of each", code, out, errs)
+	}
 }
 
 // A virtual hub whose replica is killed is run by another one, where it begins as after a factory
