@@ -4,28 +4,18 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 )
 
 var (
-	classes = regexp.MustCompile(`class="((?:[^"{]|\{\{.*?\}\})*)"`)
-	action  = regexp.MustCompile(`\{\{.*?\}\}`)
-	names   = regexp.MustCompile(`[a-zA-Z][\w-]*`)
-
+	names    = regexp.MustCompile(`[a-zA-Z][\w-]*`)
 	boxNames = regexp.MustCompile(`type="checkbox"[^>]* name="(\w+)"`)
 )
 
-// Pages have no look of their own: each class of a page is in the style sheet, or a script looks for it,
-// and what four pages use is a component, which the design page shows.
+// Pages have no look of their own: each class of a page is in the style sheet, or a script looks for it.
 func TestPagesUseTheDesign(t *testing.T) {
 	t.Parallel()
-	styled, named := map[string]bool{}, map[string]bool{}
-	for _, selector := range regexp.MustCompile(`\.([a-zA-Z][\w-]*)`).FindAllStringSubmatch(
-		string(Asset("style.css")), -1,
-	) {
-		styled[selector[1]] = true
-	}
+	styled, named := StyledClasses(), map[string]bool{}
 	scripts, err := filepath.Glob("assets/*.js")
 	if err != nil || len(scripts) < 20 {
 		t.Fatalf("got the scripts %v, %v", scripts, err)
@@ -39,32 +29,15 @@ func TestPagesUseTheDesign(t *testing.T) {
 	if err != nil || len(pages) < 30 {
 		t.Fatalf("got the pages %v, %v", pages, err)
 	}
-	users, shown := map[string][]string{}, map[string]bool{"hidden": true, "needs-script": true} // no looks
 	for _, path := range pages {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen := map[string]bool{}
-		for _, found := range classes.FindAllStringSubmatch(string(text), -1) {
-			for _, class := range strings.Fields(action.ReplaceAllString(found[1], " ")) {
-				seen[class] = !strings.HasSuffix(class, "-") // the beginning of a name
-			}
-		}
-		for class, whole := range seen {
-			if whole && !styled[class] && !named[class] {
+		for class := range ClassesOf(string(text)) {
+			if !styled[class] && !named[class] {
 				t.Errorf("%s: no style and no script for the class %s", path, class)
 			}
-			if path == "pages/design.html" {
-				shown[class] = true
-			} else if path != "pages/layout.html" { // the frame, which the design page has too
-				users[class] = append(users[class], path)
-			}
-		}
-	}
-	for class, all := range users {
-		if len(all) >= 4 && !shown[class] {
-			t.Errorf("the design page does not show the component %s of %v", class, all)
 		}
 	}
 }

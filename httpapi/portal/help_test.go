@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +42,13 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The page of the design is there for development only.
+// frames are classes that only place what is in them, or that the whole page has.
+var frames = []string{
+	"board", "brand", "collapsed", "columns", "halves", "help", "hidden-with-script", "hub-board",
+	"no-print", "search", "solo", "whole",
+}
+
+// The page of the design shows everything that pages are made of. It is there for development only.
 func TestDesign(t *testing.T) {
 	t.Parallel()
 	w := newBackend(t)
@@ -50,6 +57,22 @@ func TestDesign(t *testing.T) {
 	for _, want := range []string{`class="tag bad"`, `data-main="lock/0" data-is="false"`, "aria-invalid"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("got %s, want %q in it", page, want)
+		}
+	}
+	styled, shown := portal.StyledClasses(), portal.ClassesOf(page)
+	pages, err := filepath.Glob("pages/*.html")
+	if err != nil || len(pages) < 30 {
+		t.Fatalf("got the pages %v, %v", pages, err)
+	}
+	for _, path := range pages {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for class := range portal.ClassesOf(string(text)) {
+			if styled[class] && !shown[class] && !slices.Contains(frames, class) {
+				t.Errorf("the design page does not show %s of %s", class, path)
+			}
 		}
 	}
 	live := w.open(t, func(c *portal.Config) { c.Environment = domain.EnvironmentLive }).signIn(olga)
