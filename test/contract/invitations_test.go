@@ -24,7 +24,7 @@ type invitation struct {
 func listInvitations(client *harness.Tenant) []invitation {
 	client.T.Helper()
 	var page struct{ Data []invitation }
-	client.Must(http.MethodGet, "/invitations", nil, http.StatusOK).JSON(client.T, &page)
+	client.Get("/invitations").JSON(client.T, &page)
 	return page.Data
 }
 
@@ -45,10 +45,9 @@ func invite(
 	client.T.Helper()
 	s = s.For(client.T)
 	mails := len(s.Mails(email, 0))
-	client.Must(http.MethodPost, "/invitations", map[string]string{
-		"email": email, "role": role,
-	}, http.StatusCreated).
-		JSON(client.T, &created)
+	client.Create(
+		"/invitations", map[string]string{"email": email, "role": role},
+	).JSON(client.T, &created)
 	link = s.Mails(email, mails+1)[mails].Link()
 	if !strings.HasPrefix(link, s.Public()+"/portal/invitations/") {
 		client.T.Fatalf("mail: got link %q, want one to the portal", link)
@@ -66,26 +65,17 @@ func invitations(t *testing.T, c *harness.Target) {
 		// their account if they have none."
 		client, s := tenant.For(t), c.For(t).OwnService()
 		const email = "new@invitations.example.com"
-		answer := client.Must(
-			http.MethodPost, "/invitations", `{"email":"`+email+`"}`, http.StatusCreated,
-		)
+		answer := client.Create("/invitations", `{"email":"`+email+`"}`)
 		made := answer.Object(t)
-		// design, section 6
-		hasExactly(
-			t, "invitation", made, "id", "email", "role", "access", "status", "created_at", "expires_at",
-		)
 		if made["email"] != email || made["role"] != "member" || made["status"] != "pending" {
 			t.Errorf("got %v, want a pending invitation of a member, %s", made, email)
 		}
-		isTimestamp(t, "created_at", made["created_at"])
-		isTimestamp(t, "expires_at", made["expires_at"])
 		created, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(made["created_at"]))
 		expires, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(made["expires_at"]))
 		if valid := expires.Sub(created); valid != 7*24*time.Hour {
 			t.Errorf("validity: got %s, want 7 days", valid)
 		}
-		list := client.Must(http.MethodGet, "/invitations", nil, http.StatusOK).Object(t)
-		hasExactly(t, "list", list, "data", "has_more")
+		list := client.Get("/invitations").Object(t)
 		if first := data(t, list)[0]; fmt.Sprint(first) != fmt.Sprint(made) {
 			t.Errorf("list: got %v, want %v as created", first, made)
 		}
@@ -125,17 +115,12 @@ func invitations(t *testing.T, c *harness.Target) {
 		if pending(client, made["id"].(string)) {
 			t.Error("accepted invitation: still listed")
 		}
-		client.Rejected(
-			http.MethodDelete, "/invitations/"+made["id"].(string), nil, http.StatusNotFound,
-			"not_found",
-		)
+		client.Rejected(http.MethodDelete, "/invitations/"+made["id"].(string), nil, "not_found")
 		// The link signs in once.
 		for _, want := range []bool{true, false} {
 			request, _ := http.NewRequest(http.MethodPost, link, nil)
 			answer, err := http.DefaultTransport.RoundTrip(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			answer.Body.Close()
 			signedIn := strings.Contains(strings.Join(answer.Header["Set-Cookie"], " "), "session")
 			if to := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther ||
@@ -189,40 +174,14 @@ func invitations(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("created and revoked", func(t *testing.T) {
-		client := tenant.For(t)
-		for _, role := range []string{"admin", "member"} {
-			var made invitation
-			client.Must(http.MethodPost, "/invitations", map[string]string{
-				"email": role + "@taken-back.example.com", "role": role,
-			}, http.StatusCreated).
-				JSON(t, &made)
-			if made.Role != role || made.Status != "pending" || !pending(client, made.ID) {
-				t.Errorf("got %+v, want a pending invitation, listed, with role %s", made, role)
-			}
-			client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent)
-			if pending(client, made.ID) {
-				t.Error("revoked invitation: still listed")
-			}
-			client.Rejected(
-				http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found",
-			)
-		}
-	})
-
 	t.Run("revoked", func(t *testing.T) {
 		// "pending, DELETE /invitations/{invitation_id}: revoked (link stops working)".
 		client, s := tenant.For(t), c.For(t).OwnService()
 		made, link := invite(s, client, "revoked@invitations.example.com", "member")
-		answer := client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent)
-		if len(answer.Body) != 0 {
-			t.Errorf("204: got body %s, want none", answer.Body)
-		}
+		client.Delete("/invitations/" + made.ID)
 		expectDeadLink(t, client, link, "revoked@invitations.example.com")
 		for _, id := range []string{made.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
-			client.Rejected(
-				http.MethodDelete, "/invitations/"+id, nil, http.StatusNotFound, "not_found",
-			)
+			client.Rejected(http.MethodDelete, "/invitations/"+id, nil, "not_found")
 		}
 	})
 
@@ -235,9 +194,7 @@ func invitations(t *testing.T, c *harness.Target) {
 			t.Errorf("got %+v, then %+v; pending %+v", first, second, listInvitations(client))
 		}
 		expectDeadLink(t, client, oldLink, "twice@invitations.example.com")
-		client.Rejected(
-			http.MethodDelete, "/invitations/"+first.ID, nil, http.StatusNotFound, "not_found",
-		)
+		client.Rejected(http.MethodDelete, "/invitations/"+first.ID, nil, "not_found")
 		if page := harness.Open(t, http.MethodGet, newLink); page.Status != http.StatusOK {
 			t.Errorf("new link: got %d %s, want 200", page.Status, page.Body)
 		}
@@ -272,13 +229,11 @@ func invitations(t *testing.T, c *harness.Target) {
 			`{"email":"a@example.com","name":"A"}`, `{"email":"a@example.com"}x`,
 			`{"email":"` + strings.Repeat("x", 300) + `@example.com"}`,
 		} {
-			client.Rejected(
-				http.MethodPost, "/invitations", body, http.StatusBadRequest, "invalid_request",
-			)
+			client.Rejected(http.MethodPost, "/invitations", body, "invalid_request")
 		}
 		client.Rejected(
 			http.MethodPost, "/invitations", map[string]string{"email": owner(client).Email},
-			http.StatusBadRequest, "invalid_request",
+			"invalid_request",
 		)
 		// "to a member: 400" (design, section 6).
 		person := joined(
@@ -287,7 +242,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		for _, email := range []string{person.Email, strings.ToUpper(person.Email)} {
 			client.Rejected(
 				http.MethodPost, "/invitations", map[string]string{"email": email},
-				http.StatusBadRequest, "invalid_request",
+				"invalid_request",
 			)
 		}
 	})
@@ -299,10 +254,10 @@ func invitations(t *testing.T, c *harness.Target) {
 		var want []string
 		for i := range 52 {
 			var made invitation
-			client.Must(http.MethodPost, "/invitations", map[string]string{
-				"email": fmt.Sprintf("person%d@list.example.com", i),
-			}, http.StatusCreated).
-				JSON(t, &made)
+			client.Create(
+				"/invitations",
+				map[string]string{"email": fmt.Sprintf("person%d@list.example.com", i)},
+			).JSON(t, &made)
 			want = append([]string{made.ID}, want...)
 		}
 		for _, limit := range []int{50, 20, 13} {
@@ -317,8 +272,7 @@ func invitations(t *testing.T, c *harness.Target) {
 					Data    []invitation
 					HasMore bool `json:"has_more"`
 				}
-				client.Must(http.MethodGet, "/invitations"+query+after, nil, http.StatusOK).
-					JSON(t, &page)
+				client.Get("/invitations"+query+after).JSON(t, &page)
 				for _, i := range page.Data {
 					got = append(got, i.ID)
 				}
@@ -334,18 +288,13 @@ func invitations(t *testing.T, c *harness.Target) {
 		for _, query := range []string{
 			"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember,
 		} {
-			client.Rejected(
-				http.MethodGet, "/invitations?"+query, nil, http.StatusBadRequest,
-				"invalid_request",
-			)
+			client.Rejected(http.MethodGet, "/invitations?"+query, nil, "invalid_request")
 		}
 		stranger := c.For(t).OtherTenant("Stranger to invitations")
 		if list := listInvitations(stranger); len(list) != 0 {
 			t.Errorf("other organization: got %+v, want none", list)
 		}
-		stranger.Rejected(
-			http.MethodDelete, "/invitations/"+want[0], nil, http.StatusNotFound, "not_found",
-		)
+		stranger.Rejected(http.MethodDelete, "/invitations/"+want[0], nil, "not_found")
 		if !pending(client, want[0]) {
 			t.Error("other organization: revoked the invitation")
 		}

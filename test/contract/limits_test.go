@@ -99,10 +99,8 @@ func limits(t *testing.T, c *harness.Target) {
 				rejected.Body,
 			)
 		}
-		other.Must(http.MethodGet, "/sites", nil, http.StatusOK)
-		if err := harness.AwaitRetryAfter(rejected.Header); err != nil {
-			t.Fatal(err)
-		}
+		other.Get("/sites")
+		harness.Must(t, harness.AwaitRetryAfter(rejected.Header))
 		if answer, err := client.Do(http.MethodGet, "/sites", nil); err != nil ||
 			answer.Status != http.StatusOK {
 			t.Errorf("after Retry-After: got %d %s %v, want 200", answer.Status, answer.Body, err)
@@ -140,9 +138,7 @@ func quotas(t *testing.T, c *harness.Target) {
 		t.Helper()
 		// Must would repeat a rate-limited request.
 		answer, err := client.Do(method, path, body, header...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		wait, err := strconv.Atoi(answer.Header.Get("Retry-After"))
 		if answer.Status != http.StatusTooManyRequests || answer.ErrorType() != "rate_limited" ||
 			err != nil ||
@@ -161,10 +157,7 @@ func quotas(t *testing.T, c *harness.Target) {
 				"flood@quotas.example.com", "Flood@QUOTAS.example.com",
 				"flood+1@quotas.example.com",
 			}[n%3]
-			tenant.Must(
-				http.MethodPost, "/invitations", map[string]string{"email": email},
-				http.StatusCreated,
-			)
+			tenant.Create("/invitations", map[string]string{"email": email})
 		}
 		limited(
 			t, tenant.Client, http.MethodPost, "/invitations",
@@ -175,10 +168,7 @@ func quotas(t *testing.T, c *harness.Target) {
 			t, tenant.Client, http.MethodPost, "/invitations",
 			map[string]string{"email": "flood+2@quotas.example.com"},
 		)
-		tenant.Must(
-			http.MethodPost, "/invitations", map[string]string{"email": "other@quotas.example.com"},
-			http.StatusCreated,
-		)
+		tenant.Create("/invitations", map[string]string{"email": "other@quotas.example.com"})
 	})
 
 	t.Run("sites", func(t *testing.T) {

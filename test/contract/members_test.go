@@ -25,7 +25,7 @@ func listMembers(client *harness.Tenant) []member {
 			Data    []member
 			HasMore bool `json:"has_more"`
 		}
-		client.Must(http.MethodGet, "/members"+after, nil, http.StatusOK).JSON(client.T, &page)
+		client.Get("/members"+after).JSON(client.T, &page)
 		all = append(all, page.Data...)
 		if !page.HasMore {
 			return all
@@ -84,12 +84,9 @@ func members(t *testing.T, c *harness.Target) {
 	t.Run("the first owner", func(t *testing.T) {
 		// The table "Member": id, email, role, joined_at.
 		client := tenant.For(t)
-		list := client.Must(http.MethodGet, "/members", nil, http.StatusOK).Object(t)
-		hasExactly(t, "list", list, "data", "has_more")
-		single := client.Must(http.MethodGet, "/members/"+first.ID, nil, http.StatusOK).Object(t)
+		list := client.Get("/members").Object(t)
+		single := client.Get("/members/" + first.ID).Object(t)
 		for _, m := range append(data(t, list), single) {
-			hasExactly(t, "member", m, "id", "email", "role", "access", "joined_at")
-			isTimestamp(t, "joined_at", m["joined_at"])
 			if c.Owned() && (m["email"] != tenant.Owner || m["role"] != "owner") {
 				t.Errorf("member: got %v, want owner %s", m, tenant.Owner)
 			}
@@ -101,16 +98,13 @@ func members(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		for _, role := range []string{"admin", "member", "owner"} {
 			client.Rejected(
-				http.MethodPatch, "/members/"+first.ID, `{"role":"`+role+`"}`, http.StatusForbidden,
-				"forbidden",
+				http.MethodPatch, "/members/"+first.ID, `{"role":"`+role+`"}`, "forbidden",
 			)
 		}
-		client.Rejected(
-			http.MethodDelete, "/members/"+first.ID, nil, http.StatusForbidden, "forbidden",
-		)
+		client.Rejected(http.MethodDelete, "/members/"+first.ID, nil, "forbidden")
 		client.Rejected(
 			http.MethodPost, "/invitations", `{"email":"boss@members.example.com","role":"owner"}`,
-			http.StatusForbidden, "forbidden",
+			"forbidden",
 		)
 		if again := owner(client); again != first {
 			t.Errorf("owner: got %+v, want %+v unchanged", again, first)
@@ -122,10 +116,7 @@ func members(t *testing.T, c *harness.Target) {
 		person := joined(
 			t, c.For(t).OwnService(), tenant, "somebody@members.example.com", "member",
 		)
-		client.Rejected(
-			http.MethodPatch, "/members/"+person.ID, `{"role":"owner"}`, http.StatusForbidden,
-			"forbidden",
-		)
+		client.Rejected(http.MethodPatch, "/members/"+person.ID, `{"role":"owner"}`, "forbidden")
 		if m, _ := memberOf(client, person.Email); m != person {
 			t.Errorf("member: got %+v, want %+v unchanged", m, person)
 		}
@@ -140,13 +131,10 @@ func members(t *testing.T, c *harness.Target) {
 			t.Errorf("invited as an admin: got %+v", person)
 		}
 		for _, role := range []string{"member", "member", "admin", "member"} {
-			answer := client.Must(
-				http.MethodPatch, "/members/"+person.ID, `{"role":"`+role+`"}`, http.StatusOK,
-			)
-			hasExactly(t, "member", answer.Object(t), "id", "email", "role", "access", "joined_at")
+			answer := client.Patch("/members/"+person.ID, `{"role":"`+role+`"}`)
 			var changed, read member
 			answer.JSON(t, &changed)
-			client.Must(http.MethodGet, "/members/"+person.ID, nil, http.StatusOK).JSON(t, &read)
+			client.Get("/members/"+person.ID).JSON(t, &read)
 			if changed.Role != role || read != changed || read.JoinedAt != person.JoinedAt ||
 				read.Email != person.Email {
 				t.Errorf("role %s: got answer %+v, then read %+v", role, changed, read)
@@ -156,10 +144,7 @@ func members(t *testing.T, c *harness.Target) {
 			``, `{}`, `{"role":null}`, `{"role":"boss"}`, `{"role":""}`, `{"role":"Admin"}`,
 			`{"role":7}`, `{"role":"admin","email":"x@y.z"}`, `[]`, `{"role":"admin"}x`,
 		} {
-			client.Rejected(
-				http.MethodPatch, "/members/"+person.ID, body, http.StatusBadRequest,
-				"invalid_request",
-			)
+			client.Rejected(http.MethodPatch, "/members/"+person.ID, body, "invalid_request")
 		}
 	})
 
@@ -167,19 +152,11 @@ func members(t *testing.T, c *harness.Target) {
 		// "DELETE /members/{member_id}: 204; 403 forbidden for an owner; 404".
 		client, s := tenant.For(t), c.For(t).OwnService()
 		person := joined(t, s, tenant, "leaving@members.example.com", "member")
-		answer := client.Must(http.MethodDelete, "/members/"+person.ID, nil, http.StatusNoContent)
-		if len(answer.Body) != 0 {
-			t.Errorf("204: got body %s, want none", answer.Body)
-		}
+		client.Delete("/members/" + person.ID)
 		for _, id := range []string{person.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
-			client.Rejected(http.MethodGet, "/members/"+id, nil, http.StatusNotFound, "not_found")
-			client.Rejected(
-				http.MethodPatch, "/members/"+id, `{"role":"admin"}`, http.StatusNotFound,
-				"not_found",
-			)
-			client.Rejected(
-				http.MethodDelete, "/members/"+id, nil, http.StatusNotFound, "not_found",
-			)
+			client.Rejected(http.MethodGet, "/members/"+id, nil, "not_found")
+			client.Rejected(http.MethodPatch, "/members/"+id, `{"role":"admin"}`, "not_found")
+			client.Rejected(http.MethodDelete, "/members/"+id, nil, "not_found")
 		}
 		// A removed person can be invited again.
 		if again := joined(
@@ -194,7 +171,7 @@ func members(t *testing.T, c *harness.Target) {
 		other := c.For(t).Tenant("Other members")
 		here := joined(t, s, tenant, "both@members.example.com", "member")
 		there := joined(t, s, other, "both@members.example.com", "admin")
-		client.Must(http.MethodDelete, "/members/"+here.ID, nil, http.StatusNoContent)
+		client.Delete("/members/" + here.ID)
 		if still, ok := memberOf(other, "both@members.example.com"); !ok || still != there {
 			t.Errorf("other organization: got %+v, want %+v", still, there)
 		}
@@ -220,7 +197,7 @@ func members(t *testing.T, c *harness.Target) {
 				Data    []member
 				HasMore bool `json:"has_more"`
 			}
-			client.Must(http.MethodGet, "/members?limit=1"+after, nil, http.StatusOK).JSON(t, &page)
+			client.Get("/members?limit=1"+after).JSON(t, &page)
 			if len(page.Data) != 1 || page.Data[0] != m || page.HasMore != (i < len(all)-1) {
 				t.Errorf("page %d: got %+v, want %+v", i, page, m)
 			}
@@ -230,9 +207,7 @@ func members(t *testing.T, c *harness.Target) {
 			"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember,
 			"starting_after=" + first.ID,
 		} {
-			client.Rejected(
-				http.MethodGet, "/members?"+query, nil, http.StatusBadRequest, "invalid_request",
-			)
+			client.Rejected(http.MethodGet, "/members?"+query, nil, "invalid_request")
 		}
 	})
 }

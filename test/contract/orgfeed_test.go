@@ -203,11 +203,9 @@ func orgFeed(t *testing.T, c *harness.Target) {
 		_, key := c.OwnService().For(t).Key(tenant.Org, "hubs:read")
 		for _, path := range []string{"/events", "/events/stream"} {
 			harness.NewClient(t, c.Base, key).Rejected(
-				http.MethodGet, path, nil, http.StatusForbidden, "insufficient_scope",
+				http.MethodGet, path, nil, "insufficient_scope",
 			)
-			harness.NewClient(t, c.Base, "x").Rejected(
-				http.MethodGet, path, nil, http.StatusUnauthorized, "unauthenticated",
-			)
+			harness.NewClient(t, c.Base, "x").Rejected(http.MethodGet, path, nil, "unauthenticated")
 		}
 	})
 
@@ -229,22 +227,16 @@ func orgFeed(t *testing.T, c *harness.Target) {
 			"part=-1/8": "part", "part=1/2&part=1/2": "part",
 			strings.Repeat("&type=x", 101): "type",
 		} {
-			rejection := client.Rejected(
-				http.MethodGet, "/events?"+query, nil, http.StatusBadRequest, "invalid_request",
-			)
+			rejection := client.Rejected(http.MethodGet, "/events?"+query, nil, "invalid_request")
 			if !strings.HasPrefix(rejection.Message, parameter) {
 				t.Errorf("%s: got %q, want the parameter's name", query, rejection.Message)
 			}
 		}
 		client.Rejected(
-			http.MethodGet, "/hubs/"+hub.ID+"/events?after="+position, nil, http.StatusBadRequest,
-			"invalid_request",
+			http.MethodGet, "/hubs/"+hub.ID+"/events?after="+position, nil, "invalid_request",
 		)
 		for _, query := range []string{"part=3/2", "type=*", "hub_id=x", "after=garbage"} {
-			client.Rejected(
-				http.MethodGet, "/events/stream?"+query, nil, http.StatusBadRequest,
-				"invalid_request",
-			)
+			client.Rejected(http.MethodGet, "/events/stream?"+query, nil, "invalid_request")
 		}
 	})
 }
@@ -256,6 +248,6 @@ func orgEvents(client *harness.Tenant, after, query string) (page harness.Page) 
 	if after != "" {
 		path += "&after=" + url.QueryEscape(after)
 	}
-	client.Must(http.MethodGet, path, nil, http.StatusOK).JSON(client.T, &page)
+	client.Get(path).JSON(client.T, &page)
 	return page
 }

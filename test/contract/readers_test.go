@@ -32,9 +32,7 @@ func readersOf(client *harness.Tenant, name string) (found []listedReader) {
 			Data    []listedReader
 			HasMore bool `json:"has_more"`
 		}
-		client.Must(
-			http.MethodGet, "/readers?limit=2"+after, nil, http.StatusOK,
-		).JSON(client.T, &page)
+		client.Get("/readers?limit=2"+after).JSON(client.T, &page)
 		for _, r := range page.Data {
 			if r.Name == name {
 				found = append(found, r)
@@ -65,7 +63,7 @@ func readers(t *testing.T, c *harness.Target) {
 		} {
 			after, read := "", 0
 			for more := true; more; {
-				answer := client.Must(http.MethodGet, path+after, nil, http.StatusOK)
+				answer := client.Get(path + after)
 				var page harness.Page
 				answer.JSON(t, &page)
 				read += len(page.Data)
@@ -77,7 +75,7 @@ func readers(t *testing.T, c *harness.Target) {
 				}
 				after, more = "&after="+page.NextCursor, page.HasMore
 			}
-			waited := client.Must(http.MethodGet, path+after+"&wait=1", nil, http.StatusOK)
+			waited := client.Get(path + after + "&wait=1")
 			if got := waited.Header.Get("Events-Behind"); got != "0" {
 				t.Errorf("long-poll of %s at the end: Events-Behind is %q, want 0", path, got)
 			}
@@ -97,7 +95,7 @@ func readers(t *testing.T, c *harness.Target) {
 		read := func(path string) harness.Page {
 			t.Helper()
 			var page harness.Page
-			client.Must(http.MethodGet, path, nil, http.StatusOK, "Reader", "list").JSON(t, &page)
+			client.Get(path, "Reader", "list").JSON(t, &page)
 			return page
 		}
 		onHub := read("/hubs/" + hub.ID + "/events?limit=2")
@@ -130,8 +128,7 @@ func readers(t *testing.T, c *harness.Target) {
 		}
 		// An error moves nothing.
 		client.Rejected(
-			http.MethodGet, "/events?after=garbage", nil, http.StatusBadRequest, "invalid_request",
-			"Reader", "list",
+			http.MethodGet, "/events?after=garbage", nil, "invalid_request", "Reader", "list",
 		)
 		want("ok", 4, 4, total+2)
 	})
@@ -184,8 +181,7 @@ func readers(t *testing.T, c *harness.Target) {
 		} {
 			for _, name := range []string{"a\tb", strings.Repeat("x", 65)} {
 				rejection := client.Rejected(
-					http.MethodGet, path, nil, http.StatusBadRequest, "invalid_request",
-					"Reader", name,
+					http.MethodGet, path, nil, "invalid_request", "Reader", name,
 				)
 				if !strings.HasPrefix(rejection.Message, "Reader: ") {
 					t.Errorf("%s with the name %q: got %q, want the header's name", path, name, rejection.Message)
@@ -196,16 +192,14 @@ func readers(t *testing.T, c *harness.Target) {
 			"limit=0": "limit", "limit=51": "limit", "starting_after=": "starting_after",
 			"starting_after=x": "starting_after",
 		} {
-			rejection := client.Rejected(
-				http.MethodGet, "/readers?"+query, nil, http.StatusBadRequest, "invalid_request",
-			)
+			rejection := client.Rejected(http.MethodGet, "/readers?"+query, nil, "invalid_request")
 			if !strings.HasPrefix(rejection.Message, parameter) {
 				t.Errorf("%s: got %q, want the parameter's name", query, rejection.Message)
 			}
 		}
 		_, key := c.OwnService().For(t).Key(tenant.Org, "hubs:read")
 		harness.NewClient(t, c.Base, key).Rejected(
-			http.MethodGet, "/readers", nil, http.StatusForbidden, "insufficient_scope",
+			http.MethodGet, "/readers", nil, "insufficient_scope",
 		)
 	})
 }

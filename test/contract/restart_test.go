@@ -26,13 +26,10 @@ func killed(t *testing.T, c *harness.Target) {
 	const unlock = `{"key":"lock","value":false}`
 	path := commandPath(hub.ID(), 1)
 
-	tenant.Must(
-		http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
-		http.StatusOK,
-	)
+	tenant.Patch(devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`)
 	admin := joined(t, s, tenant, "before@killed.example.com", "admin")
 	invited, link := invite(s, tenant, "open@killed.example.com", "member")
-	first := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "before")
+	first := tenant.Command(path, unlock, keyHeader, "before")
 
 	for round := range rounds {
 		key := []string{"first", "second", "third"}[round]
@@ -83,8 +80,8 @@ func killed(t *testing.T, c *harness.Target) {
 	}
 
 	stopped(t, s, tenant, hub)
-	if again := tenant.Must(
-		http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "before",
+	if again := tenant.Command(
+		path, unlock, keyHeader, "before",
 	); !sameJSON(again.Body, first.Body) {
 		t.Errorf("same key after restarts: got %s, want %s", again.Body, first.Body)
 	}
@@ -139,8 +136,8 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	hub.LateAnswers(0)
 	s.Begin()
 	harness.Connected(t, hub)
-	if again := tenant.Must(
-		http.MethodPost, commandPath(hub.ID(), 1), lock, http.StatusAccepted, keyHeader, "stopped",
+	if again := tenant.Command(
+		commandPath(hub.ID(), 1), lock, keyHeader, "stopped",
 	); !sameJSON(again.Body, answer.Body) {
 		t.Errorf("same key after the restart: got %s, want %s", again.Body, answer.Body)
 	}

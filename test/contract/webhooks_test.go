@@ -135,8 +135,8 @@ func webhookDeliveries(t *testing.T, c *harness.Target) {
 		t.Errorf("created twice with one key: got %+v and %+v, want the same", w, again)
 	}
 	client.Rejected(
-		http.MethodPost, "/webhooks", `{"url":"`+r.URL+`"}`, http.StatusConflict,
-		"idempotency_conflict", "Idempotency-Key", "one",
+		http.MethodPost, "/webhooks", `{"url":"`+r.URL+`"}`, "idempotency_conflict",
+		"Idempotency-Key", "one",
 	)
 	one := "/" + w.ID
 	r.set(w.Secret, http.StatusNoContent)
@@ -171,7 +171,7 @@ func webhookDeliveries(t *testing.T, c *harness.Target) {
 			Status    int
 		}
 	}
-	client.Must(http.MethodGet, "/webhooks"+one+"/deliveries", nil, http.StatusOK).JSON(t, &list)
+	client.Get("/webhooks"+one+"/deliveries").JSON(t, &list)
 	if len(list.Data) == 0 || list.Data[0].Delivered || list.Data[0].Status != 503 {
 		t.Errorf("deliveries: got %+v, want a rejection with 503 first", list.Data)
 	}
@@ -196,7 +196,7 @@ func webhookDeliveries(t *testing.T, c *harness.Target) {
 	r.set(rotated.Secret, http.StatusOK)
 	send(http.MethodPatch, one, `{"enabled":true}`, http.StatusOK)
 	r.await(t, "it goes on from its position", func() bool { return len(r.cursors) == 1 })
-	client.Must(http.MethodDelete, "/webhooks"+one, nil, http.StatusNoContent)
+	client.Delete("/webhooks" + one)
 	if len(r.wrong) > 0 {
 		t.Errorf("requests that the official library rejects: %v", r.wrong)
 	}
@@ -205,25 +205,20 @@ func webhookDeliveries(t *testing.T, c *harness.Target) {
 func webhookRejections(t *testing.T, c *harness.Target) {
 	client := c.Tenant("Webhook rejections")
 	var w hook
-	client.Must(
-		http.MethodPost, "/webhooks", `{"url":"https://example.org/"}`, http.StatusCreated,
-	).JSON(t, &w)
+	client.Create("/webhooks", `{"url":"https://example.org/"}`).JSON(t, &w)
 	var list struct{ Data []hook }
-	client.Must(http.MethodGet, "/webhooks?limit=1", nil, http.StatusOK).JSON(t, &list)
+	client.Get("/webhooks?limit=1").JSON(t, &list)
 	if len(list.Data) != 1 || list.Data[0].ID != w.ID || list.Data[0].Secret != "" {
 		t.Errorf("list: got %+v, want the webhook without its secret", list)
 	}
 	large := strings.Repeat(" ", 64<<10+1)
-	client.Rejected(
-		http.MethodGet, "/webhooks?starting_after="+noSite, nil, http.StatusBadRequest,
-		"invalid_request",
-	)
+	client.Rejected(http.MethodGet, "/webhooks?starting_after="+noSite, nil, "invalid_request")
 	for _, body := range []string{
 		large, `{}`, `{"url":"ftp://example.org/"}`, `{"url":"https://a:b@example.org/"}`,
 		`{"url":"https://example.org/","filter":{"type":[1]}}`,
 		`{"url":"https://example.org/","filter":{"hub_id":["x"]}}`,
 	} {
-		client.Rejected(http.MethodPost, "/webhooks", body, http.StatusBadRequest, "invalid_request")
+		client.Rejected(http.MethodPost, "/webhooks", body, "invalid_request")
 	}
 	for _, route := range []struct{ method, path, body string }{
 		{http.MethodGet, "", ""}, {http.MethodPatch, "", `{"name":"x"}`},
@@ -231,21 +226,15 @@ func webhookRejections(t *testing.T, c *harness.Target) {
 		{http.MethodPost, "/test", ""}, {http.MethodPost, "/rotate-secret", `{}`},
 		{http.MethodPost, "/replay", `{"since":"` + time.Now().UTC().Format(time.RFC3339) + `"}`},
 	} {
-		client.Rejected(
-			route.method, "/webhooks/"+w.ID+route.path, large, http.StatusBadRequest, "invalid_request",
-		)
+		client.Rejected(route.method, "/webhooks/"+w.ID+route.path, large, "invalid_request")
 		var body any
 		if route.body != "" {
 			body = route.body
 		}
-		client.Rejected(
-			route.method, "/webhooks/"+noSite+route.path, body, http.StatusNotFound, "not_found",
-		)
+		client.Rejected(route.method, "/webhooks/"+noSite+route.path, body, "not_found")
 	}
 	for range 19 {
-		client.Must(
-			http.MethodPost, "/webhooks", `{"url":"https://example.org/"}`, http.StatusCreated,
-		)
+		client.Create("/webhooks", `{"url":"https://example.org/"}`)
 	}
 	answer, err := client.Do(http.MethodPost, "/webhooks", `{"url":"https://example.org/"}`)
 	if err != nil || answer.Status != http.StatusTooManyRequests ||

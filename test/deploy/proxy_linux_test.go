@@ -248,9 +248,7 @@ func databaseAway(
 		t.Helper()
 		for range 2 * len(replicas) { // each replica gets some
 			for _, path := range []string{"/sites", "/hubs", "/hubs/" + hub, "/state", "/members"} {
-				answer := tenant.Rejected(
-					http.MethodGet, path, nil, http.StatusServiceUnavailable, "service_unavailable",
-				)
+				answer := tenant.Rejected(http.MethodGet, path, nil, "service_unavailable")
 				if answer.Message == "" {
 					t.Errorf("%s: got no message", path)
 				}

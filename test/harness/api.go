@@ -21,6 +21,14 @@ type Client struct {
 	Repeats bool
 }
 
+// Must fails the test if there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // NewClient returns a client with its own connections. It checks every answer against openapi.yaml.
 func NewClient(t testing.TB, base, key string) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -157,12 +165,54 @@ func (c *Client) Must(method, path string, body any, status int, header ...strin
 	return answer
 }
 
-// Rejected is Must for an API error. It checks the error body and its type and returns it.
+// Get is Must for a GET that is answered with 200.
+func (c *Client) Get(path string, header ...string) Answer {
+	c.T.Helper()
+	return c.Must(http.MethodGet, path, nil, http.StatusOK, header...)
+}
+
+// Create is Must for a POST that is answered with 201.
+func (c *Client) Create(path string, body any, header ...string) Answer {
+	c.T.Helper()
+	return c.Must(http.MethodPost, path, body, http.StatusCreated, header...)
+}
+
+// Command is Must for a POST that is answered with 202.
+func (c *Client) Command(path string, body any, header ...string) Answer {
+	c.T.Helper()
+	return c.Must(http.MethodPost, path, body, http.StatusAccepted, header...)
+}
+
+// Patch is Must for a PATCH that is answered with 200.
+func (c *Client) Patch(path string, body any, header ...string) Answer {
+	c.T.Helper()
+	return c.Must(http.MethodPatch, path, body, http.StatusOK, header...)
+}
+
+// Delete is Must for a DELETE that is answered with 204.
+func (c *Client) Delete(path string) {
+	c.T.Helper()
+	if answer := c.Must(http.MethodDelete, path, nil, http.StatusNoContent); len(answer.Body) != 0 {
+		c.T.Errorf("DELETE %s: got body %s, want none", path, answer.Body)
+	}
+}
+
+// errorStatus has the status of each type of error: the contract's table "Errors", and the design's
+// service_unavailable.
+var errorStatus = map[string]int{
+	"invalid_request": 400, "unauthenticated": 401, "insufficient_scope": 403, "forbidden": 403,
+	"not_found": 404, "idempotency_conflict": 409, "cursor_expired": 410, "command_refused": 422,
+	"hub_not_addable": 422, "rate_limited": 429, "internal_error": 500, "hub_error": 502,
+	"hub_offline": 503, "hub_unavailable": 503, "service_unavailable": 503, "hub_timeout": 504,
+}
+
+// Rejected is Must for an API error, with the status of its type. It checks the error body and its
+// type and returns it.
 func (c *Client) Rejected(
-	method, path string, body any, status int, errorType string, header ...string,
+	method, path string, body any, errorType string, header ...string,
 ) APIError {
 	c.T.Helper()
-	answer := c.Must(method, path, body, status, header...)
+	answer := c.Must(method, path, body, errorStatus[errorType], header...)
 	apiError := CheckAPIError(c.T, answer)
 	if apiError.Type != errorType {
 		c.T.Errorf(

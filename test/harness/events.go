@@ -110,6 +110,14 @@ func (c *Client) Await(hub, after, what string, match func(Event) bool) Event {
 	return Event{}
 }
 
+// AwaitType is Await of the first event of a type, about a device if one is named.
+func (c *Client) AwaitType(hub, after, eventType string, device ...int64) Event {
+	c.T.Helper()
+	return c.Await(hub, after, eventType, func(e Event) bool {
+		return e.Type == eventType && (len(device) == 0 || e.About(eventType, device[0]))
+	})
+}
+
 // FormatEvents formats events for a failure message, one a line.
 func FormatEvents(events []Event) string {
 	text := ""

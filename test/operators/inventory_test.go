@@ -140,7 +140,7 @@ func TestInventory(t *testing.T) {
 	service.CLI("inventory", "release", hub.Serial)
 	t.Logf("release: %s", time.Since(began))
 	for _, path := range []string{"", "/events", "/events?after=" + former, "/devices"} {
-		wrong.Rejected(http.MethodGet, "/hubs/"+hub.ID+path, nil, http.StatusNotFound, "not_found")
+		wrong.Rejected(http.MethodGet, "/hubs/"+hub.ID+path, nil, "not_found")
 	}
 	var hubs struct{ Data []struct{ ID string } }
 	if wrong.Must(http.MethodGet, "/hubs", nil, http.StatusOK).JSON(t, &hubs); len(hubs.Data) != 0 {
@@ -182,13 +182,10 @@ func TestInventory(t *testing.T) {
 			t.Errorf("next organization: got %+v, want only the events 6 and 7", event)
 		}
 	}
-	right.Rejected(
-		http.MethodGet, "/hubs/"+hub.ID+"/events?after="+former, nil, http.StatusGone,
-		"cursor_expired",
-	)
+	right.Rejected(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+former, nil, "cursor_expired")
 	wrong.Rejected(
 		http.MethodPost, "/hubs", map[string]string{"serial": hub.Serial, "site_id": wrong.Site},
-		http.StatusUnprocessableEntity, "hub_not_addable",
+		"hub_not_addable",
 	)
 
 	// The read models match the streams, and no file has the secret.
