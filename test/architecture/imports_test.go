@@ -43,133 +43,27 @@ func TestRules(t *testing.T) {
 func TestViolationsAreFound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, source := range map[string]string{
-		"p.go": "package p\n\n// Comments may name $JS.API.\nvar subject = \"$JS.API.INFO\"\n",
-		"w.go": "package p\n\nvar open = journals.OpenWriter\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(source), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	source := []byte("package p\n\n// Comments may name $JS.API.\nvar subject = \"$JS.API.INFO\"\n")
+	if err := os.WriteFile(filepath.Join(dir, "p.go"), source, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	for name, c := range map[string]struct {
-		pkg  goPackage
-		want string // how the only violation begins
-	}{
-		"a folder above": {
-			goPackage{ImportPath: "hubcloud/domain", Imports: []string{"fmt", "hubcloud/streams"}},
-			"domain imports streams",
+	for want, p := range map[string]goPackage{
+		"domain imports streams": {
+			ImportPath: "hubcloud/domain", Imports: []string{"fmt", "hubcloud/streams"},
 		},
-		"a library": {
-			goPackage{
-				ImportPath: "hubcloud/domain", Imports: []string{"golang.org/x/sync/errgroup"},
-			},
-			"domain imports golang.org/x/sync/errgroup",
+		"domain imports golang.org/x/sync/errgroup": {
+			ImportPath: "hubcloud/domain", Imports: []string{"golang.org/x/sync/errgroup"},
 		},
-		"a package of the longer pattern": {
-			goPackage{
-				ImportPath: "hubcloud/hubbridge/codec",
-				Imports:    []string{"hubcloud/domain", "hubcloud/streams"},
-			},
-			"hubbridge/codec imports streams",
+		"httpapi imports github.com/jackc/pgx/v5/pgconn": {
+			ImportPath: "hubcloud/httpapi", Imports: []string{"github.com/jackc/pgx/v5/pgconn"},
 		},
-		"a package below an allowed one": {
-			goPackage{
-				ImportPath: "hubcloud/streams", Imports: []string{"hubcloud/streams/jsapi/inner"},
-			},
-			"streams imports streams/jsapi/inner",
-		},
-		"a package with few importers": {
-			goPackage{
-				ImportPath: "hubcloud/cmd/hubcloud/internal/server",
-				Imports:    []string{"hubcloud/cmd/hubcloud/internal/cli"},
-			},
-			"cmd/hubcloud/internal/server imports cmd/hubcloud/internal/cli",
-		},
-		"a library with few importers": {
-			goPackage{
-				ImportPath: "hubcloud/httpapi", Imports: []string{"github.com/jackc/pgx/v5/pgconn"},
-			},
-			"httpapi imports github.com/jackc/pgx/v5/pgconn",
-		},
-		"a text": {
-			goPackage{
-				ImportPath: "hubcloud/streams/outbox", Dir: dir, GoFiles: []string{"p.go"},
-			},
-			`streams/outbox/p.go:4 has "$JS."`,
-		},
-		"a call": {
-			goPackage{
-				ImportPath: "hubcloud/streams/outbox", Dir: dir, GoFiles: []string{"w.go"},
-			},
-			`streams/outbox/w.go:3 has "OpenWriter"`,
-		},
-		"nothing": {
-			goPackage{
-				ImportPath: "hubcloud/streams/jsapi", Dir: dir, GoFiles: []string{"p.go"},
-				Imports: []string{"fmt", "hubcloud/domain", "github.com/nats-io/nats.go/jetstream"},
-			},
-			"",
+		`streams/outbox/p.go:4 has "$JS."`: {
+			ImportPath: "hubcloud/streams/outbox", Dir: dir, GoFiles: []string{"p.go"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := violations(t, []goPackage{c.pkg})
-			if c.want == "" && len(got) == 0 {
-				return
-			}
-			if c.want == "" || len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
-				t.Errorf(
-					"violations of %+v: got %q, want one that begins with %q", c.pkg, got, c.want,
-				)
-			}
-		})
-	}
-}
-
-// TestPatternsAreUsed fails if a pattern of the tables allows what no package does, as after a move.
-func TestPatternsAreUsed(t *testing.T) {
-	t.Parallel()
-	packages := productionPackages(t)
-	// imports reports whether a package that importer matches imports what the pattern matches.
-	imports := func(importer func(name string) bool, pattern string) bool {
-		return slices.ContainsFunc(packages, func(p goPackage) bool {
-			return importer(p.name()) && slices.ContainsFunc(p.Imports, func(path string) bool {
-				return matches(pattern, strings.TrimPrefix(path, module))
-			})
-		})
-	}
-	for _, r := range importRules {
-		ruled := func(name string) bool {
-			rule, ok := importRuleFor(name)
-			return ok && rule.packages == r.packages
-		}
-		if !slices.ContainsFunc(packages, func(p goPackage) bool { return ruled(p.name()) }) {
-			t.Errorf("the rule for %s is for no package", r.packages)
-		}
-		for _, pattern := range slices.Concat(r.allowed, r.libraries) {
-			if !imports(ruled, pattern) {
-				t.Errorf("no package with the rule for %s imports %s", r.packages, pattern)
-			}
-		}
-	}
-	for _, r := range importerRules {
-		for _, pattern := range r.by {
-			if !imports(func(name string) bool { return matches(pattern, name) }, r.imported) {
-				t.Errorf("no package %s imports %s", pattern, r.imported)
-			}
-		}
-	}
-	users := map[string][]string{}
-	for _, p := range packages {
-		for _, u := range textUses(t, p) {
-			users[u.rule.text] = append(users[u.rule.text], p.name())
-		}
-	}
-	for _, r := range slices.Concat(textRules, callRules) {
-		for _, name := range r.in {
-			if !slices.Contains(users[r.text], name) {
-				t.Errorf("package %s does not have %s", name, r.text)
-			}
+		got := violations(t, []goPackage{p})
+		if len(got) != 1 || !strings.HasPrefix(got[0], want) {
+			t.Errorf("violations of %+v: got %q, want one that begins with %q", p, got, want)
 		}
 	}
 }

@@ -96,6 +96,12 @@ func commandLine(t *testing.T, target *harness.Target) {
 			position, rest, all[len(all)-1], later)
 	}
 
+	objects("events", hub.ID(), "--reader", "lobby")
+	if readers := objects("readers"); len(readers) != 1 || readers[0]["name"] != "lobby" ||
+		readers[0]["hub_id"] != hub.ID() || readers[0]["state"] != "ok" {
+		t.Errorf("readers: got %v, want lobby", readers)
+	}
+
 	for _, tt := range []struct {
 		args []string
 		want string // in the output

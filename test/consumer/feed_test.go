@@ -137,38 +137,3 @@ func TestFollowingTheFeedOverRestarts(t *testing.T) {
 		}
 	}
 }
-
-// feedOverAReset: a hub's reset does not end the feed. A reader that was away when the log began
-// anew gets a gap of that hub, and the events after it. A position that is none is rejected.
-func feedOverAReset(t *testing.T, target *harness.Target) {
-	tenant := target.Tenant("Feed reset")
-	c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
-	hub, other := target.VirtualHub(tenant, virtualhub.Config{}),
-		target.VirtualHub(tenant, virtualhub.Config{})
-	position := check[string](t)(c.FeedPosition(ctx))
-	emitScenes(t, hub, 1, 1)
-	harness.Stored(t, hub)
-	if err := hub.FactoryReset(); err != nil {
-		t.Fatal(err)
-	}
-	harness.Connected(t, hub)
-	emitScenes(t, hub, 2, 2)
-	emitScenes(t, other, 2, 2)
-	harness.Stored(t, hub)
-	harness.Stored(t, other)
-	running, stop := context.WithCancel(ctx)
-	r := reading(running, c, client.FeedFilter{}, position)
-	for _, id := range []string{hub.ID(), other.ID()} {
-		streamstest.Eventually(t, "the scene after the reset", func() bool { return r.has(id, 2) })
-	}
-	stop()
-	<-r.ended
-	want := []client.FeedGap{{HubID: hub.ID(), Reason: "log_reset"}}
-	if !slices.Equal(r.gaps, want) {
-		t.Errorf("got the gaps %v, want %v", r.gaps, want)
-	}
-	page, err := c.FeedPage(ctx, client.FeedFilter{}, client.EventQuery{After: "none"})
-	if !errors.Is(err, client.ErrInvalidRequest) {
-		t.Errorf("got %+v, %v, want ErrInvalidRequest", page, err)
-	}
-}

@@ -32,9 +32,26 @@ func forwarder(t *testing.T, tenant *harness.Tenant, args ...string) *process {
 	})
 }
 
+// emitScenes makes a hub send scene events numbered from first to last.
+func emitScenes(t *testing.T, hub *virtualhub.Hub, first, last int) {
+	t.Helper()
+	for n := first; n <= last; n++ {
+		if _, err := hub.Emit(virtualhub.Event{
+			Type: "channel.observed", DeviceID: 1,
+			Data: map[string]any{
+				"key": "scene", "endpoint": 0,
+				"value": map[string]any{"scene": n, "attribute": "pressed"},
+			},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestForwardingOverKills forwards the events of several hubs, one by one, in batches, and in two
-// parts, while forwarders, the receiver and the service are killed. Every event arrives. Each hub's
-// events arrive in the order of its log, apart from repeats, and under the same ids.
+// parts, while forwarders and the service are killed and the receiver ends connections. Every event
+// arrives. Each hub's events arrive in the order of its log, apart from repeats, and under the same
+// ids.
 func TestForwardingOverKills(t *testing.T) {
 	t.Parallel()
 	target := harness.NewTarget(t, "--stream-lifetime", "3s", "--stream-keepalive", "500ms")
@@ -54,9 +71,9 @@ func TestForwardingOverKills(t *testing.T) {
 		"/single": nil, "/batch": {"--batch"}, "/first": {"--part", "1/2"},
 		"/second": {"--part", "2/2", "--batch"},
 	} {
-		to := "http://" + r.address + name
+		to := r.URL + name
 		if strings.HasPrefix(name, "/first") || strings.HasPrefix(name, "/second") {
-			to = "http://" + r.address + "/parts"
+			to = r.URL + "/parts"
 		}
 		forwarders = append(forwarders, forwarder(t, tenant, append([]string{
 			"--to", to, "--checkpoint", dir + name, "--oldest",
@@ -81,9 +98,9 @@ func TestForwardingOverKills(t *testing.T) {
 				f.begin()
 			}
 		default:
-			r.kill()
+			r.down.Store(true)
 			harness.AnyMoment(0, time.Second)
-			r.begin()
+			r.down.Store(false)
 		}
 	}
 	for _, path := range []string{"/single", "/batch", "/parts"} {
@@ -163,9 +180,7 @@ func forwardCommand(t *testing.T, target *harness.Target) {
 	harness.Stored(t, other)
 	var second client.Event
 	for event, err := range c.Events(soon(t), hub.ID(), "", client.UntilNewest()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if sceneOf(event) == 2 {
 			second = event
 		}
@@ -175,7 +190,7 @@ func forwardCommand(t *testing.T, target *harness.Target) {
 		t.Parallel()
 		r := newReceiver(t)
 		var rejected atomic.Int32
-		front := rejecting(t, r.address, second.Cursor, &rejected)
+		front := rejecting(t, r.Listener.Addr().String(), second.Cursor, &rejected)
 		args := []string{
 			"--to", front, "--checkpoint", t.TempDir() + "/checkpoint", "--oldest",
 			"--type", "channel.*",
@@ -218,9 +233,7 @@ func forwardCommand(t *testing.T, target *harness.Target) {
 	})
 
 	damaged := t.TempDir() + "/damaged"
-	if err := os.WriteFile(damaged, []byte("hello"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(damaged, []byte("hello"), 0o600))
 	foreign := t.TempDir() + "/foreign"
 	if err := os.WriteFile(
 		foreign, []byte(`{"hubcloud_forward_checkpoint":1,"position":"AAAA"}`), 0o600,

@@ -3,7 +3,6 @@ package consumer
 import (
 	"context"
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
@@ -11,13 +10,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-func TestMain(m *testing.M) {
-	if path := os.Getenv(receiverFile); path != "" {
-		receive(path, os.Getenv(receiverAddress))
-		return
-	}
-	harness.Main(m, 0)
-}
+func TestMain(m *testing.M) { harness.Main(m, 0) }
 
 // TestConsumers runs what needs nothing but a service on one of them.
 func TestConsumers(t *testing.T) {
@@ -26,8 +19,7 @@ func TestConsumers(t *testing.T) {
 	t.Run("lists", func(t *testing.T) { lists(t, target.For(t)) }) // of a new installation
 	for name, run := range map[string]func(*testing.T, *harness.Target){
 		"client": everyRoute, "command line": commandLine, "profiles": profiles,
-		"named reader": namedReader, "forward command": forwardCommand,
-		"gaps and resets": gapsAndResets, "feed over a reset": feedOverAReset,
+		"forward command": forwardCommand,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,9 +36,7 @@ func clientOf(t *testing.T, tenant *harness.Tenant, retry client.Retry) *client.
 		BaseURL: tenant.Base, APIKey: tenant.Key,
 		HTTPClient: &http.Client{Transport: harness.Checked(t, transport)}, Retry: retry,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(transport.CloseIdleConnections)
 	return c
 }
@@ -62,9 +52,7 @@ func soon(t *testing.T) context.Context {
 func check[T any](t *testing.T) func(T, error) T {
 	return func(result T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return result
 	}
 }

@@ -103,9 +103,7 @@ func profiles(t *testing.T, target *harness.Target) {
 
 	expect("", 0, "profile narrow", "stays valid", "logout", "--profile", "narrow")
 	expect("", 2, "", "no such profile", "logout", "--profile", "narrow")
-	if err := os.Chmod(file, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.Chmod(file, 0o644))
 	expect("", 2, "", "chmod 600", "hubs")
 }
 

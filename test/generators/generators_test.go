@@ -210,7 +210,5 @@ func copyFile(t *testing.T, from, to string) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 }

@@ -251,7 +251,5 @@ func goCache(t *testing.T) string {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 }

@@ -2,21 +2,15 @@ package https
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
-	"math/big"
-	"net"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
@@ -36,12 +30,8 @@ func TestDemo(t *testing.T) {
 	demo.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	demo.Stderr = t.Output()
 	out, err := demo.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := demo.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
+	harness.Must(t, demo.Start())
 	t.Cleanup(func() {
 		_ = demo.Process.Signal(syscall.SIGTERM)
 		if err := demo.Wait(); err != nil {
@@ -66,32 +56,17 @@ func TestDemo(t *testing.T) {
 // its key.
 func selfSigned(t *testing.T) (certificate, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "demo"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true, // as of openssl req -x509
-	}
-	signed, err := x509.CreateCertificate(
-		rand.Reader, template, template, private.Public(), private,
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bytes, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	own := server.TLS.Certificates[0]
+	private, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
+	harness.Must(t, err)
 	write := func(name, kind string, bytes []byte) string {
 		path := filepath.Join(t.TempDir(), name)
 		text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes})
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(path, text, 0o600))
 		return path
 	}
-	return write("cert.pem", "CERTIFICATE", signed), write("key.pem", "PRIVATE KEY", bytes)
+	certificate = write("cert.pem", "CERTIFICATE", own.Certificate[0])
+	return certificate, write("key.pem", "PRIVATE KEY", private)
 }

@@ -116,15 +116,11 @@ func headers(t *testing.T, service *harness.Service, browser *http.Client) {
 	request, err := http.NewRequestWithContext(
 		t.Context(), http.MethodGet, publicURL(service)+"/portal/sign-in", nil,
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	// The page replaces this cookie.
 	request.AddCookie(&http.Cookie{Name: "__Host-hubcloud_notice", Value: "signed-out"})
 	answer, err := browser.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer answer.Body.Close()
 	if answer.ProtoMajor != 2 ||
 		answer.Header.Get("Strict-Transport-Security") != "max-age=15552000" {
@@ -149,9 +145,7 @@ func redirect(t *testing.T, plain string) {
 		Timeout: time.Minute,
 	}
 	answer, err := client.Get("http://" + plain + "/portal/?x=1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	answer.Body.Close()
 	if location := answer.Header.Get("Location"); answer.StatusCode != http.StatusPermanentRedirect ||
 		!strings.HasPrefix(location, "https://"+firstName+":") ||
@@ -161,9 +155,7 @@ func redirect(t *testing.T, plain string) {
 	answer, err = client.Post(
 		"http://"+plain+"/link/v1/certificates", "application/json", strings.NewReader("{}"),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusBadRequest ||
@@ -181,15 +173,11 @@ func stream(t *testing.T, service *harness.Service, browser *http.Client) {
 	api, err := client.New(client.Config{
 		BaseURL: publicURL(service) + "/v1", APIKey: key, HTTPClient: browser,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	site, err := api.CreateSite(ctx, "Mill")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	factory := service.For(t).Inventory(1)[0]
 	hub, err := virtualhub.New(virtualhub.Config{
 		Config: hub.Config{
@@ -198,9 +186,7 @@ func stream(t *testing.T, service *harness.Service, browser *http.Client) {
 		},
 		Quiet: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- hub.Run(running) }()
@@ -218,14 +204,10 @@ func stream(t *testing.T, service *harness.Service, browser *http.Client) {
 	request, err := http.NewRequestWithContext(
 		ctx, http.MethodGet, publicURL(service)+"/v1/hubs/"+factory.HubID+"/events/stream", nil,
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	request.Header.Set("Authorization", "Bearer "+key)
 	answer, err := browser.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer answer.Body.Close()
 	if answer.ProtoMajor != 2 || answer.StatusCode != http.StatusOK {
 		t.Fatalf("stream: got %d over %s, want 200 over HTTP/2.0", answer.StatusCode, answer.Proto)

@@ -8,12 +8,9 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
-
-	"hubcloud/streams/streamstest"
 )
 
 func mounted(t *testing.T) *Disk { t.Helper(); return Mount(t, t.TempDir()) }
@@ -133,44 +130,6 @@ func TestRename(t *testing.T) {
 		d.wantFile(t, "f", "new")
 		d.wantNone(t, "f.tmp")
 	}
-}
-
-// TestCutWhileWriting kills a program that appends and syncs. Every line that it reported must be
-// kept.
-func TestCutWhileWriting(t *testing.T) {
-	t.Parallel()
-	d := mounted(t)
-	for round := range uint64(5) {
-		var out bytes.Buffer
-		program := exec.Command(
-			"sh", "-c",
-			`i=0; while :; do i=$((i+1)); echo $i >> "$0/log"; sync -d "$0/log"; sync "$0"; echo $i; done`,
-			d.Dir,
-		)
-		program.Stdout = &out
-		must(t, program.Start())
-		streamstest.Eventually(t, "the program has synced some lines",
-			func() bool { return d.syncs() >= 40*(int(round)+1) },
-		)
-		// Wait reports the kill
-		d.CutPower(
-			Loss(round%2), round, func() { must(t, program.Process.Kill()) },
-			func() { _ = program.Wait() },
-		)
-		stored, err := os.ReadFile(d.path("log"))
-		must(t, err)
-		if reported := out.Bytes(); len(reported) == 0 || !bytes.Contains(stored, reported) {
-			t.Fatalf("got %q stored, want everything reported: %q", reported, stored)
-		}
-		must(t, os.Remove(d.path("log")))
-		syncDir(t, d.Dir)
-	}
-}
-
-func (d *Disk) syncs() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.tree.synced
 }
 
 // TestFileModel compares a file with a slice of bytes over random writes, syncs and cuts. After a

@@ -88,8 +88,8 @@ func send(t *testing.T, s *mailserver.Server, url, org string) error {
 	return deliver(t.Context(), t, parse(t, url, s.Address), s.Roots, org)
 }
 
-// TestSMTP delivers over every kind of connection. The mail that arrives is the mail that was
-// composed.
+// TestSMTP greets and delivers over every kind of connection. A greeting connects and logs in and
+// sends no mail. The mail that arrives is the mail that was composed.
 func TestSMTP(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -121,6 +121,15 @@ func TestSMTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := mailserver.Start(t, c.options)
+			server := parse(t, c.url, s.Address)
+			secured, err := mail.NewSMTP(server, &tls.Config{RootCAs: s.Roots}).Greet(t.Context())
+			if secured != c.secured || err != nil || len(s.Mails()) != 0 {
+				t.Errorf("greeting: got secured %t, %v, want %t and no mail", secured, err, c.secured)
+			}
+			without, err := mail.ParseServer(server.WithoutLogin())
+			if err != nil || without.User != "" || without.TLS != server.TLS {
+				t.Errorf("%s without its login: got %+v, %v", server, without, err)
+			}
 			orgs := []string{"Acme", "Häuser & Söhne 日本 👩‍👩‍👧"}
 			for _, org := range orgs {
 				if err := send(t, s, c.url, org); err != nil {
@@ -229,6 +238,9 @@ func TestUnreachable(t *testing.T) {
 		t.Parallel()
 		s := mailserver.Start(t, mailserver.Options{ImplicitTLS: true, Password: "other"})
 		check(t, s, send(t, s, "smtps://ann:secret@HOST", "Acme"))
+		server := parse(t, "smtps://ann:secret@HOST", s.Address)
+		_, err := mail.NewSMTP(server, &tls.Config{RootCAs: s.Roots}).Greet(t.Context())
+		check(t, s, err)
 	})
 	t.Run("no login", func(t *testing.T) {
 		t.Parallel()

@@ -3,19 +3,15 @@
 package mailserver
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"log"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
@@ -69,8 +65,10 @@ type Server struct {
 // Start starts a mail server that ends with the test.
 func Start(t testing.TB, options Options) *Server {
 	t.Helper()
-	certificate, roots := newCertificate(t)
-	s := &Server{Roots: roots, options: options}
+	trusted := httptest.NewTLSServer(nil) // has a certificate for this machine, signed by itself
+	trusted.Close()
+	s := &Server{Roots: x509.NewCertPool(), options: options}
+	s.Roots.AddCert(trusted.Certificate())
 	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
 		_, secured := c.TLSConnectionState()
 		return &session{server: s, secured: secured}, nil
@@ -85,7 +83,7 @@ func Start(t testing.TB, options Options) *Server {
 		t.Fatal(err)
 	}
 	s.Address = listener.Addr().String()
-	config := &tls.Config{Certificates: []tls.Certificate{certificate}}
+	config := &tls.Config{Certificates: trusted.TLS.Certificates}
 	switch {
 	case options.ImplicitTLS:
 		listener = tls.NewListener(listener, config)
@@ -185,32 +183,3 @@ func (s *session) Data(r io.Reader) error {
 
 func (s *session) Reset()        {}
 func (s *session) Logout() error { return nil }
-
-// newCertificate returns a certificate for this machine, signed by itself, and a pool that trusts
-// it.
-func newCertificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		NotAfter:              time.Now().Add(time.Hour),
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
-		DNSNames:              []string{"localhost"},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
-}

@@ -35,14 +35,10 @@ func (s *story) documented(t *testing.T) {
 	text := metricsHead + metricsTable(s.after)
 	path := filepath.Join("..", "..", "deploy", "docs", "metrics.md")
 	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	kept, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if string(kept) == text {
 		return
 	}
@@ -63,9 +59,7 @@ func (s *story) documented(t *testing.T) {
 // shares compares the resources that organizations share with their table in deploy/docs/limits.md.
 func (s *story) shares(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "docs", "limits.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	_, table, _ := strings.Cut(string(text), "\n## Shares\n")
 	rows := map[string]bool{}
 	for line := range strings.Lines(table) {

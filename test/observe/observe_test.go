@@ -157,14 +157,10 @@ func (s *story) metrics(t *testing.T) {
 // that no label has the id of a hub, an organization or a key.
 func (s *story) lint(t *testing.T) {
 	answer, err := http.Get("http://" + s.service.Admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer answer.Body.Close()
 	problems, err := promlint.New(answer.Body).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, problem := range problems {
 		if strings.HasPrefix(problem.Metric, "hubcloud_") {
 			t.Errorf("%s: %s", problem.Metric, problem.Text)
@@ -199,9 +195,7 @@ func (s *story) profiles(t *testing.T) {
 			s.service.Admin: http.StatusOK, s.service.HTTP: http.StatusNotFound,
 		} {
 			answer, err := http.Get("http://" + address + "/debug/pprof/" + name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			size, _ := io.Copy(io.Discard, answer.Body)
 			answer.Body.Close()
 			if answer.StatusCode != want || size == 0 && name != "symbol" {

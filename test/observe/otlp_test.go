@@ -2,7 +2,6 @@ package observe
 
 import (
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +25,7 @@ func TestGRPC(t *testing.T) {
 	const sampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	const unsampled = "00-0af7651916cd43dd8448eb211c80319d-b7ad6b7169203331-00"
 	for _, parent := range []string{sampled, unsampled, "nonsense"} {
-		tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK, "traceparent", parent)
+		tenant.Get("/sites", "traceparent", parent)
 	}
 	replica := service.Replica()
 	s := &story{
@@ -78,9 +77,7 @@ func TestCollectorAway(t *testing.T) {
 	t.Parallel()
 	// The collector accepts connections and does not answer.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	service := harness.StartWith(t, []string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + listener.Addr().String(),
@@ -90,7 +87,7 @@ func TestCollectorAway(t *testing.T) {
 	})
 	tenant := harness.NewTenant(t, service, "Alone")
 	for range 60 {
-		tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
+		tenant.Get("/sites")
 	}
 	streamstest.Eventually(t, "the failed export is logged",
 		func() bool { return strings.Contains(service.Log(), "trace export failed") },

@@ -111,9 +111,7 @@ func (s *story) followFeeds() {
 		if _, err := nc.Subscribe(streams.FeedSubject("log.>"), func(*nats.Msg) {}); err != nil {
 			s.t.Fatal(err)
 		}
-		if err := nc.Flush(); err != nil {
-			s.t.Fatal(err)
-		}
+		harness.Must(s.t, nc.Flush())
 	}
 }
 
@@ -121,13 +119,9 @@ func (s *story) followFeeds() {
 func (s *story) connect() *streams.Conns {
 	s.t.Helper()
 	credentials, err := streams.ReadCredentials(s.service.Dir + "/nats-credentials.json")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	harness.Must(s.t, err)
 	conns, err := streams.Connect(s.t.Context(), credentials)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	harness.Must(s.t, err)
 	return conns
 }
 
@@ -166,17 +160,14 @@ func (s *story) useHub() {
 func (s *story) useAPI() {
 	id := func(a harness.Answer) string { return a.Header.Get("X-Request-Id") }
 	s.created = id(
-		s.tenant.Must(
-			http.MethodPost, "/sites", map[string]string{"name": "Second"}, http.StatusCreated,
-		),
+		s.tenant.Create("/sites", map[string]string{"name": "Second"}),
 	)
 	hub := "/hubs/" + s.hub.ID
-	s.listed = id(s.tenant.Must(http.MethodGet, hub+"/devices", nil, http.StatusOK))
+	s.listed = id(s.tenant.Get(hub + "/devices"))
 	for range 2 {
-		again := s.tenant.Must(
-			http.MethodPost, hub+"/devices/1/commands",
-			`{"key":"lock","value":false}`, http.StatusAccepted,
-			"Idempotency-Key", "the-idempotency-key", "traceparent", traceparent,
+		again := s.tenant.Command(
+			hub+"/devices/1/commands", `{"key":"lock","value":false}`, "Idempotency-Key",
+			"the-idempotency-key", "traceparent", traceparent,
 		)
 		if s.commanded == "" {
 			s.commanded = id(again)
@@ -203,13 +194,9 @@ func (s *story) useAPI() {
 func (s *story) overrun() {
 	t := s.t
 	conn, err := net.Dial("tcp", s.service.HTTP)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer conn.Close()
-	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, conn.(*net.TCPConn).SetReadBuffer(4096))
 	fmt.Fprintf(
 		conn,
 		"GET /v1/hubs/%s/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n",
@@ -243,13 +230,9 @@ func (s *story) withhold() {
 	conns := s.connect()
 	defer conns.Close()
 	js, err := jetstream.New(conns.Cloud)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	stream, err := js.Stream(t.Context(), streams.JournalStream(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	config := stream.CachedInfo().Config
 	full := config
 	full.MaxMsgs, full.Discard = 1, jetstream.DiscardNew
@@ -332,10 +315,7 @@ func (s *story) post(path string, form url.Values) (answer *http.Response) {
 
 // invite sends an invitation, opens and uses its link, and signs a person in.
 func (s *story) invite() {
-	s.tenant.Must(
-		http.MethodPost, "/invitations", map[string]string{"email": "new@example.com"},
-		http.StatusCreated,
-	)
+	s.tenant.Create("/invitations", map[string]string{"email": "new@example.com"})
 	link := s.service.Mails("new@example.com", 1)[0].Link()
 	s.secrets["the invitation's token"] = link[strings.LastIndex(link, "/")+1:]
 	// This address has just used up its rate limit.

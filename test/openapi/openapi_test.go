@@ -91,9 +91,6 @@ func TestRight(t *testing.T) {
 			"DELETE", hub + "/pairing", 204, header("Content-Type", ""), "",
 		},
 		"an API error": {"GET", hub, 404, header(), apiError("not_found")},
-		"another one": {
-			"GET", hub + "/devices", 503, header(), apiError("hub_unavailable"),
-		},
 		"an accepted command": {
 			"POST", hub + "/devices/3/commands", 202, header("Command-Id", "c1"),
 			`{"hub_id":"hub-7k2m-q4xd-93ta","device_id":3,"channel":` + channel + `}`,
@@ -112,10 +109,6 @@ func TestRight(t *testing.T) {
 		),
 		"a stream that was cut off": stream("id: c0\n\nid: c1\nevent: channel.obs"),
 		"an unknown path":           {"GET", "/v1/rooms", 404, header(), apiError("not_found")},
-		"the same without a key": {
-			"GET", "/v1/rooms", 401, header("Www-Authenticate", "Bearer"),
-			apiError("unauthenticated"),
-		},
 		"an unsupported method": {
 			"DELETE", "/v1/sites", 405, header("Allow", "GET, POST"), apiError("invalid_request"),
 		},
@@ -172,13 +165,6 @@ func TestWrong(t *testing.T) {
 			},
 			"'city'",
 		},
-		"a field too many, deep": {
-			answer{
-				"GET", "/v1/sites", 200, header(),
-				`{"data":[` + strings.Replace(site, "{", `{"city":"x",`, 1) + `],"has_more":false}`,
-			},
-			"/data/0",
-		},
 		"a field too few": {
 			answer{
 				"POST", "/v1/sites", 201, header(), strings.Replace(site, `"hub_count":0,`, "", 1),
@@ -195,9 +181,6 @@ func TestWrong(t *testing.T) {
 		},
 		"another status's type": {
 			answer{"GET", hub, 404, header(), apiError("hub_offline")}, "/error/type",
-		},
-		"an unknown type": {
-			answer{"GET", hub, 404, header(), apiError("oops")}, "/error/type",
 		},
 		"another request's id": {
 			answer{
@@ -222,18 +205,6 @@ func TestWrong(t *testing.T) {
 			answer{"GET", "/v1/sites", 429, header(), apiError("rate_limited")},
 			"header Retry-After: is missing",
 		},
-		"a 401 without its challenge": {
-			answer{"GET", "/v1/sites", 401, header(), apiError("unauthenticated")},
-			"header Www-Authenticate: is missing",
-		},
-		"a 405 without Allow": {
-			answer{"PUT", "/v1/sites", 405, header(), apiError("invalid_request")},
-			"header Allow: is missing",
-		},
-		"devices without a cursor": {
-			answer{"GET", hub + "/devices", 200, header(), `{"data":[]}`},
-			"header Event-Cursor: is missing",
-		},
 		"a media type": {
 			answer{"POST", "/v1/sites", 201, header("Content-Type", "text/plain"), site},
 			"header Content-Type",
@@ -247,31 +218,14 @@ func TestWrong(t *testing.T) {
 		"a status of an unknown path": {
 			answer{"GET", "/v1/rooms", 200, header(), "{}"}, "is not described",
 		},
-		"405 of an unknown path": {
-			answer{"GET", "/v1/rooms", 405, header("Allow", "POST"), apiError("invalid_request")},
-			"is not described",
-		},
-		"404 of a known path": {
-			answer{"PUT", "/v1/sites", 404, header(), apiError("not_found")}, "is not described",
-		},
 		"a value of another key": {
 			command(strings.Replace(channel, `"value":5`, `"value":true`, 1)), "/channel/value",
-		},
-		"a value out of bounds": {
-			command(strings.Replace(channel, `"desired":7`, `"desired":100`, 1)),
-			"/channel/desired",
 		},
 		"an accepted command not pending": {
 			command(strings.Replace(channel, "pending", "failed", 1)), "/channel/status",
 		},
-		"an event's field too many": {
-			page(strings.Replace(event, "{", `{"seq":1,`, 1)), "'seq'",
-		},
 		"an event's data of another type": {
 			page(strings.Replace(event, "channel.observed", "hub.disconnected", 1)), "/data/0",
-		},
-		"a channel.observed without key": {
-			page(strings.Replace(event, `"key":"lock",`, "", 1)), "'key'",
 		},
 		"a stream's event": {
 			stream(strings.Replace(frame, `"hub_id"`, `"hub"`, 1)), "'hub_id'",
@@ -279,10 +233,6 @@ func TestWrong(t *testing.T) {
 		"a stream's id": {
 			stream(strings.Replace(frame, "id: c1", "id: c2", 1)), "go with another event",
 		},
-		"a stream's event without a type": {
-			stream(strings.Replace(frame, "event: channel.observed\n", "", 1)), "'event'",
-		},
-		"a stream's field":   {stream("retry: 5\n\n"), "'retry'"},
 		"a stream's comment": {stream(": hello\n\n"), "keepalive"},
 		"an event on two lines": {
 			stream(strings.Replace(frame, `,"data"`, ",\ndata: \"data\"", 1)),

@@ -264,17 +264,6 @@ func TestSchemasAgreeWithCode(t *testing.T) {
 	}
 }
 
-// TestAcksAreValid validates acks as the cloud encodes them.
-func TestAcksAreValid(t *testing.T) {
-	t.Parallel()
-	for _, through := range []uint64{0, 1, protocol.MaxNumber} {
-		ack := codec.AppendAck(nil, "b2f0c1-_Z", through)
-		if err := load(t).Validate("ack", ack); err != nil {
-			t.Errorf("%s: %v", ack, err)
-		}
-	}
-}
-
 // FuzzSchemaImpliesCode searches for messages that a schema allows and the code rejects.
 func FuzzSchemaImpliesCode(f *testing.F) {
 	for name := range decoders() {

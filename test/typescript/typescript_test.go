@@ -400,7 +400,5 @@ func read(t *testing.T, dir, name string) []byte {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 }

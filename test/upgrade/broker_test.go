@@ -16,14 +16,10 @@ func rejectNewer(t *testing.T, replica *harness.Service, flags []string) {
 	t.Helper()
 	replica.Stop()
 	access, err := streams.ReadCredentials(flags[3])
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	access.URL = flags[1]
 	conns, err := streams.Connect(t.Context(), access)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer conns.Close()
 	type record struct {
 		Format  int    `json:"format"`

@@ -78,18 +78,14 @@ func use(t *testing.T, service *harness.Service, name string) {
 	for _, hub := range hubs {
 		streamstest.Eventually(t, "the hub is offline", func() bool {
 			var answer struct{ Connection struct{ Status string } }
-			tenant.Must(http.MethodGet, "/hubs/"+hub, nil, http.StatusOK).JSON(t, &answer)
+			tenant.Get("/hubs/"+hub).JSON(t, &answer)
 			return answer.Connection.Status == "offline"
 		})
 	}
 	manifest, err := json.MarshalIndent(look(t, service, tenant.Key, hubs), "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	path := filepath.Join("testdata", name+".json")
-	if err := os.WriteFile(path, append(manifest, '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(path, append(manifest, '\n'), 0o644))
 }
 
 // keep packs files of a folder, arguments of tar, into testdata.
@@ -115,9 +111,7 @@ func useHub(
 		},
 		Quiet: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	ended := make(chan error, 1)
@@ -130,22 +124,17 @@ func useHub(
 		return err == nil && answer.Status == http.StatusOK
 	})
 	path := "/hubs/" + factory.HubID
-	tenant.Must(http.MethodPatch, path, map[string]string{"name": "Hall"}, http.StatusOK)
+	tenant.Patch(path, map[string]string{"name": "Hall"})
 	for i := range 20 {
-		tenant.Must(
-			http.MethodPost, path+"/devices/1/commands",
-			map[string]any{"key": "lock", "value": i%2 == 0}, http.StatusAccepted,
-		)
+		tenant.Command(path+"/devices/1/commands", map[string]any{"key": "lock", "value": i%2 == 0})
 		streamstest.Eventually(t, "the outcome of the command", func() bool {
 			var device struct{ Channels []struct{ Status string } }
-			tenant.Must(http.MethodGet, path+"/devices/1", nil, http.StatusOK).JSON(t, &device)
+			tenant.Get(path+"/devices/1").JSON(t, &device)
 			return device.Channels[0].Status == "synchronized"
 		})
 	}
 	harness.Stored(t, hub)
 	stop()
 	<-ended
-	if err := hub.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, hub.Close())
 }

@@ -2,7 +2,6 @@ package upgrade
 
 import (
 	"encoding/json"
-	"net/http"
 	"reflect"
 	"testing"
 
@@ -30,7 +29,7 @@ func look(t *testing.T, service *harness.Service, key string, hubs []string) see
 	}
 	for _, path := range paths {
 		var answer any
-		client.Must(http.MethodGet, path, nil, http.StatusOK).JSON(t, &answer)
+		client.Get(path).JSON(t, &answer)
 		s.Resources[path] = answer
 	}
 	return s
@@ -49,7 +48,7 @@ func eventsAfter(client *harness.Client, hub, cursor string) (all []any) {
 			NextCursor string `json:"next_cursor"`
 			HasMore    bool   `json:"has_more"`
 		}
-		client.Must(http.MethodGet, path, nil, http.StatusOK).JSON(client.T, &page)
+		client.Get(path).JSON(client.T, &page)
 		if all = append(all, page.Data...); !page.HasMore {
 			return all
 		}
@@ -95,8 +94,6 @@ func missing(want, got any, path string) string {
 func text(t *testing.T, value any) string {
 	t.Helper()
 	encoded, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return string(encoded)
 }

@@ -3,7 +3,6 @@ package upgrade
 import (
 	"encoding/json"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,13 +64,9 @@ func unpack(t *testing.T, archive string) string {
 func compare(t *testing.T, service *harness.Service, name string) {
 	t.Helper()
 	manifest, err := os.ReadFile(name + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var want seen
-	if err := json.Unmarshal(manifest, &want); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(manifest, &want))
 	hubs := slices.Sorted(maps.Keys(want.Events))
 	if len(hubs) == 0 {
 		t.Fatalf("%s.json: got no hub", name)
@@ -100,9 +95,7 @@ func compare(t *testing.T, service *harness.Service, name string) {
 			t.Errorf("%s after %s: got %s", at, cursor, text(t, rest))
 		}
 	}
-	client.Must(
-		http.MethodPost, "/sites", map[string]string{"name": "Pier"}, http.StatusCreated,
-	)
+	client.Create("/sites", map[string]string{"name": "Pier"})
 }
 
 // TestNewerFormat starts the program on a directory that a later program wrote.
@@ -111,9 +104,7 @@ func TestNewerFormat(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "format.json")
 	content := []byte(`{"format":1000,"version":"99.1.0"}`)
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(file, content, 0o600))
 	_, stderr, code := harness.RunBinary(
 		t, "serve", "--data-dir", dir, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0",
 		"--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
