@@ -141,14 +141,9 @@ verify: generate ## Generate and tidy; fail if that changes a file
 	@git diff --exit-code || (echo "the tree differs from what \`make generate\` writes: commit the difference"; exit 1)
 
 .PHONY: bench
-bench: deps ## Run the benchmarks, each with its reference figure (40 minutes)
+bench: deps ## Run the benchmarks, each with its reference figure (30 minutes)
 	$(GO) test -count=1 -timeout 60m -v -run '^TestBench$$' ./test/bench -bench.report
 	$(GO) test -run '^$$' -bench '^BenchmarkChain$$' -count 3 ./httpapi
-
-.PHONY: compare
-compare: deps ## Measure beside Centrifugo, Mercure and ntfy, and print the table of deploy/docs/performance.md (5 minutes)
-	test/bench/compare/install.sh bin/compare
-	$(GO) test -count=1 -timeout 20m -v -run '^TestCompare$$' ./test/bench -bench.report -bench.compare $(CURDIR)/bin/compare
 
 .PHONY: bench-logs
 bench-logs: deps ## Run the benchmark of 100,000 hub logs (half an hour)

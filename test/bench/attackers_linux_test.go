@@ -45,9 +45,7 @@ func TestAttack(t *testing.T) {
 		t.Skip("only in a process of the measurement fairness")
 	}
 	var cfg attackConfig
-	if err := json.Unmarshal([]byte(os.Getenv(configVariable)), &cfg); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal([]byte(os.Getenv(configVariable)), &cfg))
 	cfg.Service.Program = cfg.Program
 	s := &service{t: t, Service: cfg.Service.For(t)}
 	b := &bench{TB: t, full: cfg.Full}
@@ -58,9 +56,7 @@ func TestAttack(t *testing.T) {
 		defer end()
 		_, _ = io.Copy(io.Discard, os.Stdin) // closed or failed, the measurement has ended
 	}()
-	if err := json.NewEncoder(attackReady).Encode(bareReady{}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.NewEncoder(attackReady).Encode(bareReady{}))
 	for _, attack := range attacks {
 		if attack.name == cfg.Attack {
 			attack.run(ctx, a)

@@ -92,7 +92,7 @@ var attacks = []struct {
 			defer pace.Stop()
 			for range size(a.b, 2500, 4) {
 				if _, err := reading.open(a.s.HTTP, "GET /v1/events/stream HTTP/1.1\r\nHost: x\r\n"+
-					"Authorization: Bearer "+a.tenant.Key+"\r\n\r\n", false); err != nil {
+					"Authorization: Bearer "+a.tenant.Key+"\r\n\r\n"); err != nil {
 					a.b.Error(err)
 				}
 				select {
@@ -234,9 +234,7 @@ func newInnocent(b *bench, s *service, mails *mailserver.Server) *innocent {
 	target, tenant := s.target(b), harness.NewTenant(b, s.Service, "Innocent")
 	elsewhere := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	harness.Must(b, err)
 	i := &innocent{
 		b: b, s: s, tenant: tenant, hub: target.Online(tenant), mails: mails,
 		locked: target.VirtualHub(tenant, virtualhub.Config{
@@ -257,9 +255,7 @@ func (i *innocent) browse(path string, form url.Values) {
 		get = func() (*http.Response, error) { return i.browser.PostForm(i.s.Public()+path, form) }
 	}
 	response, err := get()
-	if err != nil {
-		i.b.Fatal(err)
-	}
+	harness.Must(i.b, err)
 	defer response.Body.Close()
 	if _, err = io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {
 		i.b.Fatalf("%s: got %s, %v", path, response.Status, err)
@@ -288,9 +284,7 @@ func (i *innocent) alarm() float64 {
 		Devices: []virtualhub.DeviceSpec{{Kind: "smoke_alarm", Name: "Landing alarm"}},
 	})
 	begun := time.Now()
-	if err := hub.Report(1, virtualhub.ChannelRef{Key: "smoke"}, true); err != nil {
-		i.b.Fatal(err)
-	}
+	harness.Must(i.b, hub.Report(1, virtualhub.ChannelRef{Key: "smoke"}, true))
 	i.mailed(tenant.Owner, smokeDetected)
 	return float64(time.Since(begun).Microseconds()) / 1000
 }

@@ -18,7 +18,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/jsapi"
 )
 
 const roleBroker = "broker"
@@ -79,12 +78,6 @@ func runBareBroker(config []byte, control *http.ServeMux) (bareReady, error) {
 	); err != nil {
 		return ready, err
 	}
-	command(control, "/streams", b.makeStreams)
-	command(control, "/ingest", b.ingest)
-	command(control, "/append", b.append)
-	command(control, "/pages", b.pages)
-	command(control, "/answer", b.answerHubs)
-	command(control, "/store", b.store)
 	command(control, "/call", b.call)
 	command(control, "/one-stream", b.oneStream)
 	ready.NATS = strings.TrimPrefix(b.server.ClientURL(), "nats://")
@@ -153,66 +146,4 @@ func (c bareBrokerConfig) options() (*server.Options, error) {
 
 func (b *bareBroker) shard(hub string) *nats.Conn { return b.conns.Shard(domain.HubID(hub)) }
 
-// streamsCommand creates a stream with messages for each hub, configured like the sample's.
-type streamsCommand struct {
-	Sample   sample
-	Hubs     []string
-	Messages int
-}
-
 type nothing struct{}
-
-func (b *bareBroker) makeStreams(c streamsCommand) (nothing, error) {
-	for _, hub := range c.Hubs {
-		subject := "$JS.API.STREAM.CREATE." + streams.HubStream(domain.HubID(hub))
-		answer, err := b.shard(hub).Request(subject, c.Sample.streamFor(hub), 20*time.Second)
-		if err != nil {
-			return nothing{}, err
-		}
-		if err := jetStreamError(answer.Data); err != nil {
-			return nothing{}, fmt.Errorf("create the stream of %s: %w", hub, err)
-		}
-		for range c.Messages {
-			if _, err := jsapi.Append(
-				context.Background(), b.shard(hub), c.Sample.message(hub),
-			); err != nil {
-				return nothing{}, err
-			}
-		}
-	}
-	return nothing{}, nil
-}
-
-// jetStreamError returns the error in a response of the JetStream API.
-func jetStreamError(answer []byte) error {
-	var a struct {
-		Error *struct{ Description string }
-	}
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return err
-	}
-	if a.Error != nil {
-		return errors.New(a.Error.Description)
-	}
-	return nil
-}
-
-// answerHubs makes the broker's process answer messages of hubs with an ack, for round trips.
-func (b *bareBroker) answerHubs(nothing) (nothing, error) {
-	for _, nc := range b.conns.Shards {
-		_, err := nc.Subscribe(streams.EventsSubject(streams.AnyHub), func(m *nats.Msg) {
-			hub := domain.HubID(strings.Split(m.Subject, ".")[1])
-			ack := fmt.Appendf(nil, `{"log":%q,"through":%d}`, logName, firstNumber)
-			if err := nc.Publish(streams.AckSubject(hub), ack); err != nil {
-				panic(err)
-			}
-		})
-		if err != nil {
-			return nothing{}, err
-		}
-		if err := nc.Flush(); err != nil {
-			return nothing{}, err
-		}
-	}
-	return nothing{}, nil
-}

@@ -17,9 +17,6 @@ const roleWeb = "web"
 
 // bareWeb is a net/http server in its own process that writes given bytes from memory.
 type bareWeb struct {
-	page    atomic.Pointer[[]byte]
-	backlog atomic.Pointer[[]byte]
-
 	mu     sync.Mutex
 	topics map[string]*topic
 }
@@ -36,12 +33,10 @@ type link struct {
 	ready chan struct{} // closed when next is set
 }
 
-func runBareWeb(control *http.ServeMux) (bareReady, error) {
+func runBareWeb() (bareReady, error) {
 	w := &bareWeb{topics: map[string]*topic{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /page", w.servePage)
 	mux.HandleFunc("GET /stream/{topic}", w.serveStream)
-	mux.HandleFunc("POST /stream/{topic}", w.publish)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return bareReady{}, err
@@ -53,14 +48,6 @@ func runBareWeb(control *http.ServeMux) (bareReady, error) {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(listener)
 	go w.receiveFeeds(feed)
-	command(
-		control, "/page",
-		func(page []byte) (nothing, error) { w.page.Store(&page); return nothing{}, nil },
-	)
-	command(
-		control, "/backlog",
-		func(frames []byte) (nothing, error) { w.backlog.Store(&frames); return nothing{}, nil },
-	)
 	return bareReady{HTTP: listener.Addr().String(), Feed: feed.Addr().String()}, nil
 }
 
@@ -122,16 +109,6 @@ func (t *topic) add(frame []byte) {
 	close(last.ready)
 }
 
-// publish passes an event on to the readers of a topic.
-func (w *bareWeb) publish(answer http.ResponseWriter, r *http.Request) {
-	event, err := io.ReadAll(r.Body)
-	if err != nil {
-		http.Error(answer, err.Error(), http.StatusBadRequest)
-		return
-	}
-	w.topic(r.PathValue("topic")).add(append([]byte("data: "+string(event)), "\n\n"...))
-}
-
 // feedFrame encodes a frame for receiveFeed.
 func feedFrame(topic uint16, frame []byte) []byte {
 	packet := binary.BigEndian.AppendUint16(nil, topic)
@@ -139,19 +116,10 @@ func feedFrame(topic uint16, frame []byte) []byte {
 	return append(packet, frame...)
 }
 
-func (w *bareWeb) servePage(answer http.ResponseWriter, _ *http.Request) {
-	page := *w.page.Load()
-	header := answer.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(page)))
-	answer.Write(page)
-}
-
 // streamGreeting is the first block of a stream: a position, as the service sends one.
 const streamGreeting = "id: AAAAAAAAAAAAAAAAAAAAAAAAAAAA\n\n"
 
-// serveStream writes the greeting, the backlog if it is requested, and then each new frame of the
-// topic.
+// serveStream writes the greeting, and then each new frame of the topic.
 func (w *bareWeb) serveStream(answer http.ResponseWriter, r *http.Request) {
 	at := w.topic(r.PathValue("topic")).last.Load()
 	header := answer.Header()
@@ -159,9 +127,6 @@ func (w *bareWeb) serveStream(answer http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "no-cache, no-transform")
 	control := http.NewResponseController(answer)
 	io.WriteString(answer, streamGreeting)
-	if r.Header.Get("Last-Event-ID") != "" {
-		answer.Write(*w.backlog.Load())
-	}
 	if control.Flush() != nil {
 		return
 	}

@@ -17,17 +17,8 @@ var (
 	jsonFlag = flag.String(
 		"bench.json", "", "append the results to this file, one JSON object a line",
 	)
-	formerFlag = flag.String(
-		"bench.former", "",
-		"compare with this former program of the service instead of with bare servers, where a "+
-			"measurement can",
-	)
 	logsFlag    = flag.Int("bench.logs", 100_000, "hub logs of `make bench-logs`")
 	largeFlag   = flag.Int("bench.cluster", 20_000, "hub logs of `make bench-cluster`")
-	compareFlag = flag.String(
-		"bench.compare", "",
-		"compare with the servers whose programs are in this folder (make compare)",
-	)
 	profileFlag = flag.String(
 		"bench.profile", "", "save CPU and memory profiles of what is measured in this folder",
 	)
@@ -73,25 +64,12 @@ type measure struct {
 var measures = []measure{
 	{"singles", measureSingles},
 	{"paced", measurePaced},
-	{"slow-disk", measureSlowDisk},
-	{"ingest", measureIngest},
-	{"latency", measureLatency},
-	{"pages", measurePages},
-	{"fanout-one-hub", measureFanOutOneHub},
-	{"fanout-many-hubs", measureFanOutManyHubs},
-	{"tap", measureTap},
-	{"resume", measureResume},
 	{"feed", measureFeed},
-	{"feed-resume", measureFeedResume},
 	{"hub-memory", measureHubMemory},
 	{"reader-memory", measureReaderMemory},
-	{"feed-memory", measureFeedMemory},
-	{"start", measureStart},
 	{"calls", measureCalls},
-	{"lists", measureLists},
 	{"states", measureStates},
 	{"fairness", measureFairness},
-	{"rebuild", measureRebuild},
 	{"cluster", measureCluster},
 }
 
@@ -133,8 +111,7 @@ func measureAll(t *testing.T, measures []measure) {
 
 // tried are the measurements that TestMeasures runs: together they have the parts of all.
 var tried = []string{
-	"singles", "ingest", "pages", "fanout-many-hubs", "tap", "feed-resume", "reader-memory", "calls",
-	"fairness", "rebuild",
+	"singles", "paced", "feed", "reader-memory", "calls", "fairness",
 }
 
 // TestMeasures runs some measurements with tiny sizes and checks that they return values.

@@ -18,6 +18,9 @@ type callSize struct {
 	calls, rounds int
 }
 
+// pause between two calls, so that each finds an idle service
+const pause = time.Millisecond
+
 // measureCalls compares the time of a live call and of a command, from the API's client to the hub
 // and back, with a bare round trip to the hub. A command takes a live call's time and two synced
 // writes one after the other: its reservation together with its record, and its answer.
@@ -30,19 +33,15 @@ func measureCalls(b *bench) {
 	defer release()
 
 	ca := newAuthority(b)
-	broker := ca.broker(b.TempDir(), defaultShards)
-	echo := ca.hubs(broker, func(id string) string { return string(accountOf(id)) }, 1)[0]
-	if err := echo.connect(); err != nil {
-		b.Fatal(err)
-	}
+	broker := ca.startBroker(bareBrokerConfig{Dir: b.TempDir(), Shards: defaultShards})
+	echo := ca.hubs(broker, defaultShards, 1)[0]
+	harness.Must(b, echo.connect())
 	echo.answer = echo.answerDevice
 	releaseEcho := keep(b, []*hub{echo})
 	defer releaseEcho()
 
 	client, err := dialPages(s.Service.HTTP)
-	if err != nil {
-		b.Fatal(err)
-	}
+	harness.Must(b, err)
 	defer client.conn.Close()
 	device := "/hubs/" + h.ID + "/devices/3"
 	commands := 0
@@ -72,9 +71,7 @@ func measureCalls(b *bench) {
 			for range n.calls {
 				request := call.request()
 				began := time.Now()
-				if err := client.read(request); err != nil {
-					b.Fatal(err)
-				}
+				harness.Must(b, client.read(request))
 				took = append(took, float64(time.Since(began)))
 				harness.Elapse(pause)
 			}
@@ -94,9 +91,7 @@ func measureCalls(b *bench) {
 // syncTimes describes how long this disk takes to sync a short write.
 func syncTimes(b *bench, count int) string {
 	file, err := os.Create(filepath.Join(b.TempDir(), "synced"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	harness.Must(b, err)
 	defer file.Close()
 	took := make([]float64, 0, count)
 	for range count {
@@ -104,9 +99,7 @@ func syncTimes(b *bench, count int) string {
 			b.Fatal(err)
 		}
 		began := time.Now()
-		if err := file.Sync(); err != nil {
-			b.Fatal(err)
-		}
+		harness.Must(b, file.Sync())
 		took = append(took, float64(time.Since(began))/1e3)
 		harness.Elapse(pause)
 	}

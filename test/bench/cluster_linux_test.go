@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/natscluster"
@@ -34,9 +33,7 @@ func startCluster(b *bench) *clusterService {
 	c.process = process{pid: c.Service.PID(), admin: c.Service.Admin}
 	for _, address := range c.Cluster.MQTT {
 		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			b.Fatal(err)
-		}
+		harness.Must(b, err)
 		c.hosts = append(c.hosts, host)
 	}
 	return c
@@ -93,9 +90,7 @@ func (c *clusterService) stay(hubs []*hub) (disconnect func()) {
 	return func() {
 		c.t.Helper()
 		close(stop)
-		if err := group.Wait(); err != nil {
-			c.t.Fatal(err)
-		}
+		harness.Must(c.t, group.Wait())
 	}
 }
 
@@ -218,9 +213,7 @@ func (b *bench) bareCluster(count int) senders {
 	config := bareBrokerConfig{Shards: 1, Unsynced: true}
 	for range 3 {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			b.Fatal(err)
-		}
+		harness.Must(b, err)
 		config.Cluster = append(config.Cluster, listener.Addr().String())
 		listener.Close()
 	}
@@ -230,13 +223,10 @@ func (b *bench) bareCluster(count int) senders {
 		servers = append(servers, ca.startBroker(config))
 	}
 	servers[0].do("/one-stream", oneStreamCommand{Copies: 3}, nil)
-	of := func(string) string { return string(streams.ShardAccount(0)) }
-	all := senders{process: servers[0].process, hubs: ca.hubs(servers[0], of, count)}
+	all := senders{process: servers[0].process, hubs: ca.hubs(servers[0], 1, count)}
 	for i, h := range all.hubs {
 		h.broker, h.confirmed = servers[i%3].ready.MQTT, true
-		if err := h.connect(); err != nil {
-			b.Fatal(err)
-		}
+		harness.Must(b, h.connect())
 	}
 	return all
 }

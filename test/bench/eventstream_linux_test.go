@@ -9,16 +9,14 @@ import (
 
 // eventStream is the decoder of one event stream.
 type eventStream struct {
-	fd       int
-	http     bool // the answer's header is read
-	plain    bool // of a server of plain NATS: lines, without HTTP
-	head     []byte
-	chunk    int // remaining bytes of the current chunk; -1 before its size is known
-	line     []byte
-	seen     bool
-	events   int
-	lastID   string
-	keepsIDs bool
+	fd     int
+	http   bool // the answer's header is read
+	plain  bool // of a server of plain NATS: lines, without HTTP
+	head   []byte
+	chunk  int // remaining bytes of the current chunk; -1 before its size is known
+	line   []byte
+	seen   bool
+	events int
 	// cloud is set if the current block is an event of the cloud, such as hub.disconnected. Those
 	// are not counted: on a busy machine a hub may lose its connection.
 	cloud bool
@@ -94,7 +92,7 @@ func (s *eventStream) text(content []byte, r *readers) {
 
 // handleLine handles one line of the stream.
 func (s *eventStream) handleLine(line []byte, r *readers) {
-	if r.stamped || s.plain {
+	if s.plain {
 		s.countStamps(line, r)
 		return
 	}
@@ -108,16 +106,9 @@ func (s *eventStream) handleLine(line []byte, r *readers) {
 		}
 		at, ok := stampOf(data)
 		s.count(at, ok, r)
-		if r.arrived != nil {
-			r.arrived <- struct{}{}
-		}
 		return
 	}
-	id, ok := bytes.CutPrefix(line, []byte("id: "))
-	if ok && s.keepsIDs {
-		s.lastID = string(id)
-	}
-	if ok && !s.seen {
+	if bytes.HasPrefix(line, []byte("id: ")) && !s.seen {
 		s.seen = true
 		r.greeted++
 	}

@@ -1,10 +1,7 @@
 package bench
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
-	"net/http"
 	"time"
 )
 
@@ -17,17 +14,14 @@ func measureFeed(b *bench) {
 	s := startService(b, "--log-level", "warn")
 	hubs := s.hubs(n.hubs)
 	s.each(hubs, func(h *hub) error { return h.emit(1, 1) })
-	start, err := s.feedPosition()
-	if err != nil {
-		b.Fatal(err)
-	}
+	stream := s.Tenant.Stream("/events/stream?type=channel.observed", "")
+	<-stream.Messages // its position
 	if err := hubs[0].emit(1, 1); err != nil {
 		b.Fatal(err)
 	}
-	frame, err := s.feedFrames(start, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	event := stream.Next(b, time.Minute)
+	stream.Close()
+	frame := fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", event.ID, event.Event, event.Data)
 	sends := make([]func() error, n.hubs)
 	for i, h := range hubs {
 		m := newEventsMessage(h, 1)
@@ -39,8 +33,10 @@ func measureFeed(b *bench) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ofFeed := func(int) (string, string) { return s.Service.HTTP, s.feedRequest("") }
-	ofBare := func(int) (string, string) { return web.ready.HTTP, s.bareRequest(web, 0, "") }
+	ofFeed := func(int) (string, string) {
+		return s.Service.HTTP, s.get("/events/stream?positions=true")
+	}
+	ofBare := func(int) (string, string) { return web.ready.HTTP, s.bareRequest(web, 0) }
 
 	name := fmt.Sprintf("feed of %d hubs", n.hubs)
 	cpu := row{Measure: name + ", CPU a delivery", Unit: "µs", Aim: atMost(1.5)}
@@ -66,77 +62,4 @@ func measureFeed(b *bench) {
 		figure(median(bareLatencies)),
 	)
 	b.report.add(cpu)
-}
-
-// feedRequest returns the bytes of a request for the organization's event stream.
-func (s *service) feedRequest(lastEventID string) string {
-	return streamRequest(s.get("/events/stream?positions=true"), lastEventID)
-}
-
-// bareRequest returns the bytes of a request for an event stream of the bare web server.
-func (s *service) bareRequest(web *bare, topic int, lastEventID string) string {
-	return streamRequest(fmt.Sprintf(
-		"GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", topic,
-		web.ready.HTTP, s.Tenant.Key,
-	), lastEventID)
-}
-
-// feedPosition returns the position of the end of the organization's feed.
-func (s *service) feedPosition() (string, error) {
-	greeting, err := s.feedFrames("", 0)
-	if err != nil {
-		return "", err
-	}
-	id, ok := bytes.CutPrefix(bytes.TrimSpace(greeting), []byte("id: "))
-	if !ok {
-		return "", fmt.Errorf("feed: got %q, want a position", greeting)
-	}
-	return string(id), nil
-}
-
-// feedFrames returns the frames of the organization's feed after a position, as the service sends
-// them, up to one with so many events of hubs. With 0 events it returns the first block, which is a
-// position.
-func (s *service) feedFrames(after string, events int) ([]byte, error) {
-	request, err := http.NewRequestWithContext(
-		s.t.Context(), http.MethodGet, s.Base()+"/events/stream?positions=true", nil,
-	)
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Authorization", "Bearer "+s.Tenant.Key)
-	if after != "" {
-		request.Header.Set("Last-Event-ID", after)
-	}
-	response, err := s.Tenant.HTTP.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("feed: got status %d, want 200", response.StatusCode)
-	}
-	var frames, frame []byte
-	blocks := bufio.NewReader(response.Body)
-	for first := true; ; first = false {
-		for frame = frame[:0]; !bytes.HasSuffix(frame, []byte("\n\n")); {
-			line, err := blocks.ReadBytes('\n')
-			if err != nil {
-				return nil, fmt.Errorf("feed: %w", err)
-			}
-			frame = append(frame, line...)
-		}
-		if first && events == 0 {
-			return frame, nil
-		}
-		if !bytes.Contains(frame, []byte("\nevent: ")) {
-			continue // a position
-		}
-		frames = append(frames, frame...)
-		if !bytes.Contains(frame, []byte("\nevent: hub.")) {
-			if events--; events == 0 {
-				return frames, nil
-			}
-		}
-	}
 }

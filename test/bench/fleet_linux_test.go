@@ -36,17 +36,10 @@ type service struct {
 // with the given flags.
 func startService(t testing.TB, flags ...string) *service {
 	t.Helper()
-	return startProgram(t, "", flags...)
-}
-
-// startProgram is startService of another program than the one under test.
-func startProgram(t testing.TB, program string, flags ...string) *service {
-	t.Helper()
 	s := &service{
 		t: t,
-		Service: harness.StartProgram(
-			t, program,
-			append([]string{"--rate", "1000000", "--burst", "1000000"}, flags...)...),
+		Service: harness.Start(
+			t, append([]string{"--rate", "1000000", "--burst", "1000000"}, flags...)...),
 	}
 	s.Tenant = harness.NewTenant(t, s.Service, "Bench")
 	s.process = process{pid: s.PID(), admin: s.Admin}

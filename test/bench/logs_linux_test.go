@@ -58,8 +58,6 @@ func measureLogs(b *bench) {
 func (p process) files(b *bench) int {
 	b.Helper()
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	harness.Must(b, err)
 	return len(open)
 }

@@ -43,9 +43,7 @@ func cpuOf(t testing.TB, pids []int) (sum time.Duration) {
 	t.Helper()
 	for _, pid := range pids {
 		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for _, task := range tasks {
 			text, err := os.ReadFile(task)
 			if err != nil {
@@ -142,18 +140,14 @@ func field(t testing.TB, text, name string) float64 {
 func read(t testing.TB, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return text
 }
 
 func (p process) get(t testing.TB, path string) []byte {
 	t.Helper()
 	body, err := p.fetch(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return body
 }
 
@@ -199,24 +193,18 @@ type bareReady struct {
 func startBare(t testing.TB, role string, config any) *bare {
 	t.Helper()
 	text, err := json.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	b := &bare{t: t, command: exec.Command(os.Args[0]), stderr: &bytes.Buffer{}}
 	b.command.Env = append(os.Environ(), roleVariable+"="+role, configVariable+"="+string(text))
 	b.command.Stderr = b.stderr
 	b.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := b.command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if b.stdin, err = b.command.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if err := b.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, b.command.Start())
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	b.started = time.Since(began)
 	if err == nil {
@@ -245,9 +233,7 @@ func (b *bare) stop() {
 func (b *bare) do(command string, body, answer any) {
 	b.t.Helper()
 	text, err := json.Marshal(body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	harness.Must(b.t, err)
 	response, err := http.Post(
 		"http://"+b.ready.Control+command, "application/json", bytes.NewReader(text),
 	)

@@ -23,12 +23,6 @@ type readers struct {
 	stopped bool
 	byFD    map[int32]*eventStream
 
-	// stamped makes the readers count stamps instead of the service's events, and greeted the first
-	// line of any stream.
-	stamped bool
-	// dropped counts streams that another server has ended; with stamped they fail no test.
-	dropped int
-
 	// greeted counts streams that received their first block.
 	greeted int
 	// events counts events since expect. latencies has the time from each event's stamp to its
@@ -39,8 +33,6 @@ type readers struct {
 	// closed when all count streams do.
 	target, count, done int
 	finished            chan struct{}
-	// arrived, if not nil, receives a signal for every event.
-	arrived chan struct{}
 }
 
 func newReaders(t testing.TB) *readers {
@@ -57,7 +49,7 @@ func newReaders(t testing.TB) *readers {
 
 // open connects to an address and sends the request for an event stream. The stream's first block
 // comes later.
-func (r *readers) open(address, request string, keepsIDs bool) (*eventStream, error) {
+func (r *readers) open(address, request string) (*eventStream, error) {
 	tcp, err := net.ResolveTCPAddr("tcp4", address)
 	if err != nil {
 		return nil, err
@@ -78,7 +70,7 @@ func (r *readers) open(address, request string, keepsIDs bool) (*eventStream, er
 		syscall.Close(fd)
 		return nil, fmt.Errorf("open a stream: %w", err)
 	}
-	s := &eventStream{fd: fd, chunk: -1, keepsIDs: keepsIDs}
+	s := &eventStream{fd: fd, chunk: -1}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.byFD[int32(fd)] = s
@@ -94,7 +86,7 @@ func (r *readers) expect(count, target int) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events, r.latencies, r.done = 0, nil, 0
-	r.count, r.target, r.finished = count-r.dropped, target, make(chan struct{})
+	r.count, r.target, r.finished = count, target, make(chan struct{})
 	for _, s := range r.byFD {
 		s.events = 0
 	}
@@ -183,17 +175,7 @@ func (r *readers) readReady(ready []syscall.EpollEvent, buf []byte) bool {
 		if err != nil {
 			syscall.Close(s.fd)
 			delete(r.byFD, e.Fd)
-			if !r.stamped {
-				r.t.Errorf("an event stream: %v", err)
-				continue
-			}
-			r.dropped++
-			r.count--
-			if s.events >= r.target {
-				r.done--
-			} else if r.done == r.count && r.target > 0 {
-				close(r.finished)
-			}
+			r.t.Errorf("an event stream: %v", err)
 		}
 	}
 	return !r.stopped

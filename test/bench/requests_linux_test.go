@@ -8,29 +8,19 @@ import (
 	"io"
 	"net"
 	"strconv"
-	"strings"
 )
 
-// pageRequest returns the bytes of a request for a page.
-func (s *service) pageRequest(h *hub, after string) []byte {
-	query := "?limit=" + strconv.Itoa(pageEvents)
-	if after != "" {
-		query += "&after=" + after
-	}
-	return []byte(s.get("/hubs/" + h.ID + "/events" + query))
-}
-
 // streamRequest returns the bytes of a request for a hub's event stream.
-func (s *service) streamRequest(h *hub, lastEventID string) string {
-	return streamRequest(s.get("/hubs/"+h.ID+"/events/stream?positions=true"), lastEventID)
+func (s *service) streamRequest(h *hub) string {
+	return s.get("/hubs/" + h.ID + "/events/stream?positions=true")
 }
 
-// streamRequest returns a request for an event stream with a position, if there is one.
-func streamRequest(request, lastEventID string) string {
-	if lastEventID != "" {
-		request = strings.TrimSuffix(request, "\r\n") + "Last-Event-ID: " + lastEventID + "\r\n\r\n"
-	}
-	return request
+// bareRequest returns the bytes of a request for an event stream of the bare web server.
+func (s *service) bareRequest(web *bare, topic int) string {
+	return fmt.Sprintf(
+		"GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", topic,
+		web.ready.HTTP, s.Tenant.Key,
+	)
 }
 
 func (s *service) get(path string) string {
@@ -89,15 +79,3 @@ func (c *pageClient) read(request []byte) error {
 	_, err := io.ReadFull(c.reader, c.body)
 	return err
 }
-
-// next returns the page's next_cursor.
-func (c *pageClient) next() string {
-	_, rest, _ := bytes.Cut(c.tail(), []byte(`"next_cursor":"`))
-	cursor, _, _ := bytes.Cut(rest, []byte(`"`))
-	return string(cursor)
-}
-
-// more returns the page's has_more.
-func (c *pageClient) more() bool { return bytes.Contains(c.tail(), []byte(`"has_more":true`)) }
-
-func (c *pageClient) tail() []byte { return c.body[max(0, len(c.body)-200):] }

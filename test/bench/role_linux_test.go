@@ -23,9 +23,7 @@ func runRole(role string) error {
 	case roleBroker:
 		ready, err = runBareBroker(config, control)
 	case roleWeb:
-		ready, err = runBareWeb(control)
-	case roleDatabase:
-		ready, err = runBareDatabase(config, control)
+		ready, err = runBareWeb()
 	case roleBurner:
 		err = burn(config)
 	default:

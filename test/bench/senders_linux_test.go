@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// senders are hubs and the process that stores what they send: the service, its former program, or
+// senders are hubs and the process that stores what they send: the service, or
 // a bare broker that stores each event on its own.
 type senders struct {
 	process
@@ -35,25 +35,6 @@ func (s *service) senders(count int) senders {
 		made.hubs = append(made.hubs, hubs...)
 	}
 	return made
-}
-
-// formerSenders creates hubs of the former program, if there is one, or else of a bare broker whose
-// streams are like the sample's.
-func (b *bench) formerSenders(sample sample, count int) senders {
-	b.Helper()
-	if *formerFlag != "" {
-		return startProgram(b, *formerFlag, "--log-level", "warn").senders(count)
-	}
-	ca := newAuthority(b)
-	broker := ca.broker(b.TempDir(), defaultShards)
-	hubs := ca.hubs(broker, func(id string) string { return string(accountOf(id)) }, count)
-	all := streamsCommand{Sample: sample}
-	for _, h := range hubs {
-		all.Hubs = append(all.Hubs, h.ID)
-	}
-	broker.do("/streams", all, nil)
-	broker.do("/store", storeCommand{Sample: sample}, nil)
-	return senders{process: broker.process, hubs: hubs, connect: (*hub).connect}
 }
 
 // load is what hubs sent in a round.

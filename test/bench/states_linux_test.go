@@ -65,9 +65,7 @@ func measureStates(b *bench) {
 			s.resumeStates(b)
 			// what was sent while it was stopped
 			last := n.hubs - 1
-			if err := s.awaitState(hubs.hubs[last], time.Unix(0, sent[last].Load())); err != nil {
-				b.Fatal(err)
-			}
+			harness.Must(b, s.awaitState(hubs.hubs[last], time.Unix(0, sent[last].Load())))
 		}
 		done := b.profile(s.process, name, n.during, round == 0)
 		probe := s.startStateProbe(hubs.hubs, sent)
