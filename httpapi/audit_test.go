@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"hubcloud/domain"
 )
@@ -90,50 +89,5 @@ func TestAudit(t *testing.T) {
 	}
 	if secret := key[len(key)-20:]; strings.Contains(file.body, secret) {
 		t.Errorf("got a secret in %s", file.body)
-	}
-}
-
-// A cursor of another history or organization is expired, and what is no cursor is rejected.
-func TestAuditCursors(t *testing.T) {
-	t.Parallel()
-	s := startReal(t, nil)
-	cursor := auditOf(t, s, "limit=1").Next
-	at, err := parseAuditPosition(cursor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at.at++
-	gone := at.String()
-	for _, path := range []string{"/v1/audit?after=", "/v1/audit.csv?after=", "/v1/audit/stream?after="} {
-		wantError(t, s.do("GET", path+gone, ""), 410, domain.CodeCursorExpired)
-		wantError(t, s.do("GET", path+cursor[:20], ""), 400, domain.CodeInvalidRequest)
-		wantError(t, s.do("GET", path+cursor+"&last=1", ""), 400, domain.CodeInvalidRequest)
-	}
-}
-
-// A stream and a waiting page get a record as it is made; a stream resumes where it was.
-func TestAuditStream(t *testing.T) {
-	t.Parallel()
-	s := startReal(t, func(c *Config) { c.StreamLifetime, c.StreamKeepalive = 8*time.Hour, time.Hour })
-	begin := auditOf(t, s, "last=1").Next
-	o := s.streamAt("/v1/audit/stream?caught_up=true&type=site.*")
-	if mark := o.block(); !strings.Contains(mark, "event: stream.caught_up\n") {
-		t.Errorf("got %q, want that the stream has caught up", mark)
-	}
-	waited := make(chan auditPage)
-	go func() { waited <- auditOf(t, s, "wait=60&after="+begin) }()
-	renameSite(t, s, "Loft")
-	page := <-waited
-	if len(page.Data) != 1 {
-		t.Fatalf("got %+v, want the record that was waited for", page)
-	}
-	want := "id: " + page.Data[0].Cursor + "\nevent: site.renamed\ndata: {"
-	for _, resumed := range []*openStream{
-		o, s.streamAt("/v1/audit/stream", "Last-Event-Id", begin),
-	} {
-		if block := resumed.block(); !strings.HasPrefix(block, want) {
-			t.Errorf("got %q, want %q", block, want)
-		}
-		resumed.stop()
 	}
 }

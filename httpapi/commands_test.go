@@ -9,68 +9,6 @@ import (
 
 const commandPath = devicesPath + "/1/commands"
 
-// The answer to an accepted command has exactly the contract's fields, and the hub gets the
-// command.
-func TestCommand(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	for _, tt := range []struct {
-		body    string
-		key     string
-		want    string // of the channel, up to the value
-		value   string
-		command domain.Command
-	}{
-		{
-			body: `{"key":"lock","value":false}`, key: "k1",
-			want: `{"key":"lock","endpoint":0,"kind":"lock","unit":null,"value":null,` +
-				`"observed_at":null,"desired":`,
-			command: domain.Command{Key: "lock", Value: []byte(`false`), IdempotencyKey: "k1"},
-		},
-		{
-			body: `{"endpoint":2.0,"value":{"blue":3,"green":2,"red":1.0},"key":"color"}`,
-			want: `{"key":"color","endpoint":2,"kind":"color","unit":null,"value":null,` +
-				`"observed_at":null,"desired":`,
-			command: domain.Command{
-				Key: "color", Endpoint: 2, Value: []byte(`{"red":1,"green":2,"blue":3}`),
-			},
-		},
-		{
-			body: `{"key":"heating_setpoint","value":2.150e1,"endpoint":0}`,
-			key:  strings.Repeat("é", 255),
-			want: `{"key":"heating_setpoint","endpoint":0,"kind":"heating_setpoint","unit":null,` +
-				`"value":null,"observed_at":null,"desired":`,
-			command: domain.Command{
-				Key: "heating_setpoint", Value: []byte(`21.5`),
-				IdempotencyKey: strings.Repeat("é", 255),
-			},
-		},
-	} {
-		a := s.do("POST", commandPath, tt.body, "Idempotency-Key", tt.key)
-		want := `{"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"channel":` + tt.want +
-			string(tt.command.Value) + `,"desired_at":"2026-01-02T03:04:06.000000Z",` +
-			`"status":"pending","available":true}}`
-		if a.StatusCode != 202 || strings.TrimSpace(a.body) != want {
-			t.Errorf("%s: got %d %s\nwant 202 %s", tt.body, a.StatusCode, a.body, want)
-		}
-		checkHeaders(t, a)
-		sent := s.hub.sent[len(s.hub.sent)-1]
-		tt.command.OrgID, tt.command.HubID, tt.command.DeviceID = orgOne, hubOne, 1
-		value := string(tt.command.Value)
-		if string(sent.Value) != value {
-			t.Errorf("%s: the hub got the value %s, want %s", tt.body, sent.Value, value)
-		}
-		sent.Value, tt.command.Value = nil, nil
-		if sent.Key != tt.command.Key || sent.Endpoint != tt.command.Endpoint ||
-			sent.IdempotencyKey != tt.command.IdempotencyKey ||
-			sent.OrgID != orgOne ||
-			sent.HubID != hubOne ||
-			sent.DeviceID != 1 {
-			t.Errorf("%s: the hub got %+v, want %+v", tt.body, sent, tt.command)
-		}
-	}
-}
-
 // Commands that no hub accepts are rejected without asking the hub, with an error that names the
 // field.
 func TestCommandErrors(t *testing.T) {
@@ -83,34 +21,19 @@ func TestCommandErrors(t *testing.T) {
 		code   domain.Code
 		names  string
 	}{
-		{``, 400, inv, "Content-Type"},
-		{`{}`, 400, inv, "key: is required"},
 		{`{"key":"lock"}`, 400, inv, "value: is required"},
 		{`{"value":true}`, 400, inv, "key: is required"},
-		{`{"key":null,"value":true}`, 400, inv, "key: must be a string"},
-		{`{"key":"lock","value":null}`, 400, inv, "value"},
-		{`{"key":"lock","value":1}`, 400, inv, "value"},
-		{`{"key":"lock","value":"true"}`, 400, inv, "value"},
-		{`{"key":"level","value":100}`, 400, inv, "value"},
-		{`{"key":"level","value":1.5}`, 400, inv, "value"},
-		{`{"key":"color","value":{"red":1,"green":2}}`, 400, inv, "value"},
 		{`{"key":"color","value":{"red":1,"green":2,"blue":256}}`, 400, inv, "value"},
 		{`{"key":"temperature","value":1}`, 400, inv, "read-only"},
 		{
 			`{"key":"lock","value":true,"endpoint":-1}`, 400, inv,
 			"endpoint: must be a non-negative integer",
 		},
-		{`{"key":"lock","value":true,"endpoint":1.5}`, 400, inv, "endpoint"},
-		{`{"key":"lock","value":true,"endpoint":"1"}`, 400, inv, "endpoint"},
-		{`{"key":"lock","value":true,"endpoint":null}`, 400, inv, "endpoint"},
-		{`{"key":"lock","value":true,"endpoint":true}`, 400, inv, "endpoint"},
-		{`{"key":"lock","value":true,"endpoint":1e99}`, 400, inv, "endpoint"},
 		{`{"key":"lock","value":true,"endpoint":1e999}`, 400, inv, "endpoint"},
 		{
 			`{"key":"lock","value":true,"device_id":1}`, 400, inv,
 			`unknown field "device_id"; allowed fields are key, value, endpoint`,
 		},
-		{`{"key":"lock","value":true,"value":false}`, 400, inv, `"value" must be given once`},
 		{
 			`{"key":"lock","value":` + strings.Repeat("[", 16) + strings.Repeat("]", 16) + `}`,
 			400, inv, "nested at most 16 deep",

@@ -100,17 +100,3 @@ func TestCompressionWithoutRoom(t *testing.T) {
 		t.Errorf("got %d reserved bytes after the page, want none", got)
 	}
 }
-
-// BenchmarkCompression measures what compression adds to a page of 100 events, without a connection.
-func BenchmarkCompression(b *testing.B) {
-	for _, coding := range []string{"identity", "gzip", "zstd"} {
-		b.Run(coding, func(b *testing.B) {
-			answer := pageInMemory(b, "Accept-Encoding", coding)
-			b.ReportAllocs()
-			b.SetBytes(int64(len(writtenPage())))
-			for b.Loop() {
-				answer()
-			}
-		})
-	}
-}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"fmt"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -11,18 +10,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-
-	"hubcloud/domain"
 )
-
-// An escaped path is the same path.
-func TestEscapedPath(t *testing.T) {
-	t.Parallel()
-	const path = "/v1/h%75bs/hub%2D7k2m-q4xd-93t%61/devices/2"
-	if a := start(t, nil).do("GET", path, ""); a.StatusCode != 200 {
-		t.Errorf("GET %s: got %d %s, want 200", path, a.StatusCode, a.body)
-	}
-}
 
 // checkHeaders checks the header fields that every answer has.
 func checkHeaders(t *testing.T, a answer) {
@@ -53,42 +41,6 @@ func checkHeaders(t *testing.T, a answer) {
 				a.Header.Get(name), limited,
 			)
 		}
-	}
-}
-
-// The page has the contract's form, paging and bounds.
-func TestEventPage(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	s.emit(3, 0)
-	event := func(n string) string {
-		return `{"cursor":"c` + n + `","type":"channel.observed","data":{"x":""}}`
-	}
-	page := func(next string, more bool, numbers ...string) string {
-		events := make([]string, 0, len(numbers))
-		for _, n := range numbers {
-			events = append(events, event(n))
-		}
-		return fmt.Sprintf(
-			`{"data":[%s],"next_cursor":%q,"has_more":%t}`, strings.Join(events, ","), next, more,
-		)
-	}
-	path := "/v1/hubs/" + string(hubOne) + "/events"
-	for query, want := range map[string]string{
-		"":                         page("c3", false, "1", "2", "3"),
-		"?limit=2":                 page("c2", true, "1", "2"),
-		"?after=c2&limit=500":      page("c3", false, "3"),
-		"?after=c2&wait=60":        page("c3", false, "3"),
-		"?%61fter=c%32&wait=0&x=%": page("c3", false, "3"),
-	} {
-		a := s.do("GET", path+query, "")
-		if a.StatusCode != 200 || a.body != want || a.ContentLength != int64(len(want)) {
-			t.Errorf("%s: got %d %s, want 200 %s", query, a.StatusCode, a.body, want)
-		}
-	}
-	msg := wantError(t, s.do("GET", path+"?after=old", ""), 410, domain.CodeCursorExpired)
-	if !strings.Contains(msg, "after") {
-		t.Errorf("got message %q, want after in it", msg)
 	}
 }
 

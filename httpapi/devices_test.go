@@ -60,51 +60,25 @@ func TestDeviceErrors(t *testing.T) {
 		asked              int
 	}{
 		{"GET", devicesPath + "/3", "", 404, nf, "device", 1},
-		{"PATCH", devicesPath + "/3", `{"room":"x"}`, 404, nf, "device", 1},
-		{"DELETE", devicesPath + "/3", "", 404, nf, "device", 1},
 		{"DELETE", devicesPath + "/1", "", 400, inv, "network", 1},
-		{"GET", devicesPath + "/x", "", 404, nf, "device", 0},
 		{"GET", devicesPath + "/1.0", "", 404, nf, "device", 0},
 		{"GET", devicesPath + "/01", "", 404, nf, "device", 0},
-		{"GET", devicesPath + "/+1", "", 404, nf, "device", 0},
-		{"GET", devicesPath + "/1%20", "", 404, nf, "device", 0},
 		{"GET", devicesPath + "/9223372036854775808", "", 404, nf, "device", 0},
-		{"PATCH", devicesPath + "/-0", `{"room":"x"}`, 404, nf, "device", 0},
 		{"GET", devicesPath + "/", "", 404, nf, "", 0},
 		{"GET", devicesPath + "/1/commands/", "", 404, nf, "", 0},
 		{"PATCH", devicesPath + "/1", `{}`, 400, inv, "name, room, or both", 0},
 		{"PATCH", devicesPath + "/1", ``, 400, inv, "Content-Type", 0},
 		{"PATCH", devicesPath + "/1", `{"name":7}`, 400, inv, "name: must be a string or null", 0},
-		{"PATCH", devicesPath + "/1", `{"name":""}`, 400, inv, "name", 0},
-		{"PATCH", devicesPath + "/1", `{"room":"  "}`, 400, inv, "room", 0},
-		{
-			"PATCH", devicesPath + "/1", `{"room":"` + strings.Repeat("r", 201) + `"}`, 400, inv,
-			"room", 0,
-		},
-		{"PATCH", devicesPath + "/1", `{"room":"a\nb"}`, 400, inv, "room", 0},
-		{
-			"PATCH", devicesPath + "/1", `{"model":"x"}`, 400, inv,
-			`unknown field "model"; allowed fields are name, room`, 0,
-		},
 		{"POST", devicesPath, "", 405, inv, "GET", 0},
-		{"POST", devicesPath + "/1", "", 405, inv, "DELETE, GET, PATCH", 0},
-		{"GET", devicesPath + "/1/commands", "", 405, inv, "POST", 0},
 		{"GET", hub + "/pairing", "", 405, inv, "DELETE, POST", 0},
-		{"GET", hub + "/removal", "", 405, inv, "DELETE, POST", 0},
 		{
 			"POST", hub + "/pairing", `{"setup_code":null}`, 400, inv,
 			"setup_code: must be a string", 0,
 		},
 		{
-			"POST", hub + "/pairing", `{"setup_code":12345}`, 400, inv,
-			"setup_code: must be a string", 0,
-		},
-		{"POST", hub + "/pairing", `{"setup_code":""}`, 400, inv, "setup_code", 0},
-		{
 			"POST", hub + "/pairing", `{"pin":"12345"}`, 400, inv,
 			`unknown field "pin"; allowed fields are setup_code`, 0,
 		},
-		{"POST", hub + "/pairing", `[]`, 400, inv, "body", 0},
 		{"POST", hub + "/pairing", ` `, 400, inv, "body", 0},
 	} {
 		before := s.hub.asked

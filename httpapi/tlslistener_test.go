@@ -68,43 +68,6 @@ func startTLS(t *testing.T, multiplexed bool, change func(*Config)) *service {
 // address returns HOST:PORT of a service.
 func (s *service) address() string { return s.base[strings.Index(s.base, "//")+2:] }
 
-// Requests, streams and long polls work over TLS with both versions of HTTP, and the service stops
-// as quickly as without TLS.
-func TestHTTPS(t *testing.T) {
-	t.Parallel()
-	for name, multiplexed := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := startTLS(t, multiplexed, nil)
-			if a := s.do("GET", "/v1/sites", ""); a.StatusCode != 200 || a.Proto != name {
-				t.Errorf(
-					"GET /v1/sites: got %d over %s, want 200 over %s", a.StatusCode, a.Proto, name,
-				)
-			}
-			for range 5 {
-				o := s.stream()
-				o.expect("id: c0\n\n")
-				defer func() {
-					if rest, err := io.ReadAll(o.text); err != nil {
-						t.Errorf("stream: got %q, %v, want its end", rest, err)
-					}
-				}()
-			}
-			if a := s.do(
-				"GET", "/v1/hubs/"+string(hubOne)+"/events?after=c0&wait=1", "",
-			); a.StatusCode != 200 {
-				t.Errorf("long poll: got %d %s, want 200", a.StatusCode, a.body)
-			}
-			silent, err := tls.Dial("tcp", s.address(), clientTLS(protocolHTTP1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer silent.Close()
-			s.drain()
-		})
-	}
-}
-
 // A client that never begins or completes its handshake counts as idle: it gives way to others.
 func TestHandshakesAreBounded(t *testing.T) {
 	t.Parallel()

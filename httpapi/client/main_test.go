@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -75,6 +76,7 @@ func playing(t *testing.T, change func(*Config), steps ...step) (*Client, *scrip
 		BaseURL:    "http://api.test/v1",
 		APIKey:     "hc_dev_key",
 		HTTPClient: &http.Client{Transport: s},
+		Logger:     slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&cfg)

@@ -459,23 +459,6 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s meets %s: got %v, want %v", tt.is, tt.asked, got, tt.meets)
 		}
 	}
-	if v, ok := Value("true").Bool(); !v || !ok {
-		t.Error("true as a boolean: got false or not ok, want true")
-	}
-	if _, ok := Value(nil).Bool(); ok {
-		t.Error("no value as a boolean: got ok, want not ok")
-	}
-	if n, ok := Value("21.5").Number(); n != 21.5 || !ok {
-		t.Error("21.5 as a number: got another or not ok, want 21.5")
-	}
-	if s, ok := Value(`"eco"`).Text(); s != "eco" || !ok {
-		t.Error("eco as a text: got another or not ok, want eco")
-	}
-	if c, ok := Value(`{"red":1,"green":2,"blue":3,"warm_white":4}`).Color(); c.Blue != 3 ||
-		*c.WarmWhite != 4 ||
-		!ok {
-		t.Error("color: got another or not ok, want blue 3 and warm white 4")
-	}
 	if low, high, ok := (Capabilities{
 		"min": []byte("5"), "max": []byte("30"),
 	}).Bounds(); low != 5 ||

@@ -114,18 +114,6 @@ func TestAlarmMail(t *testing.T) {
 	}
 }
 
-func TestAlarmEnd(t *testing.T) {
-	t.Parallel()
-	n := smoke()
-	n.Ended = now
-	got, _ := sent(t, attention.Mail{Notices: []attention.Notice{n}})
-	if got.subject != "Ended: Smoke detected: Kitchen sensor, Hub 12, North site" ||
-		!strings.Contains(got.text, "Ended: 2 January 2026, 15:04:05 UTC") ||
-		strings.Contains(got.text, "fire brigade") {
-		t.Errorf("got %q: %s", got.subject, got.text)
-	}
-}
-
 // A condition of a hub has no device, and hostile names stay data.
 func TestAlarmOfHostileHub(t *testing.T) {
 	t.Parallel()

@@ -227,10 +227,8 @@ func TestInvitation(t *testing.T) {
 	}
 }
 
-// TestHostileNames tries to add headers, recipients, markup and lines through an organization's
-// name.
-func TestHostileNames(t *testing.T) {
-	t.Parallel()
+// An organization's name adds no headers, recipients, markup and lines.
+func FuzzInvitation(f *testing.F) {
 	for _, name := range []string{
 		"Acme\r\nBcc: eve@example.org", "Acme\nBcc: eve@example.org\n\nBody",
 		"\r\n\r\n<script>alert(1)</script>", "<img src=x onerror=alert(1)>",
@@ -241,14 +239,8 @@ func TestHostileNames(t *testing.T) {
 		strings.Repeat("a ", 100), "a" + strings.Repeat(" ", 150) + "b", strings.Repeat("a  ", 60),
 		strings.Repeat("😀", 200), ".", "..\r\n.\r\n", "{{.Link}}", "--\r\n", "&lt;b&gt;",
 	} {
-		checkName(t, name)
+		f.Add(name)
 	}
-}
-
-func FuzzInvitation(f *testing.F) {
-	f.Add("Acme\r\nBcc: eve@example.org")
-	f.Add("=?utf-8?q?x?=")
-	f.Add("<b>&\u202E")
 	f.Fuzz(func(t *testing.T, name string) {
 		if utf8.RuneCountInString(name) > domain.MaxNameLength {
 			return
@@ -304,38 +296,6 @@ func checkName(t testing.TB, name string) {
 	}
 	if strings.Count(got.html, "<a ") != 2 || strings.Count(got.html, `href="`+link+`"`) != 2 {
 		t.Errorf("%q: other links: %s", name, got.html)
-	}
-}
-
-// TestEveryTryIsTheSameMail checks that recipients can recognize a mail that is sent twice.
-func TestEveryTryIsTheSameMail(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	folder, err := mail.NewFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := &queue{}
-	if err := mailer(t, q, folder).SendInvitation(t.Context(), invitation("Acme")); err != nil {
-		t.Fatal(err)
-	}
-	if !q.expires[0].Equal(now.Add(7*24*time.Hour)) ||
-		q.ids[0] != "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca" {
-		t.Errorf("queued with id %s until %s", q.ids[0], q.expires[0])
-	}
-	for range 3 {
-		later := newMailer(t, mail.Config{Queue: q, Transport: folder})
-		if err := later.Deliver(t.Context(), q.contents[0]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != 1 ||
-		files[0].Name() != "20260102T150405123456Z-01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca.eml" {
-		t.Errorf("got files %v, %v", files, err)
-	}
-	if info, err := files[0].Info(); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got mode %v, %v, want 0600", info.Mode(), err)
 	}
 }
 

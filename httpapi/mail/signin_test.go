@@ -55,6 +55,10 @@ func TestSignInMail(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("got files %q, %v, want one", files, err)
 	}
+	if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm() != 0o600 ||
+		!strings.HasPrefix(info.Name(), "20260102T150405123456Z-"+q.ids[0]) {
+		t.Errorf("got file %v, %v, want its time and id, and mode 0600", info, err)
+	}
 	raw, err := os.ReadFile(files[0])
 	if err != nil {
 		t.Fatal(err)

@@ -109,18 +109,3 @@ func TestViewer(t *testing.T) {
 		}
 	}
 }
-
-// A person is invited as a viewer, and the invitation is sent again as it was.
-func TestInviteViewer(t *testing.T) {
-	t.Parallel()
-	w := newBackend(t)
-	b := w.open(t, nil).signIn(olga)
-	const vera = "vera@example.org"
-	b.post(inOne+"/invitations", http.StatusSeeOther, "email", vera, "role", "viewer")
-	page := b.get(inOne+"/members", http.StatusOK)
-	checkPage(t, page)
-	if !strings.Contains(page, `<input type="hidden" name="role" value="viewer">`) ||
-		!strings.Contains(page, `<span class="tag">viewer</span>`) {
-		t.Errorf("got %s, want an invitation of a viewer that can be sent again", page)
-	}
-}

@@ -57,7 +57,7 @@ func TestBook(t *testing.T) {
 		"to=2020-01-01T00:00": "0 entries",
 	} {
 		page := read(t, b.ask("GET", "/book?"+query, nil))
-		checkOrgPage(t, "/book", page)
+		checkPage(t, page)
 		if !strings.Contains(page, want) {
 			t.Errorf("?%s: want %s in\n%s", query, want, page)
 		}

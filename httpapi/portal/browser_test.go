@@ -172,7 +172,7 @@ func checkPage(t *testing.T, page string) {
 				t.Errorf("got <%s> with %s, want no inline style or script", node.Data, a.Key)
 			}
 			if a.Key == "aria-labelledby" || a.Key == "aria-describedby" || a.Key == "for" {
-				named = append(named, a.Val)
+				named = append(named, strings.Fields(a.Val)...)
 			}
 		}
 		if id, ok := attributes["id"]; ok {

@@ -36,27 +36,3 @@ func TestCommandOf(t *testing.T) {
 		t.Errorf("commandOf a report: got %q, %t, want it", got.ID, ok)
 	}
 }
-
-// What no command caused was done at the device, with a code if the device tells it, or in the building.
-func TestByWhom(t *testing.T) {
-	t.Parallel()
-	by := (&request{}).commanders(1)
-	by.sent[""] = nil // no commands
-	device := int64(1)
-	for _, test := range []struct{ typ, data, want string }{
-		{"channel.desired", `{"key":"switch","value":true}`, byBuilding},
-		{"channel.observed", `{"key":"lock","value":true}`, byDevice},
-		{"channel.observed", `{"key":"temperature","value":1}`, ""},
-		{"channel.observed", `{"key":"alarm","value":{"event":"keypad_unlock","user":3}}`, "code 3"},
-		{"channel.observed", `{"key":"alarm","value":{"event":"manual_lock"}}`, byDevice},
-		{"channel.observed", `{"key":"alarm","value":{"event":"smoke"}}`, ""},
-		{"channel.observed", `{`, ""}, {"device.added", `{"name":"x"}`, ""},
-	} {
-		entry := logEntry{logEvent: logEvent{
-			Type: test.typ, DeviceID: &device, Data: json.RawMessage(test.data),
-		}}
-		if err := by.name(&entry); err != nil || entry.By != test.want {
-			t.Errorf("%s %s: got %q, %v, want %q", test.typ, test.data, entry.By, err, test.want)
-		}
-	}
-}

@@ -335,36 +335,6 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestCharts checks the bounds, the last value and the path of a chart.
-func TestCharts(t *testing.T) {
-	t.Parallel()
-	r := newTestLive(t, Config{})
-	r.append(hubA, "channel.observed", 1, levels(3, 42)...)
-	r.append(
-		hubA, "channel.observed", 1, `{"key":"level","endpoint":0,"value":7}`,
-		`{"key":"level","endpoint":0,"value":null}`, `{"key":"level","endpoint":1,"value":99}`,
-	)
-	r.append(hubA, "channel.observed", 2, levels(90, 99)...)
-	device := hubDevice{Hub: hubA, ID: 1, Channels: []deviceChannel{
-		{
-			Key:   "level",
-			Label: "Level",
-			Value: "7",
-		}, {Key: "battery", Label: "Battery", Value: "80", Unit: "%"},
-		{Key: "lock", Label: "Lock", Value: "true"},
-	}}
-	charts, err := r.live.drawCharts(t.Context(), device, time.Hour)
-	if err != nil || len(charts.Charts) != 1 || !charts.Complete {
-		t.Fatalf("got %+v, %v, want one complete chart", charts, err)
-	}
-	c := charts.Charts[0]
-	if c.Low != "3 %" || c.High != "42 %" || c.Last != "7 %" || c.Count != 41 ||
-		!strings.HasPrefix(c.Path, "M") ||
-		!strings.HasSuffix(c.Path, "H600") {
-		t.Errorf("got chart %+v, want 41 values from 3 to 42, the last 7", c)
-	}
-}
-
 // TestChartData checks what the page's script gets: scales that the unit fixes, peaks, and on/off
 // channels, also those that did not change in the period.
 func TestChartData(t *testing.T) {
@@ -376,7 +346,9 @@ func TestChartData(t *testing.T) {
 		`{"key":"humidity","endpoint":0,"value":41}`, `{"key":"lock","endpoint":0,"value":true}`,
 		`{"key":"lock","endpoint":0,"value":false}`,
 		`{"key":"power","endpoint":0,"value":140}`,
+		`{"key":"humidity","endpoint":1,"value":99}`, // another channel
 	)
+	r.append(hubA, "channel.observed", 2, `{"key":"humidity","endpoint":0,"value":99}`)
 	device := hubDevice{Hub: hubA, ID: 1, Channels: []deviceChannel{
 		{Key: "humidity", Value: "41", Unit: "%"}, {Key: "lock", Value: "false"},
 		{Key: "contact", Value: "true", ObservedAt: time.Now().Add(-3 * time.Hour)},

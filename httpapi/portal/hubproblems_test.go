@@ -31,7 +31,7 @@ func TestHubProblems(t *testing.T) {
 	if strings.Contains(page, "does not work as it should") {
 		t.Error("a reason has no words of its own")
 	}
-	checkOrgPage(t, b.path, page)
+	checkPage(t, page)
 	b.unasked = errors.New("nobody answers")
 	if response := b.ask("GET", b.path, nil); response.StatusCode != http.StatusOK {
 		t.Errorf("without an answer: got %d, want the page", response.StatusCode)

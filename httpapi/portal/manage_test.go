@@ -2,11 +2,9 @@ package portal_test
 
 import (
 	"errors"
-	"net/url"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
@@ -69,7 +67,7 @@ func TestOnlyManagersManage(t *testing.T) {
 	before := w.changes(t)
 	for _, path := range []string{
 		"/members/olga/role", "/invitations", "/invitations/x/revoke", "/keys",
-		"/keys/keyid/revoke", "/sites", "/sites/" + site + "/name", "/sites/hubs",
+		"/keys/keyid/revoke", "/sites", "/sites/" + site + "/name", "/sites/hubs", "/settings/name",
 	} {
 		_, page := b.post(inOne+path, 403)
 		checkPage(t, page)
@@ -212,26 +210,6 @@ func TestKeyIsShownOnce(t *testing.T) {
 // apiKey matches an API key on a page.
 var apiKey = regexp.MustCompile(`hc_dev_[0-9A-Za-z_]+`)
 
-// A hub that cannot be added gets an explanation.
-func TestHubNotAddable(t *testing.T) {
-	t.Parallel()
-	w := newBackend(t)
-	b := w.open(t, nil).signIn(olga)
-	before := w.changes(t)
-	_, page := b.post(inOne+"/sites/hubs", 400, "serial", "none", "site", site)
-	if !strings.Contains(page, "not a serial") {
-		t.Errorf("got %s, want the error", page)
-	}
-	foreign := string(w.quay.NewHub(t))
-	_, page = b.post(inOne+"/sites/hubs", 422, "serial", foreign, "site", site)
-	if !strings.Contains(page, "has not come online yet") {
-		t.Errorf("got %s, want the error", page)
-	}
-	if w.changes(t) != before {
-		t.Errorf("got change %q, want none", w.lastChange(t, w.mill))
-	}
-}
-
 // The command log shows commands newest first, with sender and outcome, and no commands of the
 // hub's former organization.
 func TestCommandLog(t *testing.T) {
@@ -251,22 +229,6 @@ func TestCommandLog(t *testing.T) {
 	}
 	if strings.Contains(page, "foreign") {
 		t.Errorf("got %s, want no command of another organization", page)
-	}
-}
-
-// The command log begins at the retention time, and names it.
-func TestCommandLogRetention(t *testing.T) {
-	t.Parallel()
-	w := newBackend(t)
-	for retention, text := range map[time.Duration]string{
-		0: "24 hours", time.Hour: "1 hour", 90 * time.Minute: "90 minutes",
-		7 * 24 * time.Hour: "7 days", 1500 * time.Millisecond: "1.5s",
-	} {
-		w.retention = retention
-		page := w.open(t, nil).signIn(max).get(inOne+"/activity/commands", 200)
-		if want := "Commands are kept for " + text + "."; !strings.Contains(page, want) {
-			t.Errorf("retention %v: got %s, want %q in it", retention, page, want)
-		}
 	}
 }
 
@@ -292,35 +254,6 @@ func TestOrganizations(t *testing.T) {
 	}
 	_, page := open.post("/portal/organizations", 400, "name", "")
 	checkPage(t, page)
-}
-
-// A rejected form left its action's address in the address bar, and loading it was a 404. It
-// redirects to the page of the form.
-func TestFormAddressesRedirect(t *testing.T) {
-	t.Parallel()
-	w := newBackend(t)
-	b := w.open(t, nil).signIn(olga)
-	before := w.changes(t)
-	for path, to := range map[string]string{
-		"/members/max/role?find=m": "/members?find=m", "/invitations": "/members",
-		"/sites/" + site + "/name": "/sites", "/sites/hubs": "/sites",
-	} {
-		response, _ := b.do("GET", inOne+path, nil, nil)
-		at, err := url.Parse(public + inOne + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if where, err := at.Parse(response.Header.Get("Location")); response.StatusCode != 303 ||
-			err != nil ||
-			where.RequestURI() != inOne+to {
-			t.Errorf(
-				"%s: got %d to %v, %v, want 303 to %s", path, response.StatusCode, where, err, to,
-			)
-		}
-	}
-	if w.changes(t) != before {
-		t.Errorf("got change %q, want none", w.lastChange(t, w.mill))
-	}
 }
 
 // Members without a managing role could not leave. The last owner gets the reason on the page.

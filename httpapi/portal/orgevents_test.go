@@ -51,7 +51,7 @@ func TestEventsOfTheOrganization(t *testing.T) {
 		"site=x%00&kind=x&from=y&to=z": command + "|Device joined: Lamp|" + code + "|" + opened,
 	} {
 		page := read(t, b.ask("GET", "/events?"+query, nil))
-		checkOrgPage(t, "/events", page)
+		checkPage(t, page)
 		var got []string
 		for _, row := range strings.Split(page, "<tr data-severity")[1:] {
 			_, text, _ := strings.Cut(row, "<td>")

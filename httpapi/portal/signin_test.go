@@ -256,20 +256,6 @@ func TestNoOpenRedirect(t *testing.T) {
 	}
 }
 
-// An unknown address gets an error page of the portal.
-func TestPageNotFound(t *testing.T) {
-	t.Parallel()
-	b := newBackend(t).open(t, nil)
-	for _, path := range []string{
-		"/portal/none/of/this", "/portal/invitations/", "/portal/" + orgOne + "/none",
-	} {
-		page := b.get(path, 404)
-		if checkPage(t, page); !strings.Contains(page, "Page not found") {
-			t.Errorf("got %s, want the page of the error", page)
-		}
-	}
-}
-
 // Cookies are Secure, except for a service on the browser's own machine.
 func TestCookiesAreSecure(t *testing.T) {
 	t.Parallel()

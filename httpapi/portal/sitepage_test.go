@@ -43,34 +43,6 @@ func TestSitePage(t *testing.T) {
 	w.open(t, nil).signIn(max).post(path+"/rename", http.StatusForbidden, "name", "Mine")
 }
 
-// Owners and admins rename the organization; every page shows the new name at once.
-func TestRenameOrganization(t *testing.T) {
-	t.Parallel()
-	w := newBackend(t)
-	b := w.open(t, nil).signIn(olga)
-	checkPage(t, b.get(inOne+"/settings", http.StatusOK))
-	if to, _ := b.post(
-		inOne+"/settings/name", http.StatusSeeOther, "name", " Old Mill ",
-	); to != inOne+"/settings" {
-		t.Errorf("redirected to %q, want the settings", to)
-	}
-	if page := b.get(inOne+"/members", http.StatusOK); !strings.Contains(page, "<bdi>Old Mill</bdi>") {
-		t.Errorf("got %s, want the new name", page)
-	}
-	want := olga + ": org.renamed " + orgOne + " Old Mill"
-	if got := w.lastChange(t, w.mill); got != want {
-		t.Errorf("got change %q, want %q", got, want)
-	}
-	if _, page := b.post(inOne+"/settings/name", http.StatusBadRequest, "name", " "); !strings.Contains(
-		page, `id="name-problem"`,
-	) {
-		t.Errorf("got %s, want the error beside the field", page)
-	}
-	other := w.open(t, nil).signIn(max)
-	checkPage(t, other.get(inOne+"/settings", http.StatusOK))
-	other.post(inOne+"/settings/name", http.StatusForbidden, "name", "Mine")
-}
-
 // "Lock all" counted the doors of hubs that answer, so that a door of an offline hub was missing in
 // the list and in the result.
 func TestLockAllNamesDoorsOfOfflineHubs(t *testing.T) {
@@ -82,14 +54,14 @@ func TestLockAllNamesDoorsOfOfflineHubs(t *testing.T) {
 	}
 	path := "/sites/" + b.SiteID + "/actions/lock"
 	page := read(t, b.ask("GET", path, nil))
-	checkOrgPage(t, path, page)
+	checkPage(t, page)
 	if !strings.Contains(page, "last reported <bdi>unlocked</bdi>") || strings.Contains(page, "<bdi>Hall") {
 		t.Errorf("got %s, want the door with its last report", page)
 	}
 	page = read(t, b.ask("POST", path, url.Values{
 		"once": {"1"}, "target": {string(b.hub) + "/1/0"},
 	}))
-	checkOrgPage(t, path, page)
+	checkPage(t, page)
 	for _, want := range []string{
 		"0 done, 1 failed of 1.", "<bdi>Side door</bdi>", ">Not sent: the hub is offline</span>",
 	} {

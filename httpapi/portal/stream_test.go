@@ -39,20 +39,6 @@ func TestStreamResumes(t *testing.T) {
 	}
 }
 
-// TestStreamOfOneHub checks that a stream of one hub has no events of others, and begins with
-// recent events.
-func TestStreamOfOneHub(t *testing.T) {
-	t.Parallel()
-	r := newTestLive(t, Config{})
-	r.append(hubA, "channel.observed", 1, levels(1, 5)...)
-	r.append(hubB, "channel.observed", 1, levels(1, 5)...)
-	p := r.open(streamRequest{Hub: hubA, Recent: 60})
-	got := p.values(map[domain.HubID]int{hubA: 5})
-	if !slices.Equal(got[hubA], sequence(1, 5)) || len(got[hubB]) > 0 {
-		t.Errorf("got %v, want 1 to 5 of %s only", got, hubA)
-	}
-}
-
 // TestStreamOfASite checks that a stream of a site has the events and states of the hubs that are
 // there at the time.
 func TestStreamOfASite(t *testing.T) {
