@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/streamstest"
 )
 
 // hello is the hello of a hub whose log "a" has no events yet.
@@ -76,29 +74,6 @@ func TestOverMQTT(t *testing.T) {
 		!strings.Contains(string(p.Network), `"reported_at":"2`) {
 		t.Errorf("Fetch = %+v, %v, want online with firmware, network and address", p, err)
 	}
-}
-
-// TestShortConnections holds that a connection that lasts only a moment is recorded with its begin
-// and its end. The broker may read the next connection before the former one's DISCONNECT, so the
-// reason may be either; a test for the exact one failed on a busy machine.
-func TestShortConnections(t *testing.T) {
-	t.Parallel()
-	i := newTestBridge(t)
-	i.bridge("r1")
-	h := i.hub()
-	h.adopt()
-	const n = 8
-	for range n {
-		h.connect().Disconnect(quiesce)
-	}
-	want := strings.TrimSpace(strings.Repeat("connected disconnected ", n))
-	eitherReason := strings.NewReplacer(":client_closed", "", ":duplicate_client_id", "")
-	streamstest.EventuallyNil(t, "begins and ends of connections", func() error {
-		if got := eitherReason.Replace(i.EventLog(t, h.id)); got != want {
-			return fmt.Errorf("got\n%s\nwant\n%s", got, want)
-		}
-		return nil
-	})
 }
 
 // TestBrokerEnds checks that connections to a broker that has stopped are recorded as ended,
@@ -169,65 +144,6 @@ func TestLongList(t *testing.T) {
 	h.connect()
 	i.bridge("r1")
 	h.eventuallyLogged("connected")
-}
-
-// TestReplicas holds that no event is lost or repeated while a second replica starts and the first
-// one stops.
-func TestReplicas(t *testing.T) {
-	t.Parallel()
-	i := newTestBridge(t)
-	_, stop := i.bridge("r1")
-	type sender struct {
-		*hub
-		client mqtt.Client
-	}
-	var senders []sender
-	for range 4 {
-		h, client := goOnline(i)
-		senders = append(senders, sender{h, client})
-	}
-	want := "connected"
-	send := func(from, to int) {
-		for seq := from; seq <= to; seq++ {
-			for _, s := range senders {
-				s.events(s.client, seq, seq)
-				// An events message may be lost while the shard is handed over.
-				s.wantAckOrResend(
-					fmt.Sprintf(`{"log":"a","through":%d}`, seq),
-					func() { s.events(s.client, seq, seq) },
-				)
-			}
-			want += fmt.Sprintf(" %d", seq)
-		}
-	}
-	send(1, 20)
-	i.bridge("r2")
-	send(21, 40)
-	stop()
-	send(41, 60)
-	for _, s := range senders {
-		s.client.Disconnect(quiesce)
-	}
-	want += " disconnected:client_closed"
-	for _, s := range senders {
-		s.eventuallyLogged(want)
-	}
-}
-
-// wantAckOrResend waits for an ack, and calls resend after every 200 ms without an ack.
-func (h *hub) wantAckOrResend(want string, resend func()) {
-	h.i.t.Helper()
-	for range 1500 {
-		select {
-		case got := <-h.acks:
-			if got == want {
-				return
-			}
-		case <-time.After(200 * time.Millisecond):
-			resend()
-		}
-	}
-	h.i.t.Fatalf("hub %s: got no ack, want %s", h.id, want)
 }
 
 // TestNotReadyAfterStop holds that Ready names the missing shards of a bridge that has stopped.

@@ -8,30 +8,8 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
-	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
-
-// TestRestart: certificates, revocations and the broker's credentials survive a restart.
-func TestRestart(t *testing.T) {
-	t.Parallel()
-	i := start(t)
-	h, revoked := i.newHub(t, 1), i.newHub(t, 2)
-	i.add(t, revoked.id)
-	i.resetLink(t, revoked.id)
-	_, lost := mustConnect(t, h.options())
-	before, addr := i.broker.Credentials(), i.broker.MQTTAddr()
-	i.down(t)
-	mustEnd(t, "the broker stopped", lost)
-	i.up(t, addr)
-	after := i.broker.Credentials()
-	if before.IssuerSeed != after.IssuerSeed ||
-		before.Users[streams.AccountCloud] != after.Users[streams.AccountCloud] {
-		t.Error("the credentials changed")
-	}
-	mustBeRejected(t, "a certificate revoked before the restart", revoked.options())
-	mustConnect(t, h.options())
-}
 
 // TestHubsWaitForTheCallout: a hub that connects before the callout runs waits and is not rejected.
 func TestHubsWaitForTheCallout(t *testing.T) {

@@ -3,7 +3,6 @@ package ingest_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -158,40 +157,4 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	h.wantEventLog("1 2 3 4 5")
 	late.kill()
 	next.stop()
-}
-
-// TestBrokerRestarts holds that a restart of the broker loses and repeats nothing.
-func TestBrokerRestarts(t *testing.T) {
-	t.Parallel()
-	r := newTestIngest(t, time.Hour)
-	h := adopted(r)
-	s := r.shard(h.id)
-	h.helloAcked("a", 1, 0, 0)
-	events := ""
-	for n := range uint64(3) {
-		seq := 10*n + 1
-		h.events("a", seq, seq+4)
-		if n > 0 { // while events are on the way
-			r.broker.Stop()
-			s.Observe(h.id, began(n))
-			r.broker.Start(t)
-		}
-		streamstest.Eventually(t, "the ack", func() bool {
-			h.events("a", seq, seq+9)
-			got, _ := h.ackWithin(500 * time.Millisecond)
-			return got.Through == seq+9
-		})
-	}
-	s.stop()
-	for _, w := range strings.Fields(h.eventLog()) {
-		if w != "connected" && !strings.HasPrefix(w, "disconnected") {
-			events += w + " "
-		}
-	}
-	if events != "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 " {
-		t.Errorf("event log: got %s, want 1 to 30", events)
-	}
-	if p := h.presence(); !p.Online || p.Connection.CID != 1 {
-		t.Errorf("presence %+v, want connection 1 online", p)
-	}
 }

@@ -191,21 +191,6 @@ func TestHelloBeforeTheBroker(t *testing.T) {
 	h.wantEventLog("connected 1")
 }
 
-// TestHelloWithoutTheBroker holds that a repeated hello is acknowledged, once, although the broker
-// has not reported the connection.
-func TestHelloWithoutTheBroker(t *testing.T) {
-	t.Parallel()
-	r := newTestIngest(t, time.Hour)
-	h := adopted(r)
-	r.shard(h.id)
-	h.helloOnce("a", 1, 0)
-	h.helloOnce("a", 1, 0)
-	h.wantAck("a", 0)
-	if a, more := h.ackWithin(50 * time.Millisecond); more {
-		t.Errorf("second ack %+v, want one", a)
-	}
-}
-
 // TestPresenceWriters holds that two processes that serve the same hub record each transition once.
 func TestPresenceWriters(t *testing.T) {
 	t.Parallel()

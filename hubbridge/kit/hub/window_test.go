@@ -158,24 +158,6 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestNotConnected(t *testing.T) {
-	t.Parallel()
-	h := newWindowHub(5)
-	h.w.disconnect()
-	if h.send().ack(3).send(); len(h.sent) > 0 || h.w.connected || h.w.helloAcked() {
-		t.Errorf("sent %v, want nothing", h.sent)
-	}
-}
-
-func TestNolimit(t *testing.T) {
-	t.Parallel()
-	h := newWindowHub(5000)
-	h.w.limit = 0
-	if h.send().ack(0).send(); len(h.sent) != 11 {
-		t.Errorf("sent %v, want a hello and ten messages", h.sent)
-	}
-}
-
 // TestEverythingArrives runs a hub of limited capacity against a cloud that keeps to the protocol,
 // over a network that loses messages in both directions. In the end the cloud must have every
 // number, stored or reported as lost, and the hub must never have more than 2,000 events in flight.
