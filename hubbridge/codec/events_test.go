@@ -322,20 +322,3 @@ func FuzzEvents(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkEvents(b *testing.B) {
-	all := make([]string, 50)
-	for i := range all {
-		all[i] = event(i + 1)
-	}
-	raw := message(all...)
-	var d EventsDecoder
-	b.SetBytes(int64(len(raw)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := d.Decode(hub, raw); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.N)*50/b.Elapsed().Seconds(), "events/s")
-}

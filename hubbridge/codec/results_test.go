@@ -299,18 +299,6 @@ func FuzzResponses(f *testing.F) {
 	})
 }
 
-func BenchmarkParseDevice(b *testing.B) {
-	channels := strings.TrimSuffix(strings.Repeat(channelWith()+",", 10), ",")
-	raw := []byte(`{"device":` + deviceWith(channels) + `}`)
-	b.SetBytes(int64(len(raw)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := ParseDevice(raw); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func TestLastEvent(t *testing.T) {
 	t.Parallel()
 	device := deviceWith(channelWith())

@@ -149,23 +149,6 @@ func leases(t *testing.T) store {
 	return store{buckets.Leases, conns.Cloud, broker, &holders{t: t, count: map[int]int{}}}
 }
 
-func TestAloneHasAll(t *testing.T) {
-	t.Parallel()
-	bucket := leases(t)
-	a := start(t, bucket, "a", nil)
-	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
-	if share := a.keeper.Share(); len(share) != groups {
-		t.Errorf("Share = %v, want all %d groups", share, groups)
-	}
-	a.end(t)
-	if a.count() != 0 {
-		t.Errorf("%d groups are served after Run, want 0", a.count())
-	}
-	// Run has released the leases: the next replica need not wait.
-	b := start(t, bucket, "b", nil)
-	streamstest.Eventually(t, "all groups for the next", func() bool { return b.count() == groups })
-}
-
 func TestSharedAndHandedOver(t *testing.T) {
 	t.Parallel()
 	bucket := leases(t)
@@ -253,19 +236,6 @@ func TestServeError(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("Run = %v, want %v", err, broken)
 	}
-}
-
-// TestBrokerAway holds that a replica stops serving its groups when the broker is away for longer
-// than leases last, and serves them again afterwards.
-func TestBrokerAway(t *testing.T) {
-	t.Parallel()
-	bucket := leases(t)
-	a := start(t, bucket, "a", nil)
-	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
-	bucket.broker.Stop()
-	streamstest.Eventually(t, "no group is served", func() bool { return a.count() == 0 })
-	bucket.broker.Start(t)
-	streamstest.Eventually(t, "all groups again", func() bool { return a.count() == groups })
 }
 
 // failing is a bucket whose leases are renewed only by every third try.
