@@ -16,14 +16,6 @@ var eventTypes = []filterChoice{
 	{"rule.", "Rules"},
 }
 
-// eventSeverities are the least severities of events to filter by.
-var eventSeverities = []filterChoice{
-	{"", "Everything"},
-	{"notable", "Important"},
-	{"warning", "Alarms and warnings"},
-	{"alarm", "Alarms"},
-}
-
 // feedSeverities are the least severities of live events to show, by their numbers.
 var feedSeverities = []filterChoice{
 	{"1", "Important"},

@@ -70,16 +70,6 @@ func (c *commanders) name(entry *logEntry) error {
 	return nil
 }
 
-// nameAll is name for entries.
-func (c *commanders) nameAll(entries []logEntry) error {
-	for i := range entries {
-		if err := c.name(&entries[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Who caused an event that no command of a person or a key caused.
 const (
 	byDevice   = "at the device"

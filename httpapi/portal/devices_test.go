@@ -2,7 +2,6 @@ package portal
 
 import (
 	"encoding/json"
-	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -236,102 +235,6 @@ func TestReadCommand(t *testing.T) {
 			command.IdempotencyKey != "once" {
 			t.Errorf("%s: got %+v, %v, want %s", form, command, err, want)
 		}
-	}
-}
-
-// TestLog checks that readLog begins with the newest event or at a time, continues from a cursor,
-// and selects events by device, type and severity.
-func TestLog(t *testing.T) {
-	t.Parallel()
-	r := newTestLive(t, Config{})
-	r.append(hubA, "device.added", 3, `{"name":"<script>"}`)
-	r.append(hubA, "channel.observed", 2, levels(1, 3)...)
-	r.append(hubA, "channel.observed", 1, levels(1, 150)...)
-	r.append(hubA, "channel.observed", 4, `{"key":"smoke","value":true}`)
-	page, err := r.live.readLog(t.Context(), hubA, logRequest{})
-	if err != nil || len(page.Entries) != 100 || page.Older == "" ||
-		page.Entries[0].Text != "Smoke detected" ||
-		page.Entries[0].Severity != severityAlarm {
-		t.Fatalf("first page: got %d entries, %v; want 100", len(page.Entries), err)
-	}
-	page, err = r.live.readLog(t.Context(), hubA, logRequest{Before: page.Older})
-	if err != nil || len(page.Entries) != 55 || page.Older != "" ||
-		page.Entries[54].Text != "Device joined: <script>" {
-		t.Errorf("second page: got %d entries, %v; want 55", len(page.Entries), err)
-	}
-	device := int64(2)
-	for name, c := range map[string]struct {
-		request logRequest
-		want    int
-	}{
-		"device": {logRequest{Filter: logFilter{Device: &device}}, 3},
-		"type":   {logRequest{Filter: logFilter{Type: "device."}}, 1},
-		"severity": {
-			logRequest{Filter: logFilter{Severity: severityNotable}}, 2,
-		},
-		"alarms": {logRequest{Filter: logFilter{Severity: severityAlarm}}, 1},
-		"before a time": {
-			logRequest{
-				At: time.Now().Add(-time.Minute), Filter: logFilter{Type: "device."},
-			}, 0,
-		},
-		"in the future": {
-			logRequest{
-				At: time.Now().Add(time.Minute), Filter: logFilter{Device: &device},
-			}, 3,
-		},
-	} {
-		page, err := r.live.readLog(t.Context(), hubA, c.request)
-		if err != nil || len(page.Entries) != c.want || page.Older != "" {
-			t.Errorf("%s: got %d entries, %v, want %d", name, len(page.Entries), err, c.want)
-		}
-	}
-	if page, err = r.live.readLog(t.Context(), hubA, logRequest{
-		Before: "AQAAAAEAAAAAAAEBm",
-	}); domain.CodeOf(err) != domain.CodeInvalidRequest {
-		t.Errorf("invalid cursor: got %+v, %v, want invalid_request", page, err)
-	}
-	// After a reset an old page shows the newest events.
-	page, err = r.live.readLog(t.Context(), hubA, logRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := page.Older
-	r.reset(hubA)
-	r.append(hubA, "device.added", 5, `{"name":"Lamp"}`)
-	page, err = r.live.readLog(t.Context(), hubA, logRequest{Before: old})
-	if err != nil || !page.Expired || len(page.Entries) != 1 {
-		t.Errorf("after a reset: got %+v, %v, want the event of device 5 and Expired", page, err)
-	}
-}
-
-// TestExport checks that an export has every selected event, newest first, and ends at an error of
-// its reader.
-func TestExport(t *testing.T) {
-	t.Parallel()
-	r := newTestLive(t, Config{})
-	r.append(hubA, "channel.observed", 1, levels(0, 99)...)
-	for range 6 {
-		r.append(hubA, "channel.observed", 1, levels(0, 99)...)
-	}
-	r.append(hubA, "channel.observed", 2, levels(7, 8)...)
-	var texts []string
-	complete, err := r.live.exportLog(
-		t.Context(), hubA, logRequest{}, func(entry logEntry) error {
-			texts = append(texts, entry.Text)
-			return nil
-		},
-	)
-	if err != nil || !complete || len(texts) != 702 || texts[0] != "Level 8 %" ||
-		texts[701] != "Level 0 %" {
-		t.Errorf("got %d events, complete %v, %v, want 702", len(texts), complete, err)
-	}
-	broken := errors.New("broken")
-	complete, err = r.live.exportLog(
-		t.Context(), hubA, logRequest{}, func(logEntry) error { return broken },
-	)
-	if !errors.Is(err, broken) || complete {
-		t.Errorf("reader fails: got complete %v, %v, want its error", complete, err)
 	}
 }
 

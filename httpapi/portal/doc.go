@@ -216,19 +216,17 @@
 //
 // # Events of the organization
 //
-// The page of events reads the feed of the organization (package orgfeed) back from now, period by
-// period, until it has 100 events of its filter. Times are those of the events, so that what a hub
+// The page of events, also with a hub fixed, reads the feed of the organization (package orgfeed)
+// back from now, period by period, until it has 100 events of its filter. A file of events has at
+// most 100,000, in memory that does not depend on their number. Times are those of the events, so that what a hub
 // sent late is found too. Who caused an event (commanders) is the sender of the command, if its
 // device reported soon after it, a code that the device reported, or somebody at the device.
 //
-// # Devices, logs and charts
+// # Devices and charts
 //
 // The values of devices are asked of their hub. If the hub does not answer, lastDeviceList shows
 // what they last reported, from the read models. listDevices shows 60 devices a page and asks the
 // hub for each of them, eight at a time. A hub that does not answer in time yields a list marked as
-// late, and the page loads the devices later. readLog reads a log backward from its end or from a
-// time; with a filter it reads at most 20,000 events in search of a page. exportLog reads on to the
-// log's beginning, up to 100,000 events, in memory that does not depend on their number. drawCharts
-// reads at most 20,000 events; from a larger log it draws samples from the whole period and reports
-// them as incomplete.
+// late, and the page loads the devices later. drawCharts reads at most 20,000 events; from a larger
+// log it draws samples from the whole period and reports them as incomplete.
 package portal

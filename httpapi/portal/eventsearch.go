@@ -1,8 +1,11 @@
 package portal
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,11 +33,12 @@ type eventKind struct {
 
 // eventKinds are the kinds of events to filter by.
 var eventKinds = []eventKind{
-	{"", "Important", nil, func(e logEvent) bool { return severityOf(e) > severityRoutine }},
+	{"important", "Important", nil, func(e logEvent) bool { return severityOf(e) > severityRoutine }},
 	{"doors", "Doors and locks", []string{"channel.*"}, isOfDoor},
 	{"alarms", "Alarms and warnings", nil, func(e logEvent) bool {
 		return severityOf(e) >= severityWarning
 	}},
+	{"only-alarms", "Alarms", nil, func(e logEvent) bool { return severityOf(e) == severityAlarm }},
 	{"commands", "Commands", []string{"channel.desired"}, nil},
 	{"codes", "Access codes", []string{"credential.*"}, nil},
 	{"devices", "Devices: joined, removed, out of reach", []string{"device.*"}, nil},
@@ -70,7 +74,12 @@ func isOfDoor(event logEvent) bool {
 	return false
 }
 
-// eventSearch selects events of the hubs of an organization.
+// logDevice is a device to filter by.
+type logDevice struct{ ID, Name string }
+
+func deviceNumber(id int64) string { return "Device " + formatInt(id) }
+
+// eventSearch selects events of the hubs of an organization, or of one of them.
 type eventSearch struct {
 	query orgEventsQuery
 	kind  eventKind
@@ -81,6 +90,8 @@ type eventSearch struct {
 	// found are the devices that the query finds, all if it names none. devices are their names.
 	found   []domain.FoundDevice
 	devices map[domain.HubID]map[int64]string
+	// hubDevices are all devices of the hub, if the search is for one.
+	hubDevices []logDevice
 	// units are the units of the channels of hubs, which are read when they are needed.
 	units map[domain.HubID]map[int64]deviceInfo
 	by    *commanders
@@ -91,32 +102,41 @@ func (req *request) eventSearch() (*eventSearch, error) {
 	zone := req.typedZone()
 	s := &eventSearch{
 		query: orgEventsQuery{
-			Site: req.queryValue("site"), Device: truncate(req.queryValue("device"), longestSearch),
+			Hub: req.hub, Device: truncate(req.queryValue("device"), longestSearch),
 			Who: truncate(req.queryValue("who"), longestSearch),
 		},
-		kind: eventKinds[0], hubs: map[domain.HubID]hubState{},
+		hubs:    map[domain.HubID]hubState{},
 		devices: map[domain.HubID]map[int64]string{},
 		units:   map[domain.HubID]map[int64]deviceInfo{}, by: req.commanders(maxCommands),
 	}
 	s.query.From, _ = parseClock(req.queryValue("from"), zone) // zero for no valid time
 	s.query.To, _ = parseClock(req.queryValue("to"), zone)
-	for _, kind := range eventKinds {
-		if kind.Value == req.queryValue("kind") {
-			s.kind, s.query.Kind = kind, kind.Value
+	for _, wanted := range []string{s.query.usualKind(), req.queryValue("kind")} {
+		for _, kind := range eventKinds {
+			if kind.Value == wanted {
+				s.kind, s.query.Kind = kind, wanted
+			}
 		}
+	}
+	if req.queryValue("details") == "1" {
+		s.query.Details = "1"
 	}
 	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
 	if err != nil {
 		return nil, err
 	}
 	s.sites, s.siteNames = sites.Data, siteNames(sites.Data)
-	states, err := req.hubStates(req.ctx, req.org, "")
+	states, err := req.hubStates(req.ctx, req.org, req.hub)
 	if err != nil {
 		return nil, err
 	}
 	for _, state := range states {
 		s.hubs[state.ID] = state
 	}
+	if req.hub != "" {
+		return s, s.readDevices()
+	}
+	s.query.Site = req.queryValue("site")
 	s.found, err = req.Reported.FindDevices(req.ctx, req.org, s.query.Device, nil, maxFoundDevices)
 	if err != nil && (s.query.Device != "" || codeOf(err) != domain.CodeServiceUnavailable) {
 		return nil, err // without names, events have the numbers of their devices
@@ -130,11 +150,42 @@ func (req *request) eventSearch() (*eventSearch, error) {
 	return s, nil
 }
 
+// readDevices reads the devices of the hub, and keeps the chosen one, known or not.
+func (s *eventSearch) readDevices() error {
+	req, chosen := s.by.req, int64(0)
+	infos, err := req.deviceInfos(req.ctx, req.org, req.hub)
+	if err != nil {
+		return err
+	}
+	if chosen, err = strconv.ParseInt(s.query.Device, 10, 64); err != nil {
+		s.query.Device = ""
+	} else if _, known := infos[chosen]; !known {
+		infos[chosen] = deviceInfo{}
+	}
+	names := map[int64]string{}
+	for id, info := range infos {
+		name := cmp.Or(info.Name, deviceNumber(id))
+		s.hubDevices = append(s.hubDevices, logDevice{formatInt(id), name})
+		if s.query.Device == "" || id == chosen {
+			names[id] = name
+		}
+	}
+	slices.SortFunc(s.hubDevices, func(a, b logDevice) int {
+		return cmp.Or(compareNatural(a.Name, b.Name), compareNatural(a.ID, b.ID))
+	})
+	s.units[req.hub], s.devices[req.hub] = infos, names
+	return nil
+}
+
 // filter returns the filter of the feed, and whether it can select an event at all.
 func (s *eventSearch) filter() (filter domain.EventFilter, any bool) {
 	filter.Types = s.kind.types
 	if s.query.Site != "" {
 		filter.Sites = []string{s.query.Site}
+	}
+	if s.query.Hub != "" {
+		filter.Hubs = []domain.HubID{s.query.Hub}
+		return filter, true
 	}
 	if s.query.Device == "" {
 		return filter, true
@@ -272,23 +323,41 @@ func (req *request) scanEvents(
 // foundEvents is a page of events, newest first.
 type foundEvents struct {
 	Rows []orgEventRow
-	// Older is the time that the next page ends before, in nanoseconds since 1970; 0 if there is
-	// none. SearchedTo is that time if the page has ended early.
-	Older      int64
+	// Older is where the next page begins; zero if there is none. SearchedTo is its time if the
+	// page has ended early.
+	Older      eventPlace
 	SearchedTo time.Time
 }
 
-// newestEvents returns the newest selected events that were stored before a time, in nanoseconds
-// since 1970; 0 for now. It reads period by period back from there, each longer than the one
-// before, as long as it has found few.
-func (req *request) newestEvents(s *eventSearch, before int64) (foundEvents, error) {
+// eventPlace is a place in the events of a search. Many events are stored at the same moment.
+type eventPlace struct {
+	// At is when the next events were stored at the latest, in nanoseconds since 1970. Skip is how
+	// many of the events of that very moment come before them.
+	At   int64
+	Skip int
+}
+
+func (p eventPlace) String() string { return fmt.Sprintf("%d.%d", p.At, p.Skip) }
+
+// parseEventPlace returns the place of a text, and the newest events for what is none.
+func parseEventPlace(text string) (p eventPlace) {
+	if n, err := fmt.Sscanf(text, "%d.%d", &p.At, &p.Skip); n != 2 || err != nil || p.Skip < 0 {
+		return eventPlace{}
+	}
+	return p
+}
+
+// newestEvents returns the newest selected events from a place on, the zero value for the newest. It
+// reads period by period back from there, each longer than the one before, as long as it has found
+// few.
+func (req *request) newestEvents(s *eventSearch, place eventPlace) (foundEvents, error) {
 	var found foundEvents
 	oldest := max(s.begin(), req.info.At.Add(-req.Retention).UnixNano())
 	end := req.info.At.Add(time.Minute).UnixNano() // what is stored meanwhile may be shown
-	if before > 0 {
-		end = min(end, before)
+	if place.At > 0 {
+		end = min(end, place.At+1)
 	}
-	scanned := 0
+	scanned, skip := 0, place.Skip
 	for window := firstEvents; end > oldest; window *= eventsGrowth {
 		begin := max(end-int64(window), oldest)
 		most := 2 * eventsScan
@@ -297,8 +366,8 @@ func (req *request) newestEvents(s *eventSearch, before int64) (foundEvents, err
 		}
 		var rows []orgEventRow
 		scan, err := req.scanEvents(s, begin, end, most, func(row orgEventRow) (bool, error) {
-			if rows = append(rows, row); len(rows) > 2*logPageEvents {
-				rows = slices.Clone(rows[len(rows)-logPageEvents-1:])
+			if rows = append(rows, row); len(rows) > 2*(logPageEvents+skip) {
+				rows = slices.Clone(rows[len(rows)-logPageEvents-1-skip:])
 			}
 			return true, nil
 		})
@@ -310,8 +379,12 @@ func (req *request) newestEvents(s *eventSearch, before int64) (foundEvents, err
 		}
 		slices.Reverse(rows)
 		for _, row := range rows {
+			if skip > 0 && row.stored == place.At {
+				skip--
+				continue
+			}
 			if len(found.Rows) == logPageEvents {
-				found.Older = found.Rows[logPageEvents-1].stored
+				found.Older = place.after(found.Rows)
 				return found, nil
 			}
 			found.Rows = append(found.Rows, row)
@@ -322,7 +395,21 @@ func (req *request) newestEvents(s *eventSearch, before int64) (foundEvents, err
 		}
 	}
 	if end > oldest {
-		found.Older, found.SearchedTo = end, time.Unix(0, end)
+		found.Older, found.SearchedTo = eventPlace{At: end - 1}, time.Unix(0, end)
 	}
 	return found, nil
+}
+
+// after returns the place after the events that were found from this place on.
+func (p eventPlace) after(rows []orgEventRow) eventPlace {
+	next := eventPlace{At: rows[len(rows)-1].stored}
+	for _, row := range rows {
+		if row.stored == next.At {
+			next.Skip++
+		}
+	}
+	if next.At == p.At {
+		next.Skip += p.Skip
+	}
+	return next
 }

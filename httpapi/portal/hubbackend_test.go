@@ -257,12 +257,6 @@ func (b *hubBackend) Page(context.Context, domain.HubID, string, int) (domain.Ev
 	return domain.EventPage{Next: "next"}, nil
 }
 
-func (b *hubBackend) Before(
-	context.Context, domain.HubID, string, int,
-) (domain.EventPage, error) {
-	return domain.EventPage{}, nil
-}
-
 // idleFeed is a feed with the backend's events, to which none are added.
 type idleFeed struct{ b *hubBackend }
 

@@ -42,7 +42,7 @@ func TestHubPages(t *testing.T) {
 			"The device sleeps and is expected to wake <time",
 		},
 		b.path + "/devices/1":  {"Name and room", "Forget", "Charts"},
-		b.path + "/events":     {"No events.", "− 1 hour", "All devices", "Times are in UTC"},
+		b.path + "/events":     {"No events yet.", "− 1 hour", "All devices", "Times are in UTC"},
 		b.path + "/reset-link": {"Reset the link of this hub?", "six hours"},
 	} {
 		response := b.ask("GET", path, nil)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"hubcloud/domain"
@@ -20,12 +19,24 @@ const (
 
 // orgEventsQuery is the part of the address of the events page that selects events.
 type orgEventsQuery struct {
-	// Site is the id of a site, Device are words that a device and its place have, and Kind the
-	// name of one of eventKinds.
+	// Hub is the hub whose page it is, of which Device is the number of a device. It is "" on the
+	// page of the organization, where Device are words that a device and its place have.
+	Hub domain.HubID
+	// Site is the id of a site, and Kind the name of one of eventKinds.
 	Site, Device, Kind string
 	// Who is a part of the name of whoever caused the event.
 	Who      string
 	From, To time.Time
+	// Details is "1" if the page shows machine types and raw fields.
+	Details string
+}
+
+// usualKind returns the kind that a page shows at first.
+func (q orgEventsQuery) usualKind() string {
+	if q.Hub != "" {
+		return "all"
+	}
+	return "important"
 }
 
 // encode returns the query of an address with these filters.
@@ -33,9 +44,9 @@ func (q orgEventsQuery) encode(more ...string) string {
 	values := url.Values{}
 	for name, value := range map[string]string{
 		"site": q.Site, "device": q.Device, "kind": q.Kind, "who": q.Who,
-		"from": rfc3339(q.From), "to": rfc3339(q.To),
+		"from": rfc3339(q.From), "to": rfc3339(q.To), "details": q.Details,
 	} {
-		if value != "" {
+		if value != "" && (name != "kind" || value != q.usualKind()) {
 			values.Set(name, value)
 		}
 	}
@@ -52,12 +63,30 @@ func rfc3339(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// orgEventsView is the page of the events of all hubs of an organization.
+// timeStep is a link to another time.
+type timeStep struct {
+	Label, Address string
+}
+
+// timeSteps are the steps that the page offers.
+var timeSteps = []struct {
+	label string
+	by    time.Duration
+}{
+	{"− 1 hour", -time.Hour}, {"− 10 minutes", -10 * time.Minute},
+	{"+ 10 minutes", 10 * time.Minute}, {"+ 1 hour", time.Hour},
+}
+
+// orgEventsView is the page of the events of an organization's hubs, or of one of them.
 type orgEventsView struct {
 	Layout
 	orgEventsQuery
-	Kinds []eventKind
-	Sites []domain.Site
+	// Of is the head of the page of a hub; nil for the organization.
+	Of *hubHead
+	// HubDevices are the devices of the hub to filter by.
+	HubDevices []logDevice
+	Kinds      []eventKind
+	Sites      []domain.Site
 	// Devices are names to suggest, and People who may have caused events.
 	Devices, People []string
 	Rows            []orgEventRow
@@ -71,7 +100,9 @@ type orgEventsView struct {
 }
 
 // Filtered reports whether the page leaves events out on a person's wish.
-func (v orgEventsView) Filtered() bool { return v.orgEventsQuery != orgEventsQuery{} }
+func (v orgEventsView) Filtered() bool {
+	return v.orgEventsQuery != orgEventsQuery{Hub: v.Hub, Kind: v.usualKind(), Details: v.Details}
+}
 
 // orgEventRow is an event with its place.
 type orgEventRow struct {
@@ -82,21 +113,29 @@ type orgEventRow struct {
 	stored int64
 }
 
-// orgEvents shows the newest events of all hubs that the address selects, also within a period:
-// who opened the front door this morning. The address can be shared.
+// orgEvents shows the newest events of all hubs, or of the hub of the address, that the address
+// selects, also within a period: who opened the front door this morning. The address can be shared.
 func (req *request) orgEvents() error {
 	search, err := req.eventSearch()
 	if err != nil {
 		return err
 	}
-	before, _ := strconv.ParseInt(req.queryValue("before"), 10, 64) // 0, the newest, for others
-	found, err := req.newestEvents(search, before)
+	found, err := req.newestEvents(search, parseEventPlace(req.queryValue("before")))
 	if err != nil {
 		return err
 	}
 	view := orgEventsView{
 		orgEventsQuery: search.query, Kinds: eventKinds, Sites: search.sites, Rows: found.Rows,
-		SearchedTo: found.SearchedTo, Layout: req.layout("Events", "events"),
+		SearchedTo: found.SearchedTo, HubDevices: search.hubDevices,
+	}
+	if req.hub == "" {
+		view.Layout = req.layout("Events", "events")
+	} else {
+		head, err := req.hubHead("Event log")
+		if err != nil {
+			return err
+		}
+		view.Of, view.Layout = &head, head.Layout
 	}
 	view.Scripts = []string{"livesearch.js"}
 	view.Devices = search.suggestions()
@@ -105,21 +144,25 @@ func (req *request) orgEvents() error {
 	}
 	view.fillTimes(req.Retention)
 	view.Export = view.encode()
-	if found.Older != 0 {
-		view.Older = view.encode("before", strconv.FormatInt(found.Older, 10))
+	if found.Older != (eventPlace{}) {
+		view.Older = view.encode("before", found.Older.String())
 	}
 	req.render(http.StatusOK, "events.html", view)
 	return nil
 }
 
-// exportEvents answers with the events of all hubs that the address selects as CSV, oldest first.
+// exportEvents answers with the events that the address selects as CSV, oldest first.
 func (req *request) exportEvents() error {
 	search, err := req.eventSearch()
 	if err != nil {
 		return err
 	}
 	search.by.limit = maxExportCommands
-	file, exported := req.eventFile("events"), 0
+	name := "events"
+	if req.hub != "" {
+		name += "-" + string(req.hub)
+	}
+	file, exported := req.eventFile(name), 0
 	end, err := req.scanEvents(
 		search, search.begin(), req.info.At.UnixNano(), exportScan, func(row orgEventRow) (bool, error) {
 			exported++
@@ -157,6 +200,23 @@ func (v *orgEventsView) fillTimes(retention time.Duration) {
 		q := v.orgEventsQuery
 		q.From, q.To = period.from, period.to
 		v.Periods = append(v.Periods, timeStep{period.label, q.encode()})
+	}
+	last := v.To
+	if last.IsZero() {
+		last = v.Now
+		if len(v.Rows) > 0 {
+			last = v.Rows[0].Time
+		}
+	}
+	for _, step := range timeSteps {
+		q := v.orgEventsQuery
+		if q.To = last.Add(step.by); !q.To.Before(v.Now) {
+			continue
+		}
+		if !q.From.IsZero() {
+			q.From = q.From.Add(step.by)
+		}
+		v.Periods = append(v.Periods, timeStep{step.label, q.encode()})
 	}
 }
 

@@ -22,6 +22,19 @@ func (b *hubBackend) addEvent(ago time.Duration, typ string, device int64, data 
 	})
 }
 
+// textsOf returns the texts of the events on a page.
+func textsOf(page string) string {
+	var got []string
+	for _, row := range strings.Split(page, "<tr data-severity")[1:] {
+		_, text, _ := strings.Cut(row, "<td>")
+		_, text, _ = strings.Cut(text, "<td>")
+		_, text, _ = strings.Cut(text, "<bdi>")
+		text, _, _ = strings.Cut(text, "</bdi>")
+		got = append(got, text)
+	}
+	return strings.Join(got, "|")
+}
+
 // The page tells who opened a door: by site, device, kind, person or code, and time, and its address
 // alone shows it again, also as a file.
 func TestEventsOfTheOrganization(t *testing.T) {
@@ -52,28 +65,42 @@ func TestEventsOfTheOrganization(t *testing.T) {
 	} {
 		page := read(t, b.ask("GET", "/events?"+query, nil))
 		checkPage(t, page)
-		var got []string
-		for _, row := range strings.Split(page, "<tr data-severity")[1:] {
-			_, text, _ := strings.Cut(row, "<td>")
-			_, text, _ = strings.Cut(text, "<td>")
-			_, text, _ = strings.Cut(text, "<bdi>")
-			text, _, _ = strings.Cut(text, "</bdi>")
-			got = append(got, text)
+		if got := textsOf(page); got != want {
+			t.Errorf("%q: got %q, want %q: %s", query, got, want, page)
 		}
-		if strings.Join(got, "|") != want {
-			t.Errorf("%q: got %q, want %q", query, strings.Join(got, "|"), want)
+		file, rows := read(t, b.ask("GET", "/events.csv?"+query, nil)), strings.Count(page, "<tr data-")
+		if n := strings.Count(file, "\r\n"); n != 1+rows {
+			t.Errorf("%q: got a file of %d lines, want a head and %d events", query, n, rows)
 		}
-		file := read(t, b.ask("GET", "/events.csv?"+query, nil))
-		if n := strings.Count(file, "\r\n"); n != 1+len(got) {
-			t.Errorf("%q: got a file of %d lines, want a head and %d events", query, n, len(got))
+	}
+	// The event log of a hub is that page of one hub, which shows everything at first.
+	for query, want := range map[string]string{
+		"":                               command + "|Device joined: Lamp|Temperature 21|" + code + "|" + opened,
+		"device=1&kind=important":        command + "|" + opened,
+		"device=2&details=1":             code,
+		"device=77":                      "",
+		"device=x&kind=doors&site=other": command + "|" + code + "|" + opened,
+	} {
+		page := read(t, b.ask("GET", b.path+"/events?"+query, nil))
+		checkPage(t, page)
+		if got := textsOf(page); got != want || len(b.chosen.Hubs) != 1 || b.chosen.Hubs[0] != b.hub {
+			t.Errorf("%q of the hub: got %q from %+v, want %q", query, got, b.chosen, want)
 		}
+		if raw := strings.Contains(page, "keypad_unlock"); raw != strings.Contains(query, "details") {
+			t.Errorf("%q of the hub: got raw fields: %t, want the contrary", query, raw)
+		}
+	}
+	file := read(t, b.ask("GET", b.path+"/events.csv?device=2", nil))
+	if strings.Count(file, "\r\n") != 2 || !strings.Contains(file, `"Back","2"`) {
+		t.Errorf("file of a device: got %s, want one event", file)
 	}
 	if page := read(t, b.ask("GET", "/events?site="+b.SiteID, nil)); len(b.chosen.Sites) != 1 ||
 		!strings.Contains(page, "Front &lt;door&gt;") || !strings.Contains(page, "at the device") {
 		t.Errorf("got %s, want the feed of the site %+v", page, b.chosen)
 	}
-	for i := range 150 {
+	for i := range 150 { // stored at the same moment, as hubs send many at once
 		b.addEvent(0, "rule.created", 1, fmt.Sprintf(`{"name":"r%d"}`, i))
+		b.events[len(b.events)-1].StoredNanos = b.events[len(b.events)-1-i].StoredNanos
 	}
 	page := read(t, b.ask("GET", "/events?kind=rules", nil))
 	_, older, _ := strings.Cut(page, `<a class="button plain" href="`)

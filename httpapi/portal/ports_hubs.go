@@ -103,11 +103,6 @@ type HubFault struct {
 type Events interface {
 	// Page returns the first limit events after a cursor; "" stands for the log's beginning.
 	Page(ctx context.Context, hub domain.HubID, after string, limit int) (domain.EventPage, error)
-	// Before returns up to limit events before a place, newest first. A cursor stands for the place
-	// after its event; "" stands for the log's end. Next is the place before the last of them.
-	Before(
-		ctx context.Context, hub domain.HubID, before string, limit int,
-	) (domain.EventPage, error)
 	// At returns a cursor that all events stored at t or later come after.
 	At(ctx context.Context, hub domain.HubID, t time.Time) (string, error)
 	// EndCursor returns a cursor of the log's end: all events stored after the call come after it.

@@ -19,8 +19,8 @@ func (p *Portal) hubRoutes() []Route {
 		post("/portal/{org}/attention/seen", p.operator((*request).seeCondition)).on(""),
 
 		get(hub, p.hub((*request).hubPage)).askingHub(),
-		get(hub+"/events", p.hub((*request).hubLog)),
-		get(hub+"/events.csv", p.hub(exclusive((*request).writeExport))).longLived(),
+		get(hub+"/events", p.hub((*request).orgEvents)),
+		get(hub+"/events.csv", p.hub(exclusive((*request).exportEvents))).longLived(),
 		post(hub+"/place", p.hubManager((*request).updateHub)).on(hubPage),
 		get(hub+"/reset-link", p.hubManager((*request).confirmReset)),
 		post(hub+"/reset-link", p.hubManager((*request).resetLink)),

@@ -27,16 +27,6 @@ const (
 // severityNames are the names of the severities in addresses of pages.
 var severityNames = []string{"routine", "notable", "warning", "alarm"}
 
-// parseSeverity returns the severity of that name.
-func parseSeverity(name string) (eventSeverity, bool) {
-	for i, known := range severityNames {
-		if name == known {
-			return eventSeverity(i), true
-		}
-	}
-	return severityRoutine, false
-}
-
 func (s eventSeverity) String() string { return severityNames[s] }
 
 // severityRules are the rules by which events have severities. Pages pass them to their scripts, so

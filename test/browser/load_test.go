@@ -140,11 +140,6 @@ func (busyOrg) Page(context.Context, domain.HubID, string, int) (domain.EventPag
 	return domain.EventPage{}, nil
 }
 
-// Before returns no events, as Page does.
-func (busyOrg) Before(context.Context, domain.HubID, string, int) (domain.EventPage, error) {
-	return domain.EventPage{}, nil
-}
-
 func (busyOrg) Org(_ context.Context, org string) (domain.OrgState, error) {
 	return domain.OrgState{ID: org}, nil
 }

@@ -15,8 +15,12 @@ const (
 	exportWriteTimeout = 10 * time.Second
 	// exportFlush is after how many events an export is sent on.
 	exportFlush = 500
-	// maxExportCommands is how many of the hub's newest commands an export names the senders of.
+	// maxExportCommands is how many of a hub's newest commands an export names the senders of.
 	maxExportCommands = 5_000
+	// maxExport is the most events of an export.
+	maxExport = 100_000
+	// exportScan is about how many events an export reads in search of those that it has.
+	exportScan = 1_000_000
 )
 
 // exclusive wraps an export: each member may have one under way.
@@ -29,45 +33,6 @@ func exclusive(export handler) handler {
 		defer release()
 		return export(req)
 	}
-}
-
-// writeExport answers with the selected events of a hub's log as CSV, newest first.
-func (req *request) writeExport() error {
-	q, filter := req.logQuery()
-	infos, err := req.deviceInfos(req.ctx, req.org, req.hub)
-	if err != nil {
-		return err
-	}
-	owned, err := req.ReadModels.Hub(req.ctx, req.org, req.hub)
-	if err != nil {
-		return err
-	}
-	site, err := req.ReadModels.Site(req.ctx, req.org, owned.SiteID)
-	if err != nil {
-		return err
-	}
-	at := place{Site: site.Name, Hub: string(req.hub)}
-	if owned.Name != nil {
-		at.Hub = *owned.Name
-	}
-	view, by := hubLogView{infos: infos}, req.commanders(maxExportCommands)
-	file := req.eventFile("events-" + string(req.hub))
-	complete, err := req.exportLog(
-		req.ctx, req.hub,
-		logRequest{At: q.At, Filter: filter, Devices: infos},
-		func(entry logEntry) error {
-			if entry.DeviceID != nil {
-				at.Device = view.Called(entry.DeviceID)
-			} else {
-				at.Device = ""
-			}
-			if err := by.name(&entry); err != nil {
-				return err
-			}
-			return file.add(entry, at)
-		},
-	)
-	return file.end(complete, err)
 }
 
 // place has the names of the place of an event.
