@@ -22,6 +22,14 @@ type accepted struct {
 	Channel  channel
 }
 
+// want checks the status of a channel, what it last reported, and what was asked for last.
+func (c channel) want(t *testing.T, status, value, desired string) {
+	t.Helper()
+	if c.Status != status || string(c.Value) != value || string(c.Desired) != desired {
+		t.Errorf("got the channel %+v, want %s, %s, desired %s", c, status, value, desired)
+	}
+}
+
 // desiredCount returns how many channel.desired events a channel has.
 func desiredCount(client *harness.Tenant, hub *virtualhub.Hub, device int64, key string) int {
 	client.T.Helper()
@@ -96,11 +104,9 @@ func commandOutcomes(t *testing.T, c *harness.Target) {
 			}
 		}
 		done := getChannel(client, hub.ID(), 1, "lock", 0)
-		if done.Status != "synchronized" || string(done.Value) != "false" ||
-			string(done.Desired) != "false" ||
-			*done.ObservedAt <= *before.ObservedAt ||
-			*done.DesiredAt != *ch.DesiredAt {
-			t.Errorf("after the report: got %+v, want synchronized", done)
+		done.want(t, "synchronized", "false", "false")
+		if *done.ObservedAt <= *before.ObservedAt || *done.DesiredAt != *ch.DesiredAt {
+			t.Errorf("after the report: got %+v, want another observed_at only", done)
 		}
 		// "synchronized, device reports something other than desired: diverged, channel.observed
 		// event".
@@ -108,11 +114,7 @@ func commandOutcomes(t *testing.T, c *harness.Target) {
 		client.Await(hub.ID(), observed.Cursor, "channel.observed", func(e harness.Event) bool {
 			return e.About("channel.observed", 1) && string(e.Observed().Value) == "true"
 		})
-		if turned := getChannel(client, hub.ID(), 1, "lock", 0); turned.Status != "diverged" ||
-			string(turned.Value) != "true" ||
-			string(turned.Desired) != "false" {
-			t.Errorf("after another report: got %+v, want diverged", turned)
-		}
+		getChannel(client, hub.ID(), 1, "lock", 0).want(t, "diverged", "true", "false")
 	})
 
 	t.Run("pending until reported", func(t *testing.T) {
@@ -126,12 +128,7 @@ func commandOutcomes(t *testing.T, c *harness.Target) {
 				},
 			})
 		client.Command(commandPath(hub.ID(), 1), `{"key":"lock","value":false}`)
-		if ch := getChannel(client, hub.ID(), 1, "lock", 0); ch.Status != "pending" ||
-			string(ch.Value) != "true" ||
-			string(ch.Desired) != "false" ||
-			ch.DesiredAt == nil {
-			t.Errorf("without a report: got %+v, want pending", ch)
-		}
+		getChannel(client, hub.ID(), 1, "lock", 0).want(t, "pending", "true", "false")
 	})
 
 	t.Run("jammed", func(t *testing.T) {
@@ -146,10 +143,7 @@ func commandOutcomes(t *testing.T, c *harness.Target) {
 			return e.About("channel.observed", 1) && e.Observed().Key == "lock" &&
 				string(e.Observed().Value) == "true"
 		})
-		if ch := status(t, hub, 1, "lock", "diverged"); string(ch.Value) != "true" ||
-			string(ch.Desired) != "false" {
-			t.Errorf("jammed lock: got %+v, want value true, desired false", ch)
-		}
+		status(t, hub, 1, "lock", "diverged").want(t, "diverged", "true", "false")
 		// "sent on every change, and for alarm and scene channels on every report".
 		client.Await(
 			hub.ID(), head, "an alarm",
@@ -170,10 +164,10 @@ func commandOutcomes(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, config)
 		harness.Must(t, hub.Unreachable(1))
 		client.Command(commandPath(hub.ID(), 1), `{"key":"lock","value":false}`)
-		if ch := status(t, hub, 1, "lock", "failed"); string(ch.Value) != "true" ||
-			string(ch.Desired) != "false" ||
-			ch.Available {
-			t.Errorf("given up: got %+v, want value true, desired false, not available", ch)
+		ch := status(t, hub, 1, "lock", "failed")
+		ch.want(t, "failed", "true", "false")
+		if ch.Available {
+			t.Errorf("given up: got %+v, want it not available", ch)
 		}
 	})
 
@@ -218,10 +212,7 @@ func commandOutcomes(t *testing.T, c *harness.Target) {
 		if n := desiredCount(client, hub, 1, "lock"); n != 0 {
 			t.Errorf("rejected commands: got %d channel.desired events, want none", n)
 		}
-		if ch := getChannel(client, hub.ID(), 1, "lock", 0); ch.Status != "synchronized" ||
-			string(ch.Desired) != "null" {
-			t.Errorf("after rejected commands: got %+v, want nothing desired", ch)
-		}
+		getChannel(client, hub.ID(), 1, "lock", 0).want(t, "synchronized", "true", "null")
 		hub.RejectCommands(false)
 		client.Command(commandPath(hub.ID(), 4), `{"key":"switch","value":true,"endpoint":2}`)
 		streamstest.Eventually(
@@ -230,10 +221,7 @@ func commandOutcomes(t *testing.T, c *harness.Target) {
 				return string(getChannel(client, hub.ID(), 4, "switch", 2).Value) == "true"
 			},
 		)
-		if ch := getChannel(client, hub.ID(), 4, "switch", 1); string(ch.Value) != "false" ||
-			string(ch.Desired) != "null" {
-			t.Errorf("the other gang: %+v", ch)
-		}
+		getChannel(client, hub.ID(), 4, "switch", 1).want(t, "synchronized", "false", "null")
 	})
 
 	t.Run("errors of the hub", func(t *testing.T) {

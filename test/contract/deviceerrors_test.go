@@ -21,9 +21,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
 		hub.Offline(true)
-		streamstest.Eventually(t, "status offline",
-			func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" },
-		)
+		awaitStatus(client.Client, hub.ID(), "offline")
 		for _, e := range endpoints {
 			if !e.live {
 				continue

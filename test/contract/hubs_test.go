@@ -31,6 +31,14 @@ func getHub(client *harness.Client, id string) hub {
 	return got
 }
 
+// awaitStatus waits until a hub has a connection status.
+func awaitStatus(client *harness.Client, id, status string) {
+	client.T.Helper()
+	streamstest.Eventually(client.T, "status "+status, func() bool {
+		return getHub(client, id).Connection.Status == status
+	})
+}
+
 // hubs tests "Hub" and "Hubs".
 func hubs(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Hubs")
@@ -87,9 +95,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		head := client.Head(raw.ID)
 		raw.Disconnect()
 		client.AwaitType(raw.ID, head, "hub.disconnected")
-		streamstest.Eventually(t, "status offline",
-			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "offline" },
-		)
+		awaitStatus(client.Client, raw.ID, "offline")
 		if got := getHub(client.Client, raw.ID); got.Connection.DisconnectReason == nil ||
 			*got.Connection.DisconnectReason != strings.ToLower(*got.Connection.DisconnectReason) {
 			t.Errorf("disconnect_reason: got %+v, want lower case", got.Connection)
@@ -97,9 +103,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		away := getHub(client.Client, raw.ID)
 		raw.Connect()
 		client.AwaitType(raw.ID, head, "hub.connected")
-		streamstest.Eventually(t, "status online",
-			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
-		)
+		awaitStatus(client.Client, raw.ID, "online")
 		if back := getHub(client.Client, raw.ID); back.Connection.Since <= away.Connection.Since {
 			t.Errorf(
 				"got offline since %s, online since %s", away.Connection.Since,
@@ -154,9 +158,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		}
 		raw.Connect()
 		client.AwaitType(raw.ID, "", "hub.connected")
-		streamstest.Eventually(t, "status online",
-			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
-		)
+		awaitStatus(client.Client, raw.ID, "online")
 	})
 
 	t.Run("name and site", func(t *testing.T) {
@@ -301,9 +303,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		}
 		raw.Enroll()
 		raw.GoOnline()
-		streamstest.Eventually(t, "status online",
-			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
-		)
+		awaitStatus(client.Client, raw.ID, "online")
 		client.Rejected(http.MethodPost, "/hubs/"+noHub+"/reset-link", nil, "not_found")
 	})
 }

@@ -156,9 +156,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 		hub.RadioDown(false)
 		client.Command(path, unlock, keyHeader, "later")
 		hub.Offline(true)
-		streamstest.Eventually(t, "status offline",
-			func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" },
-		)
+		awaitStatus(client.Client, hub.ID(), "offline")
 		client.Rejected(http.MethodPost, path, unlock, "hub_offline", keyHeader, "later still")
 		// A stored response needs no hub.
 		client.Command(path, unlock, keyHeader, "later")

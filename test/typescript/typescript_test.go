@@ -32,7 +32,6 @@ func TestPackage(t *testing.T) {
 	project := install(t)
 	t.Run("calls", func(t *testing.T) { t.Parallel(); calls(t, project) })
 	t.Run("outcomes", func(t *testing.T) { t.Parallel(); outcomes(t, project) })
-	t.Run("following over restarts", func(t *testing.T) { t.Parallel(); restarts(t, project) })
 	t.Run("the feed over restarts", func(t *testing.T) { t.Parallel(); feedRestarts(t, project) })
 	t.Run("README", func(t *testing.T) { t.Parallel(); readme(t, project) })
 	t.Run("gaps and resets", func(t *testing.T) { t.Parallel(); resets(t, project) })
@@ -195,42 +194,6 @@ func outcomes(t *testing.T, project string) {
 	}
 	if got := run(t, project, "outcomes.mjs", nil); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
-// restarts checks that a program that follows a hub gets every event once, in order, while the
-// service is killed.
-func restarts(t *testing.T, project string) {
-	target := harness.NewTarget(t, "--stream-lifetime", "2s", "--stream-keepalive", "500ms")
-	service := target.OwnService()
-	tenant := target.Tenant("Restarts")
-	hub := target.VirtualHub(tenant, house)
-	const each = 20
-	emit(t, hub, each)
-	harness.Stored(t, hub)
-	program := start(t, project, "follow.mjs", map[string]any{
-		"base": tenant.Base, "key": tenant.Key, "hub": hub.ID(), "after": "", "count": 0,
-	})
-	for range 2 {
-		emit(t, hub, each)
-		service.Kill()
-		service.Begin()
-		emit(t, hub, each)
-		harness.Connected(t, hub)
-		harness.Stored(t, hub)
-	}
-	// The cloud's own events, for example hub.connected, may follow the last ones of the hub.
-	var got, want []string
-	asInLog := streamstest.Poll(time.Minute, func() bool {
-		want = nil
-		for _, event := range tenant.AllEvents(hub.ID(), "") {
-			want = append(want, event.Cursor+" "+event.Type)
-		}
-		got = program.lines()
-		return slices.Equal(got, want)
-	})
-	if !asInLog {
-		t.Errorf("got %d events\n%v\nwant %d as in the log\n%v", len(got), got, len(want), want)
 	}
 }
 
