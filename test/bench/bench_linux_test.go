@@ -13,10 +13,7 @@ import (
 )
 
 var (
-	fullFlag = flag.Bool("bench.report", false, "measure at full size and print the table")
-	jsonFlag = flag.String(
-		"bench.json", "", "append the results to this file, one JSON object a line",
-	)
+	fullFlag    = flag.Bool("bench.report", false, "measure at full size and print the table")
 	logsFlag    = flag.Int("bench.logs", 100_000, "hub logs of `make bench-logs`")
 	largeFlag   = flag.Int("bench.cluster", 20_000, "hub logs of `make bench-cluster`")
 	profileFlag = flag.String(
@@ -98,15 +95,7 @@ func measureAll(t *testing.T, measures []measure) {
 			m.run(&bench{TB: t, report: results, full: true})
 		})
 	}
-	fmt.Println()
-	if err := results.table(os.Stdout); err != nil {
-		t.Error(err)
-	}
-	if *jsonFlag != "" {
-		if err := results.write(*jsonFlag); err != nil {
-			t.Error(err)
-		}
-	}
+	fmt.Printf("\n%s", results.table())
 }
 
 // tried are the measurements that TestMeasures runs: together they have the parts of all.

@@ -1,11 +1,8 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -78,11 +75,12 @@ func (r *report) add(rows ...row) {
 	r.rows = append(r.rows, rows...)
 }
 
-// table writes the rows as a table.
-func (r *report) table(w io.Writer) error {
+// table returns the rows as a table.
+func (r *report) table() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var text strings.Builder // writes to it do not fail
+	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(
 		t, "measure\tvalue\tlimit\tunit\tratio\taim\tverdict\tvalue min–max\tlimit min–max",
 	)
@@ -93,62 +91,19 @@ func (r *report) table(w io.Writer) error {
 			span(row.Values), span(row.Limits),
 		)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	_ = t.Flush()
 	if most := slices.Max(append(r.busy, 0)); most > 0.05 {
-		_, err := fmt.Fprintf(
-			w,
-			"\nThe machine was not idle: before one of the measurements other processes used %.0f "+
-				"%% of its processors.\n",
-			100*most,
+		fmt.Fprintf(
+			&text, "\nThe machine was not idle: before one of the measurements other processes used "+
+				"%.0f %% of its processors.\n", 100*most,
 		)
-		if err != nil {
-			return err
-		}
 	}
 	for _, row := range r.rows {
 		if row.Note != "" {
-			if _, err := fmt.Fprintf(w, "  %s: %s\n", row.Measure, row.Note); err != nil {
-				return err
-			}
+			fmt.Fprintf(&text, "  %s: %s\n", row.Measure, row.Note)
 		}
 	}
-	return nil
-}
-
-// write appends the rows to a file, one JSON object a line, with the values of all rounds.
-func (r *report) write(path string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	lines := json.NewEncoder(file)
-	lines.SetEscapeHTML(false)
-	for _, row := range r.rows {
-		err := lines.Encode(struct {
-			Measure string    `json:"measure"`
-			Unit    string    `json:"unit"`
-			Value   float64   `json:"value"`
-			Limit   float64   `json:"limit"`
-			Ratio   float64   `json:"ratio"`
-			Aim     string    `json:"aim"`
-			Verdict string    `json:"verdict"`
-			Values  []float64 `json:"values"`
-			Limits  []float64 `json:"limits"`
-			Note    string    `json:"note,omitempty"`
-		}{
-			row.Measure, row.Unit, median(row.Values), median(row.Limits), row.ratio(),
-			row.Aim.String(), row.verdict(), row.Values, row.Limits, row.Note,
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return file.Close()
+	return text.String()
 }
 
 // span formats the minimum and the maximum.
