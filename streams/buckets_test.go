@@ -19,7 +19,7 @@ import (
 func TestOpenIncompatibleBucket(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
-	kv, err := newJetStream(t, conns.Cloud).CreateKeyValue(
+	kv, err := streamstest.JetStream(t, conns.Cloud).CreateKeyValue(
 		t.Context(),
 		jetstream.KeyValueConfig{Bucket: "checkpoints", History: 5, Storage: jetstream.MemoryStorage},
 	)

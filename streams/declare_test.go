@@ -7,27 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
 
-func newJetStream(t *testing.T, nc *nats.Conn) jetstream.JetStream {
-	t.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
-}
-
 // TestDeclare checks that declaring a stream again changes nothing, and that a stream with other
 // properties is ErrIncompatible, with every difference, and stays unchanged.
 func TestDeclare(t *testing.T) {
 	t.Parallel()
-	js := newJetStream(t, streamstest.Start(t).Cloud)
+	js := streamstest.JetStream(t, streamstest.Start(t).Cloud)
 	config := jetstream.StreamConfig{
 		Name: "TEST", Subjects: []string{"test.>"}, Storage: jetstream.FileStorage, Replicas: 1,
 		DenyDelete: true, AllowDirect: true,

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,42 +12,10 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-func TestAppendExpectsTheLastEvent(t *testing.T) {
-	t.Parallel()
-	f := start(t, Config{})
-	last := f.append(hubA, 0, 1, 1)
-	f.command(hubA)
-	last = f.append(hubA, last, 2, 3)
-	if last != 5 {
-		t.Fatalf("after four events and a command the last sequence is %d, want 5", last)
-	}
-	event := record(hubA, domain.NewEpochID(0xa), 5)
-	event.Kind, event.OwnLog, event.Through = journal.KindCloudEvent, "", 0
-	if last, err := f.Append(t.Context(), hubA, last, []journal.Record{event}); err != nil || last != 6 {
-		t.Fatalf("Append of an event of the cloud = %d, %v; want 6", last, err)
-	}
-	// Expect no event, events that are not the last, a command, and a sequence beyond the end.
-	for _, expected := range []uint64{0, 1, 2, 5, 7} {
-		for _, count := range []int{1, 2, 50} {
-			_, err := f.Append(
-				t.Context(), hubA, expected,
-				slices.Repeat([]journal.Record{record(hubA, domain.NewEpochID(0xa), 9)}, count),
-			)
-			if !errors.Is(err, ErrConflict) {
-				t.Errorf(
-					"Append of %d events after sequence %d: %v, want ErrConflict", count, expected,
-					err,
-				)
-			}
-		}
-	}
-	f.want("the log", "", upTo(1, 5))
-}
-
 func TestInvalidAppends(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
-	good := record(hubA, domain.NewEpochID(0xa), 1)
+	good := event(1)
 	bad := map[string][]journal.Record{
 		"no records":              {},
 		"too many records":        slices.Repeat([]journal.Record{good}, 1001),
@@ -80,83 +47,14 @@ func TestInvalidAppends(t *testing.T) {
 	}
 }
 
-// Writers append single messages, batches and commands to one log at the same time. Each append
-// succeeds once or not at all, its events follow each other without others in between, and the
-// sequence that it returns is that of its last event.
-func TestAppendsRace(t *testing.T) {
-	t.Parallel()
-	f := start(t, Config{})
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	ends := map[uint64]int{} // number of events of each append, by the sequence returned
-	for w := range 6 {
-		wg.Go(func() {
-			for i := range 12 {
-				count := []int{1, 2, 40}[(w+i)%3]
-				records := make([]journal.Record, count)
-				for k := range records {
-					records[k] = record(hubA, domain.NewEpochID(0xa), w*10000+i*100+k)
-				}
-				for {
-					found, err := f.LastEvents(t.Context(), hubA)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					var expected uint64
-					for _, m := range found {
-						expected = max(expected, m.Seq)
-					}
-					last, err := f.Append(t.Context(), hubA, expected, records)
-					if errors.Is(err, ErrConflict) {
-						continue
-					}
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					mu.Lock()
-					ends[last] = count
-					mu.Unlock()
-					break
-				}
-				f.command(hubA)
-			}
-		})
-	}
-	wg.Wait()
-	want := 0
-	for _, count := range ends {
-		want += count
-	}
-	events, _ := f.all("", 37)
-	seqs := map[uint64]int{}
-	for _, e := range events {
-		seqs[e.Seq] = number(t, e)
-	}
-	if len(events) != want || len(ends) != 72 {
-		t.Fatalf("the log has %d events of %d appends, want %d of 72", len(events), len(ends), want)
-	}
-	for last, count := range ends {
-		for k := range count {
-			if seqs[last-uint64(k)] != seqs[last]-k {
-				t.Fatalf(
-					"the append of %d events up to sequence %d has another event at %d", count,
-					last, last-uint64(k),
-				)
-			}
-		}
-	}
-}
-
 func TestLastEvents(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	if found, err := f.LastEvents(t.Context(), hubA); err != nil || len(found) != 0 {
 		t.Fatalf("LastEvents of a hub without a log = %v, %v; want none", found, err)
 	}
-	ofHub := record(hubA, domain.NewEpochID(0xa), 41)
-	ofCloud := record(hubA, domain.NewEpochID(0xa), 2)
+	ofHub := event(41)
+	ofCloud := event(2)
 	ofCloud.Kind, ofCloud.OwnLog, ofCloud.Through = journal.KindCloudEvent, "log-2", 7
 	ofCloud.Connection = `{"server":"x","cid":3}`
 	if _, err := f.Append(t.Context(), hubA, 0, []journal.Record{ofHub, ofCloud}); err != nil {
@@ -170,22 +68,12 @@ func TestLastEvents(t *testing.T) {
 	for i := range found {
 		found[i].Time = time.Time{}
 	}
+	epoch, kind := domain.NewEpochID(0xa), "channel.observed"
 	want := []LastEvent{
+		{Seq: 1, EpochID: epoch, OwnLog: "log-1", Through: 41, Type: kind},
 		{
-			Seq:     1,
-			EpochID: domain.NewEpochID(0xa),
-			OwnLog:  "log-1",
-			Through: 41,
-			Type:    "channel.observed",
-		},
-		{
-			Seq:        2,
-			FromCloud:  true,
-			EpochID:    domain.NewEpochID(0xa),
-			OwnLog:     "log-2",
-			Through:    7,
-			Connection: ofCloud.Connection,
-			Type:       "channel.observed",
+			Seq: 2, FromCloud: true, EpochID: epoch, OwnLog: "log-2", Through: 7,
+			Connection: ofCloud.Connection, Type: kind,
 		},
 	}
 	if !slices.Equal(found, want) {
@@ -237,7 +125,7 @@ func TestBrokerRestart(t *testing.T) {
 	broker.Stop()
 	_, err := f.Append(
 		t.Context(), hubA, last,
-		[]journal.Record{record(hubA, domain.NewEpochID(0xa), 11), record(hubA, domain.NewEpochID(0xa), 12)},
+		[]journal.Record{event(11), event(12)},
 	)
 	if !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("Append without a broker: %v, want ErrOutcomeUnknown", err)
@@ -252,7 +140,7 @@ func TestBrokerRestart(t *testing.T) {
 		n = int(found[0].Through) + 1
 		_, err = f.Append(
 			t.Context(), hubA, found[0].Seq,
-			[]journal.Record{record(hubA, domain.NewEpochID(0xa), n)},
+			[]journal.Record{event(n)},
 		)
 		return err == nil
 	})

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"hubcloud/streams"
@@ -122,11 +121,8 @@ func TestStreamAwayAfterTheRetention(t *testing.T) {
 // deleteStream deletes the stream of hubA's log.
 func (f *fixture) deleteStream() {
 	f.tb.Helper()
-	js, err := jetstream.New(f.conns.Shard(hubA))
-	if err == nil {
-		err = js.DeleteStream(f.tb.Context(), streams.HubStream(hubA))
-	}
-	if err != nil {
+	js := streamstest.JetStream(f.tb, f.conns.Shard(hubA))
+	if err := js.DeleteStream(f.tb.Context(), streams.HubStream(hubA)); err != nil {
 		f.tb.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -68,18 +69,14 @@ func start(tb testing.TB, cfg Config) *fixture {
 // startOn returns Logs that run until the test ends.
 func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 	tb.Helper()
-	if cfg.Retention == 0 {
-		cfg.Retention = time.Hour
-	}
+	cfg.Retention = cmp.Or(cfg.Retention, time.Hour)
 	journals, _ := viewstest.Open(tb, conns, cfg.Retention)
 	f := &fixture{
 		conns: conns, tb: tb,
 		epochs:  map[domain.HubID]domain.Epoch{hubA: {ID: domain.NewEpochID(0xa)}},
 		journal: &testJournal{Journal: journals},
 	}
-	cfg.Journal = f.journal
-	cfg.Logger = streamstest.Logger()
-	cfg.Epoch = f.epochOf
+	cfg.Journal, cfg.Logger, cfg.Epoch = f.journal, streamstest.Logger(), f.epochOf
 	logs, err := New(conns, cfg)
 	if err != nil {
 		tb.Fatal(err)
@@ -92,13 +89,10 @@ func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 
 // record returns an event with a number in its data.
 func record(hub domain.HubID, epoch domain.EpochID, n int) journal.Record {
-	e := domain.HubEvent{
-		Type:  "channel.observed",
-		HubID: hub,
-		Time:  domain.FormatTime(time.Unix(int64(n), 0)),
-		Data:  json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
-	}
-	payload, err := json.Marshal(e)
+	payload, err := json.Marshal(domain.HubEvent{
+		Type: "channel.observed", HubID: hub, Time: domain.FormatTime(time.Unix(int64(n), 0)),
+		Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -107,6 +101,9 @@ func record(hub domain.HubID, epoch domain.EpochID, n int) journal.Record {
 		Through: uint64(n),
 	}
 }
+
+// event returns an event of hubA's first epoch with a number in its data.
+func event(n int) journal.Record { return record(hubA, domain.NewEpochID(0xa), n) }
 
 // append appends count events with the numbers from n on, if expected is the sequence of the last
 // event. It returns the new last sequence.

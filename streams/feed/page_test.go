@@ -74,10 +74,6 @@ func TestInvalidPageCursors(t *testing.T) {
 		"the beginning": {cursor{own, 0, now}.String(), ""},
 	} {
 		for way, read := range map[string]func(context.Context) error{
-			"Page": func(ctx context.Context) error {
-				_, err := f.Page(ctx, hubA, c.text, 10)
-				return err
-			},
 			"Part": func(ctx context.Context) error {
 				_, err := f.Part(ctx, hubA, c.text, 10, unbounded, time.Millisecond)
 				return err
@@ -226,7 +222,7 @@ func TestLogLost(t *testing.T) {
 func (f *fixture) appendLarge(count, size int) (last uint64) {
 	f.tb.Helper()
 	for n := range count {
-		r := record(hubA, domain.NewEpochID(0xa), n+1)
+		r := event(n + 1)
 		r.Payload = fmt.Appendf(
 			nil, `{"type":"channel.observed","pad":%q,"data":{"n":%d}}`, strings.Repeat("x", size), n+1,
 		)

@@ -192,7 +192,7 @@ func TestACommitUnderWayExpiresNoCursor(t *testing.T) {
 	appended := make(chan error, 1)
 	go func() {
 		_, err := writer.Append(
-			t.Context(), hubA, last, []journal.Record{record(hubA, domain.NewEpochID(0xa), 3)},
+			t.Context(), hubA, last, []journal.Record{event(3)},
 		)
 		appended <- err
 	}()

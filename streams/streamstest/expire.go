@@ -4,16 +4,12 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Expire removes all messages of a stream but the last kept, as if they had expired.
 func Expire(t testing.TB, nc *nats.Conn, stream string, kept int64) {
 	t.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := JetStream(t, nc)
 	s, err := js.Stream(t.Context(), stream)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package streamstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,19 +71,13 @@ func FillDisk(t testing.TB, dir string) (empty func()) {
 		}
 	})
 	<-full
-	var once sync.Once
-	empty = func() {
-		once.Do(func() {
-			cancel()
-			filling.Wait()
-			if err := os.Remove(file.Name()); err != nil {
-				t.Error(err)
-			}
-			if err := file.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	empty = sync.OnceFunc(func() {
+		cancel()
+		filling.Wait()
+		if err := errors.Join(os.Remove(file.Name()), file.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Cleanup(empty)
 	return empty
 }

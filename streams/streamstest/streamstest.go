@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
 	"hubcloud/streams"
@@ -98,6 +99,16 @@ func connect(t testing.TB, c streams.Credentials, opts ...nats.Option) *streams.
 	}
 	t.Cleanup(conns.Close)
 	return conns
+}
+
+// JetStream returns the JetStream of a connection's account.
+func JetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
 }
 
 // InProcessConn connects to the server that runs now. It makes Broker a nats.InProcessConnProvider.

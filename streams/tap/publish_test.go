@@ -18,10 +18,7 @@ import (
 func newTarget(t testing.TB) (*streamstest.Broker, jetstream.JetStream, jetstream.Stream) {
 	t.Helper()
 	broker := streamstest.New(t)
-	js, err := jetstream.New(broker.Connect(t).Cloud)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := streamstest.JetStream(t, broker.Connect(t).Cloud)
 	stream, err := js.CreateStream(
 		t.Context(),
 		jetstream.StreamConfig{

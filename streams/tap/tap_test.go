@@ -182,10 +182,7 @@ func TestLogLosesItsEnd(t *testing.T) {
 	id := hubID(1)
 	r.store(id, 10)
 	r.run(tap.Config{Checkpoint: path})
-	js, err := jetstream.New(r.conns.Shard(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := streamstest.JetStream(t, r.conns.Shard(id))
 	stream, err := js.Stream(t.Context(), streams.HubStream(id))
 	if err != nil {
 		t.Fatal(err)
@@ -226,10 +223,7 @@ func (w warnings) Write(line []byte) (int, error) {
 // deleteStream deletes a stream; one that does not exist is no error.
 func (r *testHubs) deleteStream(nc *nats.Conn, name string) {
 	r.t.Helper()
-	js, err := jetstream.New(nc)
-	if err == nil {
-		err = js.DeleteStream(r.t.Context(), name)
-	}
+	err := streamstest.JetStream(r.t, nc).DeleteStream(r.t.Context(), name)
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		r.t.Fatal(err)
 	}

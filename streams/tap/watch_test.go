@@ -79,10 +79,7 @@ func TestFeedLost(t *testing.T) {
 			watching := make(chan error, 1)
 			go func() { watching <- tap.watch(ctx, feeds{sub}) }()
 			streamstest.Eventually(t, "the hubs are open", func() bool { return isOpen(tap.hubs) })
-			js, err := jetstream.New(conns.Shard(anyHub))
-			if err != nil {
-				t.Fatal(err)
-			}
+			js := streamstest.JetStream(t, conns.Shard(anyHub))
 			if _, err := js.CreateStream(ctx, jetstream.StreamConfig{
 				Name: streams.HubStream(anyHub), Subjects: []string{streams.LogFilter(anyHub)},
 			}); err != nil {

@@ -21,7 +21,7 @@ func TestLostAnswers(t *testing.T) {
 	f.own = f.broker.Connect(t, nats.InProcessServer(rewriter))
 	f.start()
 	all := hubs(8)
-	f.write(all...)
+	f.commit(all...)
 	f.flush()
 	var lost atomic.Int32
 	rewriter.Change(func(payload []byte) []byte {
@@ -31,8 +31,8 @@ func TestLostAnswers(t *testing.T) {
 		}
 		return append([]byte{}, payload...)
 	})
-	f.write(append(all, hub(1), hub(1))...)
-	f.write(all...)
+	f.commit(append(all, hub(1), hub(1))...)
+	f.commit(all...)
 	f.flush()
 	f.checkAll(all...)
 	if got := lost.Load(); got < 2 {
@@ -95,7 +95,7 @@ func TestBacklog(t *testing.T) {
 	f.cfg.MaxBacklogBytes = limit
 	f.start()
 	all := hubs(20)
-	f.write(all...)
+	f.commit(all...)
 	f.flush()
 	network.Hold(true)
 	for range 100 { // three times the limit

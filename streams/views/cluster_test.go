@@ -63,7 +63,7 @@ func (c *clusterFixture) spread() [3][]domain.HubID {
 		on[server] = append(on[server], id)
 	}
 	for range 3 {
-		c.write(all...)
+		c.commit(all...)
 	}
 	c.flush()
 	return on
@@ -83,8 +83,8 @@ func TestServerAway(t *testing.T) {
 	}
 	written, silent := on[gone][:1], on[gone][1:]
 	c.cluster.Stop(gone)
-	c.write(written...)
-	c.write(on[1]...)
+	c.commit(written...)
+	c.commit(on[1]...)
 	c.checkAll(written...)
 	c.checkAll(silent...)
 	c.checkAll(on[1]...)
@@ -100,12 +100,12 @@ func TestServerAway(t *testing.T) {
 	if got := c.value(c.metrics.rebuilds); got < len(on[gone]) {
 		t.Errorf("%d views were written anew, want the %d of the server", got, len(on[gone]))
 	}
-	c.write(on[gone]...)
+	c.commit(on[gone]...)
 	c.flush()
 
 	c.cluster.Start(t, gone)
 	for range 5 {
-		c.write(on[gone]...)
+		c.commit(on[gone]...)
 	}
 	streamstest.Eventually(t, "the old copies are removed", func() bool {
 		for _, id := range on[gone] {
@@ -151,7 +151,7 @@ func TestServerBack(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c.write(on[gone][0])
+			c.commit(on[gone][0])
 			streamstest.Eventually(t, "the views are known to be away", func() bool {
 				return c.value(c.metrics.away) == len(on[gone])
 			})

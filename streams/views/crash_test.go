@@ -17,7 +17,7 @@ func TestCrash(t *testing.T) {
 	f.cfg.Linger = time.Millisecond
 	all := hubs(5)
 	f.start()
-	f.write(all...)
+	f.commit(all...)
 	f.flush()
 	f.stop()
 	newHubs := len(all)
@@ -62,7 +62,7 @@ func TestCrash(t *testing.T) {
 				msg.set(&c.Records[0])
 				f.store(all[4], &msg.Msg)
 				streamstest.Eventually(t, "the step is taken", func() bool {
-					f.write(all...)
+					f.commit(all...)
 					select {
 					case <-crashed:
 						return true
@@ -73,7 +73,7 @@ func TestCrash(t *testing.T) {
 					newHubs++
 					return false
 				})
-				f.write(all...)
+				f.commit(all...)
 				f.backlog.stop() // a crashed process does not write the rest at its end
 				f.stop()
 

@@ -178,12 +178,6 @@ func (f *fixture) followed() {
 	})
 }
 
-// write commits one record for each of the hubs.
-func (f *fixture) write(hubs ...domain.HubID) {
-	f.Helper()
-	f.commit(hubs...)
-}
-
 // flush waits until the views have everything. The group is f's from then on.
 func (f *fixture) flush() {
 	f.Helper()
@@ -217,11 +211,7 @@ func (f *fixture) flush() {
 
 func (f *fixture) js(hub domain.HubID) jetstream.JetStream {
 	f.Helper()
-	js, err := jetstream.New(f.nc(hub))
-	if err != nil {
-		f.Fatal(err)
-	}
-	return js
+	return streamstest.JetStream(f, f.nc(hub))
 }
 
 func (f *fixture) nc(hub domain.HubID) *nats.Conn {

@@ -27,7 +27,7 @@ func TestReleased(t *testing.T) {
 		return released.Load() && id == hub(1), nil
 	}
 	f.start()
-	f.write(hub(1), hub(2), hub(1))
+	f.commit(hub(1), hub(2), hub(1))
 	f.flush()
 	unknown.Store(true)
 	f.Released(hub(1))
@@ -39,7 +39,7 @@ func TestReleased(t *testing.T) {
 	f.start()
 	f.awaitFirst(hub(1), 3)
 	released.Store(false)
-	f.write(hub(1), hub(2))
+	f.commit(hub(1), hub(2))
 	f.flush()
 	f.check(hub(1), 3)
 	f.check(hub(2), 1)
@@ -47,12 +47,12 @@ func TestReleased(t *testing.T) {
 	f.Released(hub(1))
 	f.awaitFirst(hub(1), 4)
 	released.Store(false)
-	f.write(hub(1))
+	f.commit(hub(1))
 	f.flush()
 	f.check(hub(1), 4)
 	f.stop()
 	f.start()
-	f.write(hub(1))
+	f.commit(hub(1))
 	f.flush()
 	f.check(hub(1), 4)
 }

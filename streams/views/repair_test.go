@@ -74,7 +74,7 @@ func TestDeletedDuringWrites(t *testing.T) {
 	f.start()
 	all := hubs(5)
 	for n := range 60 {
-		f.write(all...)
+		f.commit(all...)
 		if n%4 == 0 {
 			id := all[n%len(all)]
 			err := f.js(id).DeleteStream(t.Context(), streams.HubStream(id))
@@ -85,7 +85,7 @@ func TestDeletedDuringWrites(t *testing.T) {
 	}
 	f.flush()
 	// A stream can be deleted after its records were acknowledged: the next one finds that.
-	f.write(all...)
+	f.commit(all...)
 	f.flush()
 	f.checkAll(all...)
 }
@@ -97,14 +97,14 @@ func TestForeignMessage(t *testing.T) {
 	for _, records := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("before %d records", records), func(t *testing.T) {
 			id := hub(records)
-			f.write(id, id)
+			f.commit(id, id)
 			f.flush()
 			f.publish(id, "foreign")
 			var same []domain.HubID
 			for range records {
 				same = append(same, id)
 			}
-			f.write(same...)
+			f.commit(same...)
 			f.flush()
 			f.check(id, 1)
 		})
@@ -117,7 +117,7 @@ func TestLogLostItsEnd(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.start()
-	f.write(hub(8))
+	f.commit(hub(8))
 	f.flush()
 	f.publish(hub(8), "lost")
 	f.publish(hub(8), "lost")
@@ -143,7 +143,7 @@ func TestLogLostItsEnd(t *testing.T) {
 	if got, err := f.Begin(t.Context(), hub(8)); err != nil || got != ended {
 		t.Errorf("Begin: got %v, %v, want the epoch that has ended, %v", got, err, ended)
 	}
-	f.write(hub(8), hub(8), hub(8))
+	f.commit(hub(8), hub(8), hub(8))
 	f.flush()
 	f.check(hub(8), 1)
 	f.stop()
@@ -220,7 +220,7 @@ func TestTruncatedFiles(t *testing.T) {
 	f.start()
 	all := hubs(4)
 	for range 50 {
-		f.write(all...)
+		f.commit(all...)
 	}
 	f.flush()
 	f.stop()
@@ -254,7 +254,7 @@ func TestTruncatedFiles(t *testing.T) {
 	}
 	f.broker.Start(t)
 	f.start()
-	f.write(all...)
+	f.commit(all...)
 	f.flush()
 	f.checkAll(all...)
 }
@@ -285,44 +285,13 @@ func TestLifetime(t *testing.T) {
 	f.broker.Stop()
 	f.broker.Start(t)
 	f.start()
-	f.write(hub(2), hub(1))
+	f.commit(hub(2), hub(1))
 	f.flush()
 	f.check(hub(2), 2)
 	streamstest.Eventually(t, "the two records that were about to expire are gone", func() bool {
 		return f.state(hub(1)).State.FirstSeq == 6
 	})
 	f.check(hub(1), 6)
-}
-
-// TestCreationFails makes the creation of a stream fail after it was deleted. It must be repeated
-// until it succeeds.
-func TestCreationFails(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	id := hub(1)
-	blocker := jetstream.StreamConfig{Name: "BLOCKER", Subjects: []string{streams.LogFilter(id)}}
-	f.hook = func(step string) {
-		if step == "create" && f.value(f.metrics.failures) == 0 {
-			var err error
-			if !streamstest.Poll(time.Minute, func() bool {
-				// The server may reject a creation while it deletes a stream.
-				_, err = f.js(id).CreateOrUpdateStream(f.Context(), blocker)
-				return err == nil
-			}) {
-				t.Error(err)
-			}
-		}
-	}
-	f.start()
-	f.write(id)
-	streamstest.Eventually(t, "the creation fails", func() bool {
-		return f.value(f.metrics.failures) > 0
-	})
-	if err := f.js(id).DeleteStream(t.Context(), blocker.Name); err != nil {
-		t.Fatal(err)
-	}
-	f.flush()
-	f.check(id, 1)
 }
 
 // TestIncompatible has a stream that is no hub log under the name of one.
@@ -336,8 +305,8 @@ func TestIncompatible(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.start()
-	f.write(hub(1), hub(2))
-	f.write(hub(1), hub(2))
+	f.commit(hub(1), hub(2))
+	f.commit(hub(1), hub(2))
 	f.awaitEnd(hub(2)) // beside the one that cannot be written
 	streamstest.Eventually(t, "no record waits in memory", func() bool {
 		return f.value(f.metrics.backlogBytes) == 0 && f.value(f.metrics.behind) == 1

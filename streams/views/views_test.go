@@ -39,7 +39,7 @@ func TestOrder(t *testing.T) {
 			some = append(some, all[random.IntN(len(all))])
 		}
 		total += len(some)
-		f.write(some...)
+		f.commit(some...)
 	}
 	f.flush()
 	last := map[domain.HubID]uint64{}
@@ -97,13 +97,13 @@ func TestUnfollowedFeed(t *testing.T) {
 		feeds[id] = feed
 	}
 	f.start()
-	f.write(all[0])
+	f.commit(all[0])
 	f.flush()
 	if got := f.group.linger(); got != 2*time.Hour {
 		t.Errorf("linger of a feed without subscribers: got %v, want 2h", got)
 	}
-	f.write(all[0])
-	f.write(all[1])
+	f.commit(all[0])
+	f.commit(all[1])
 	if msg, err := feeds[all[1]].NextMsg(time.Minute); err != nil {
 		t.Fatalf("feed with a subscriber: got %v, error %v", msg, err)
 	}
@@ -145,17 +145,17 @@ func TestBusyShardCollects(t *testing.T) {
 		}
 	}
 	f.start()
-	f.write(all...)
+	f.commit(all...)
 	f.flush()
 
 	one := all[:1]
-	f.write(one...)
+	f.commit(one...)
 	f.awaitEnd(one[0]) // the shard is idle
 
 	before := runs.Load()
 	const commits = 10
 	for range commits {
-		f.write(all...)
+		f.commit(all...)
 		select { // without that, each commit would get runs of its own
 		case <-collects:
 		case <-time.After(time.Minute):

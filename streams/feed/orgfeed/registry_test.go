@@ -44,10 +44,7 @@ func startReplica(tb testing.TB, conns *streams.Conns, maximum int) *replica {
 		Owns: func(org string, hub domain.HubID) bool {
 			return org == orgA && hub == hubA || org == orgB && hub == hubB
 		},
-		HubLag: func(_ context.Context, _ domain.HubID, after string) (domain.FeedLag, error) {
-			if after == "reset" {
-				return domain.FeedLag{}, domain.Errorf(domain.CodeCursorExpired, "the log was reset")
-			}
+		HubLag: func(context.Context, domain.HubID, string) (domain.FeedLag, error) {
 			return domain.FeedLag{Behind: r.counted.Load()}, nil
 		},
 		Max: maximum, Metrics: r.metrics, Logger: slog.New(slog.DiscardHandler),
@@ -67,18 +64,15 @@ func lag(behind, mark uint64) domain.FeedLag {
 // shown returns the list of an organization as text: ids, positions and counts.
 func (r *replica) shown(org string) (text string) {
 	for _, reader := range r.list(org) {
+		behind := "?"
+		if reader.Behind != nil {
+			behind = fmt.Sprint(*reader.Behind)
+		}
 		text += fmt.Sprintf(
-			"%s %s%s %s %s\n", reader.Name, reader.Hub, reader.Part, reader.Position, behind(reader),
+			"%s %s%s %s %s\n", reader.Name, reader.Hub, reader.Part, reader.Position, behind,
 		)
 	}
 	return text
-}
-
-func behind(reader domain.FeedReader) string {
-	if reader.Behind == nil {
-		return "?"
-	}
-	return fmt.Sprint(*reader.Behind)
 }
 
 // Readers are listed with their last positions, each organization's alone. What is stored after the
@@ -243,38 +237,4 @@ func FuzzMerge(f *testing.F) {
 			t.Errorf("merge of %q: %d readers, want at most 10", value, n)
 		}
 	})
-}
-
-// Pages have the readers in the order of their ids, with the counts of those of hubs.
-func TestPage(t *testing.T) {
-	t.Parallel()
-	r := startReplica(t, streamstest.Start(t), 0)
-	r.counted.Store(4)
-	for name, position := range map[string]string{"a": "p", "c": "reset", "d": "p"} {
-		r.Saw(orgA, domain.FeedReaderID{Name: name, Hub: hubA}, position, lag(1, 0))
-	}
-	r.Saw(orgA, domain.FeedReaderID{Name: "b"}, "p", lag(2, 3))
-	var after *domain.FeedReaderID
-	got := ""
-	for more := true; more; {
-		page, err := r.Page(
-			t.Context(), orgA, func(domain.FeedReaderID) bool { return true }, 2, after,
-		)
-		if err != nil || len(page.Data) == 0 {
-			t.Fatalf("Page after %v: got %+v, %v, want readers", after, page, err)
-		}
-		for _, reader := range page.Data {
-			got += fmt.Sprintf(
-				"%s %s %s\n", reader.FeedReaderID, behind(reader), reader.State(time.Hour, time.Now()),
-			)
-			id := reader.FeedReaderID
-			after = &id
-		}
-		more = page.HasMore
-	}
-	const want = "hub-aaaa-aaaa-aaaa/a 4 ok\nevents/b 3 ok\n" +
-		"hub-aaaa-aaaa-aaaa/c ? expired\nhub-aaaa-aaaa-aaaa/d 4 ok\n"
-	if got != want {
-		t.Errorf("all pages: got\n%swant\n%s", got, want)
-	}
 }
