@@ -99,15 +99,22 @@ func TestSeeManyConditions(t *testing.T) {
 // The state of an organization is bounded.
 func TestSeenConditionsAreBounded(t *testing.T) {
 	t.Parallel()
-	var facts []domain.Fact
-	for i := range domain.MaxSeenConditions + 5 {
-		facts = append(facts, domain.ConditionSeen{
-			OrgID: orgA, Occurrence: domain.Occurrence{
-				HubID: hub, Condition: fmt.Sprint("smoke/", i), Since: origin.At,
-			},
-		})
+	state := evolveOrg(t)
+	occurrence := func(i int) domain.Occurrence {
+		return domain.Occurrence{HubID: hub, Condition: fmt.Sprint("smoke/", i), Since: origin.At}
 	}
-	state := evolveOrg(t, facts...)
+	for i := range domain.MaxSeenConditions {
+		state.Seen = append(
+			state.Seen, domain.SeenCondition{HubID: hub, Condition: occurrence(i).Condition},
+		)
+	}
+	for i := range 5 {
+		seen := domain.ConditionSeen{OrgID: orgA, Occurrence: occurrence(domain.MaxSeenConditions + i)}
+		var err error
+		if state, err = domain.EvolveOrg(state, domain.Record(origin, seen)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if len(state.Seen) != domain.MaxSeenConditions || state.Seen[0].Condition != "smoke/5" {
 		t.Errorf("got %d from %s, want the newest", len(state.Seen), state.Seen[0].Condition)
 	}

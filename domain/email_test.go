@@ -51,7 +51,9 @@ func TestOneAccountIsOneMailbox(t *testing.T) {
 	t.Parallel()
 	tried, accepted := 0, 0
 	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if !utf8.ValidRune(r) {
+		// Ideographs and what no version of Unicode has assigned have one writing.
+		if !utf8.ValidRune(r) || unicode.Is(unicode.Unified_Ideograph, r) ||
+			!unicode.IsGraphic(r) && !unicode.In(r, unicode.Z, unicode.Cc, unicode.Cf) {
 			continue
 		}
 		others := writings(r)
@@ -129,64 +131,6 @@ func casePair(a, b string) bool {
 		}
 	}
 	return true
-}
-
-// All spellings of a domain must compare as equal.
-func TestDomainsCompareInASCII(t *testing.T) {
-	t.Parallel()
-	for _, same := range [][]string{
-		{"ann@stra\u1e9ee.example", "ann@strasse.example", "ann@STRASSE.example"},
-		{
-			"ann@stra\u00dfe.example", "ann@xn--strae-oqa.example", "Ann@XN--STRAE-OQA.Example",
-			"ann@stra\u00dfe\u3002example",
-		},
-		{
-			"ann@b\u00fccher.example", "ann@bu\u0308cher.example", "ann@B\u00dcCHER.EXAMPLE",
-			"ann@xn--bcher-kva.example", "ann@\uff42\u00fccher.example",
-		},
-	} {
-		for _, s := range same {
-			stored, err := domain.CleanEmail("email", s)
-			if err != nil || domain.NormalizeEmail(s) != domain.NormalizeEmail(same[0]) ||
-				domain.AccountKey(stored) != domain.AccountKey(same[0]) {
-				t.Errorf(
-					"%q and %q: stored as %q, %v; they compare as %q and %q", same[0], s, stored,
-					err, domain.NormalizeEmail(same[0]), domain.NormalizeEmail(s),
-				)
-			}
-		}
-	}
-	if stored, err := domain.CleanEmail(
-		"email", "ann@stra\u1e9ee.example",
-	); stored != "ann@strasse.example" ||
-		err != nil {
-		t.Errorf("CleanEmail: got %q, %v, want the domain that mail goes to", stored, err)
-	}
-	a := domain.NormalizeEmail("ann@stra\u1e9ee.example")
-	b := domain.NormalizeEmail("ann@stra\u00dfe.example")
-	if a == b {
-		t.Errorf("got %q for both, want different forms", a)
-	}
-	for _, bad := range []string{
-		"ann@a_b.example", "ann@-a.example", "ann@[192.0.2.1]", "ann@xn--a.example",
-		"ann@example\u3002", "ann@a\u3002\u3002b", "ann@a\u200bb\u2024.example",
-		"ann@" + strings.Repeat("a", 64) + ".example", "ann@\u202eexample.org",
-		"ann@\u05d0a.example", "ann@xn--strae-oqa\u00df.example",
-	} {
-		if stored, err := domain.CleanEmail("email", bad); domain.CodeOf(
-			orNoError(err),
-		) != domain.CodeInvalidRequest ||
-			!strings.HasPrefix(err.(*domain.Error).Message, "email: ") {
-			t.Errorf("CleanEmail(%q): got %q, %v, want invalid_request", bad, stored, err)
-		}
-	}
-}
-
-func orNoError(err error) error {
-	if err == nil {
-		return fmt.Errorf("no error")
-	}
-	return err
 }
 
 func TestMailboxOf(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 // goldenEvents returns every event type in the form in which it was once stored.
@@ -79,23 +78,4 @@ func FuzzDecodeCanonical(f *testing.F) {
 			t.Errorf("decodeCanonical(%q): got %+v, want %+v (%v)", raw, e, same, err)
 		}
 	})
-}
-
-func BenchmarkDecodeEvent(b *testing.B) {
-	name := "Front hall"
-	e := Record(
-		Origin{At: time.Now(), Actor: Actor{Kind: ActorKey, ID: "0123456789ab"}},
-		HubRenamed{HubID: "hub-7k2m-q4xd-93ta", OrgID: "o", Name: &name},
-	)
-	e.ID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
-	raw, err := EncodeEvent(e)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, err := DecodeEvent(raw); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

@@ -122,13 +122,3 @@ func FuzzParseKey(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkParseKey(b *testing.B) {
-	key := domain.NewKey(domain.EnvironmentLive, [domain.KeyEntropy]byte{7}).Reveal()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := domain.ParseKey(key); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

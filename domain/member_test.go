@@ -161,22 +161,6 @@ func TestTheLastOwnerStays(t *testing.T) {
 			t.Errorf("%s removes the last owner: got %v, want forbidden", who, err)
 		}
 	}
-	two := fold(
-		t, domain.EvolveOrg, created, owner1, admin1,
-		domain.MemberRoleChanged{OrgID: orgA, MemberID: ada, Role: domain.RoleOwner},
-	)
-	events, err := domain.DecideRemoveMember(two, acting(olga), olga)
-	checkDecisionBy(
-		t, acting(olga), events, err,
-		[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: olga}}, "",
-	)
-	after := fold(
-		t, domain.EvolveOrg, created, owner1, owner2,
-		domain.MemberRemoved{OrgID: orgA, MemberID: olga},
-	)
-	if len(after.Members) != 1 || after.Members[0].ID != omar {
-		t.Errorf("folded to %+v, want %s alone", after.Members, omar)
-	}
 }
 
 func TestAccount(t *testing.T) {

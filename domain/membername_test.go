@@ -59,33 +59,3 @@ func TestViewers(t *testing.T) {
 		t.Errorf("a member who was an admin: got %s, want the limit gone", member.Access())
 	}
 }
-
-// TestInvitedViewer: the invitation decides that the person may only look.
-func TestInvitedViewer(t *testing.T) {
-	t.Parallel()
-	token := domain.InvitationToken{OrgID: orgA, InvitationID: nemo}
-	invite := domain.Invite{
-		InvitationID: nemo, Email: "vera@example.org", Access: domain.AccessViewer,
-		TokenHash: token.SecretHash(), TTL: domain.DefaultInvitationTTL,
-	}
-	state := fold(t, domain.EvolveOrg, created, owner1)
-	events, err := domain.DecideInvite(state, acting(olga), invite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if state, err = domain.EvolveOrg(state, events[0]); err != nil {
-		t.Fatal(err)
-	}
-	events, _, err = domain.DecideAcceptInvitation(state, acting(olga), token, maxi)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, event := range events {
-		if state, err = domain.EvolveOrg(state, event); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if member, ok := state.Member(maxi); !ok || !member.ViewOnly {
-		t.Errorf("after accepting: got member %+v, want one who may only look", member)
-	}
-}

@@ -22,17 +22,3 @@ func TestFormatTime(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkFormatTime(b *testing.B) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.UTC)
-	b.Run("layout", func(b *testing.B) {
-		for b.Loop() {
-			_ = at.UTC().Format(domain.TimeLayout)
-		}
-	})
-	b.Run("hand", func(b *testing.B) {
-		for b.Loop() {
-			_ = domain.FormatTime(at)
-		}
-	})
-}

@@ -2,6 +2,7 @@ package domain_test
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -60,6 +61,8 @@ func TestCleanEmail(t *testing.T) {
 		" ann+hubs@example.org ": "ann+hubs@example.org",
 		"o'neil@example.co.uk":   "o'neil@example.co.uk",
 		"jose\u0301@example.org": "jos\u00e9@example.org",
+		// The domain that mail goes to.
+		"ann@stra\u1e9ee.example": "ann@strasse.example",
 	} {
 		if got, err := domain.CleanEmail("owner_email", given); err != nil || got != want {
 			t.Errorf("CleanEmail(%q): got %q, %v, want %q", given, got, err, want)
@@ -70,10 +73,26 @@ func TestCleanEmail(t *testing.T) {
 		"a@example.org, b@example.org",
 		"ann@example.org\r\nBcc: x@example.org", "a b@example.org",
 		strings.Repeat("a", 250) + "@example.org", "\xff@example.org",
+		"ann@a_b.example", "ann@-a.example", "ann@[192.0.2.1]", "ann@xn--a.example",
+		"ann@example\u3002", "ann@a\u3002\u3002b", "ann@a\u200bb\u2024.example",
+		"ann@" + strings.Repeat("a", 64) + ".example", "ann@\u202eexample.org",
+		"ann@\u05d0a.example", "ann@xn--strae-oqa\u00df.example",
 	} {
 		_, err := domain.CleanEmail("owner_email", bad)
 		if domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "owner_email: ") {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	// Addresses with invisible characters were accepted, and equal to no address that their owner
+	// types.
+	for _, r := range "\ufeff\u200b\u2060\u202e\u00ad\u034f\u115f\u3164\u2800" {
+		for _, place := range []string{"ann%c@example.org", "ann@exam%cple.org", "%ca@example.org"} {
+			given := fmt.Sprintf(place, r)
+			_, err := domain.CleanEmail("email", given)
+			if domain.CodeOf(err) != domain.CodeInvalidRequest ||
+				!strings.Contains(err.Error(), "invisible") {
+				t.Errorf("CleanEmail(%q): got %v, want one on invisible characters", given, err)
+			}
 		}
 	}
 }
@@ -99,7 +118,19 @@ func TestNormalizeEmail(t *testing.T) {
 		{"JOSE\u0301@example.org", "jos\u00e9@example.org"}, // written with an accent of its own
 		// the \u00c5ngstr\u00f6m sign equals the letter
 		{"\u212bsa@example.org", "\u00e5sa@example.org"},
+		// A domain in any of its spellings.
+		{"ann@stra\u1e9ee.example", "ann@STRASSE.example"},
+		{"ann@stra\u00dfe.example", "Ann@XN--STRAE-OQA.Example"},
+		{"ann@stra\u00dfe.example", "ann@stra\u00dfe\u3002example"},
+		{"ann@b\u00fccher.example", "ann@bu\u0308cher.example"},
+		{"ann@B\u00dcCHER.EXAMPLE", "ann@xn--bcher-kva.example"},
+		{"ann@b\u00fccher.example", "ann@\uff42\u00fccher.example"},
 	} {
+		for _, spelling := range same {
+			if _, err := domain.CleanEmail("email", spelling); err != nil {
+				t.Errorf("CleanEmail(%q): %v", spelling, err)
+			}
+		}
 		if a, b := domain.NormalizeEmail(same[0]), domain.NormalizeEmail(same[1]); a != b {
 			t.Errorf(
 				"NormalizeEmail: got %q for %q and %q for %q, want equal forms", a, same[0], b,
@@ -115,6 +146,7 @@ func TestNormalizeEmail(t *testing.T) {
 		{"\uff41nn@example.org", "ann@example.org"},
 		{"\u0430nn@example.org", "ann@example.org"}, // Cyrillic
 		{"ann+a@example.org", "ann@example.org"},
+		{"ann@stra\u1e9ee.example", "ann@stra\u00dfe.example"},
 	} {
 		a, b := domain.NormalizeEmail(different[0]), domain.NormalizeEmail(different[1])
 		if a == b {
@@ -177,7 +209,10 @@ func TestIsUUIDRejects(t *testing.T) {
 func TestSerialAndHubID(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]domain.HubID{
-		"HUB-7K2M-Q4XD-93TA":          hub,
+		"HUB-7K2M-Q4XD-93TA": hub,
+		// As copied: a typographic dash, a space or a line break was not read.
+		"HUB\u20117K2M\u2013Q4XD\u221293TA": hub, " HUB 7K2M Q4XD 93TA ": hub,
+		"HUB-7K2M-\r\nQ4XD-93TA\n": hub, "\ufeffHUB-7K2M\u200b-Q4XD-93TA": hub,
 		"hub7k2mq4xd93ta":             hub,
 		"hUb-7k2M-q4xD93ta":           hub,
 		"AB-0000-0000-0000":           "ab-0000-0000-0000",
@@ -189,7 +224,7 @@ func TestSerialAndHubID(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", "-", "7HUB-7K2M-Q4XD-93TA", "H-7K2M-Q4XD-93TA", "HUB-7K2M-Q4XD", "HUB-7K2M-Q4XD-93T.",
-		"hub_7k2mq4xd93ta", "a234567890123aaaabbbbcccc",
+		"hub_7k2mq4xd93ta", "HUB_7K2M_Q4XD_93TA", "a234567890123aaaabbbbcccc",
 	} {
 		if got, ok := domain.ParseSerial(bad); ok {
 			t.Errorf("ParseSerial(%q): got %q, want false", bad, got)

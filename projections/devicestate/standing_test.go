@@ -65,23 +65,6 @@ func TestAlarmsStand(t *testing.T) {
 			newLog().numbered(1, observed, 1, smoke).numbered(2, observed, 1, beat).
 				numbered(3, observed, 1, smokeEnd), "",
 		},
-		"the end of a low battery": {
-			newLog().numbered(1, observed, 1, smoke).
-				numbered(2, observed, 1, said("Power Management", "Replace battery now", true)).
-				numbered(3, observed, 1, said("Power Management", "Replace battery now", false)),
-			"Smoke detected 1",
-		},
-		"two alarms": {
-			newLog().numbered(1, observed, 1, smoke).
-				numbered(2, observed, 1, said("Power Management", "Replace battery now", true)).
-				numbered(3, observed, 1, beat),
-			"Smoke detected 1, Replace battery now 2",
-		},
-		"the same alarm again": {
-			newLog().numbered(1, observed, 1, smoke).numbered(2, observed, 1, beat).
-				numbered(3, observed, 1, smoke),
-			"Smoke detected 1",
-		},
 		"a read of another report": {
 			newLog().numbered(1, observed, 1, smoke).answered(t, 1, 2, detector(alarm("System", "Heartbeat", true))),
 			"Smoke detected 1",

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -18,13 +17,11 @@ import (
 // configure runs broker-config and returns its output.
 func configure(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	if code := Run(t.Context(), append([]string{
-		"broker-config",
-	}, args...), Output{Out: &out, Err: &errs}); code != exitOK {
-		t.Fatalf("broker-config %v: exit code %d: %s", args, code, &errs)
+	out, errs, code := run(t, append([]string{"broker-config"}, args...)...)
+	if code != exitOK {
+		t.Fatalf("broker-config %v: exit code %d: %s", args, code, errs)
 	}
-	return out.String(), errs.String()
+	return out, errs
 }
 
 // The files are readable by their owner only, the output contains no secret, and a second run keeps
@@ -127,11 +124,9 @@ func TestBrokerConfig(t *testing.T) {
 		t.Errorf("a new cluster has %d shards, want %d: %v", created.Shards, broker.ClusterShards, err)
 	}
 
-	var out, errs bytes.Buffer
-	if code := Run(t.Context(), append([]string{
-		"broker-config",
-	}, append(args, "--shards", "3")...), Output{Out: &out, Err: &errs}); code != exitUsage {
-		t.Errorf("another number of shards: exit code %d: %s", code, &errs)
+	_, errs, code := run(t, append([]string{"broker-config"}, append(args, "--shards", "3")...)...)
+	if code != exitUsage {
+		t.Errorf("another number of shards: exit code %d: %s", code, errs)
 	}
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,25 +25,20 @@ func TestBrokerRepair(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	repair := func(store string) (said string, code int) {
-		var out bytes.Buffer
-		code = Run(t.Context(), []string{"broker-repair", store}, Output{Out: &out, Err: &out})
-		return out.String(), code
-	}
-	said, code := repair(store)
+	printed, code := said(t, "broker-repair", store)
 	repaired, err := os.ReadFile(sum)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code != exitOK || !strings.Contains(said, "HUB_hub1") || len(repaired) != 16 ||
+	if code != exitOK || !strings.Contains(printed, "HUB_hub1") || len(repaired) != 16 ||
 		string(repaired) == "0123456789abcdef" {
 		t.Errorf("got exit code %d, checksum %q, printed %q; want the stream named and a new checksum",
-			code, repaired, said)
+			code, repaired, printed)
 	}
-	if again, code := repair(store); code != exitOK || strings.Contains(again, "HUB_hub1") {
+	if again, code := said(t, "broker-repair", store); code != exitOK || strings.Contains(again, "HUB_hub1") {
 		t.Errorf("a store without damage: got exit code %d, printed %q", code, again)
 	}
-	if said, code := repair(t.TempDir()); code != exitUsage {
-		t.Errorf("a folder without a store: got exit code %d, want %d: %s", code, exitUsage, said)
+	if printed, code := said(t, "broker-repair", t.TempDir()); code != exitUsage {
+		t.Errorf("a folder without a store: got exit code %d, want %d: %s", code, exitUsage, printed)
 	}
 }

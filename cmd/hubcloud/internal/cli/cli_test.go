@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"net"
 	"strings"
 	"testing"
@@ -10,7 +9,33 @@ import (
 	"hubcloud/cmd/hubcloud/internal/installation"
 )
 
-// A usage error is one line that names the mistake, and exit code 2.
+// run runs a command and returns what it printed, and its exit code.
+func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = Run(t.Context(), args, Output{Out: &out, Err: &errs})
+	return out.String(), errs.String(), code
+}
+
+// said is run without a difference between what goes to stdout and to stderr.
+func said(t *testing.T, args ...string) (printed string, code int) {
+	t.Helper()
+	out, errs, code := run(t, args...)
+	return out + errs, code
+}
+
+// usageErrors runs commands, of words between single spaces. Each must end with exit code 2, and
+// print one line that has the second text.
+func usageErrors(t *testing.T, commands [][2]string) {
+	t.Helper()
+	for _, c := range commands {
+		_, errs, code := run(t, strings.Split(c[0], " ")...)
+		if code != exitUsage || !strings.Contains(errs, c[1]) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("hubcloud %s: exit code %d, printed %q, want %q", c[0], code, errs, c[1])
+		}
+	}
+}
+
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -19,176 +44,94 @@ func TestUsageErrors(t *testing.T) {
 	}
 	defer listener.Close()
 	_, busy, _ := net.SplitHostPort(listener.Addr().String()) // as the listener wrote it
-	for _, c := range []struct {
-		args []string
-		says string
-	}{
-		{[]string{"sreve"}, "sreve"},
-		{[]string{"serve", "--htpp", ":1"}, "--htpp"},
-		{[]string{"serve", "--http", "nowhere"}, "--http"},
-		{[]string{"serve", "--event-retention", "soon"}, "--event-retention"},
-		{[]string{"serve", "--event-retention", "1ms"}, "--event-retention"},
-		{[]string{"serve", "--sync", "sometimes"}, "--sync"},
-		{[]string{"serve", "--roles", "api,cook"}, "cook"},
-		{[]string{"serve", "--environment", "test"}, "--environment"},
-		{[]string{"serve", "--nats-url", "nats://127.0.0.1:1"}, "--nats-credentials"},
-		{
-			[]string{"serve", "--nats-url", "nats://127.0.0.1:1", "--nats-credentials", "c.json"},
-			"--ca-cert",
-		},
-		{
-			[]string{
-				"serve", "--nats-url", "nats://127.0.0.1:1", "--nats-credentials", "c.json",
-				"--ca-cert", "c.pem", "--ca-key", "k.pem",
-			},
-			"--public-mqtt",
-		},
-		{[]string{"serve", "--postgres-url", "secret"}, "--postgres-url"},
-		{[]string{"serve", "--http", "127.0.0.1:99999"}, "--http"},
-		{[]string{"serve", "--public-mqtt", "example.org:mqtt"}, "--public-mqtt"},
-		{[]string{"serve", "--roles", ""}, "--roles"},
-		{[]string{"serve", "--ca-cert", "ca.pem"}, "--ca-key"},
-		{[]string{"serve", "--rate", "0"}, "--rate"},
-		{[]string{"serve", "--tls-cert", "c.pem"}, "--tls-key"},
-		{[]string{"serve", "--tls-cert", "no.pem", "--tls-key", "no.pem"}, "no.pem"},
-		{[]string{"serve", "--acme-domain", "hubs.example.org"}, "--acme-accept-terms"},
-		{[]string{"serve", "--acme-accept-terms"}, "--acme-domain"},
-		{[]string{"serve", "--acme-accept-terms", "--acme-domain", "*.example.org"}, "wildcard"},
-		{[]string{"serve", "--acme-accept-terms", "--acme-domain", "192.0.2.1"}, "--acme-domain"},
-		{
-			[]string{
-				"serve", "--acme-accept-terms", "--acme-domain", "hubs.example.org",
-				"--acme-directory", "http://127.0.0.1/dir",
-			},
-			"--acme-directory",
-		},
-		{
-			[]string{
-				"serve", "--acme-accept-terms", "--acme-domain", "hubs.example.org", "--acme-ca",
-				"/nowhere",
-			},
-			"/nowhere",
-		},
-		{
-			[]string{
-				"serve", "--acme-accept-terms", "--acme-domain", "hubs.example.org",
-				"--public-url", "http://hubs.example.org",
-			},
-			"https://",
-		},
-		{[]string{"serve", "--http-redirect", ":80"}, "--http-redirect"},
-		{[]string{"serve", "--shards", "257"}, "1 to 256"},
-		{[]string{"broker-config", "--nodes", "a", "--out", "o", "--shards", "257"}, "1 to 256"},
-		{[]string{"org", "create", "--name", "Acme"}, "--owner-email"},
-		{[]string{"key", "create", "--org", "x"}, "--scope"},
-		{[]string{"key", "create", "--org", "x", "--scope", "everything"}, "everything"},
-		{
-			[]string{"key", "create", "--org", "x", "--all-scopes", "--scope", "sites:read"},
-			"not both",
-		},
-		{[]string{"key", "revoke"}, "key-id"},
-		{[]string{"inventory", "add", "--serial", "7"}, "--serial"},
-		{[]string{"inventory", "generate", "--count", "0"}, "--count"},
-		{[]string{"inventory", "generate", "--prefix", "Hub"}, "--prefix"},
-		{
-			[]string{
-				"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "x", "--secret", "y",
-			},
-			"serial",
-		},
-		{
-			[]string{
-				"virtualhub", "--enroll", "cloud", "--serial", "HUB-7K2M-Q4XD-93TA", "--secret",
-				"y",
-			},
-			"--enroll",
-		},
-		{
-			[]string{"virtualhub", "fleet", "--enroll", "cloud", "--inventory", "/dev/null"},
-			"--enroll",
-		},
-		{
-			[]string{
-				"virtualhub", "fleet", "--enroll", "http://127.0.0.1:1", "--inventory", "/nowhere",
-			},
-			"/nowhere",
-		},
-		{
-			[]string{
-				"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "HUB-7K2M-Q4XD-93TA",
-				"--secret", "y",
-			},
-			"--secret",
-		},
-		{
-			[]string{
-				"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "HUB-7K2M-Q4XD-93TA",
-				"--secret", strings.Repeat("A", 43), "--fault", "tired",
-			},
-			"--fault: \"tired\" is not one of jammed,",
-		},
-		{
-			[]string{
-				"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "HUB-7K2M-Q4XD-93TA",
-				"--secret", strings.Repeat("A", 43), "--devices", "/nowhere",
-			},
-			"--devices",
-		},
-		{[]string{"hub", "check", "--serial", "7"}, "--serial"},
-		{[]string{"hub", "check", "--secret", "y"}, "--secret"},
-		{[]string{"hub", "check", "--listen="}, "--listen"},
-		{[]string{"hub", "check", "--listen", "0.0.0.0"}, "--listen"},
-		{[]string{"hub", "check", "--http-port", busy, "--timeout", "1s"}, "--http-port"},
-		{[]string{"hub", "check", "--mqtt-port", busy, "--timeout", "1s"}, "--mqtt-port"},
-		{[]string{"hub", "check", "--tls-cert", "c.pem"}, "--tls-key"},
-		{[]string{"hub", "check", "--tls-cert", "no.pem", "--tls-key", "no.pem"}, "no.pem"},
-		{[]string{"hub", "check", "--only", "hello"}, "--only"},
-		{[]string{"hub", "check", "--http-port", "70000"}, "--http-port"},
-		{[]string{"hub", "check", "--mqtt-port=-1"}, "--mqtt-port"},
-		{[]string{"hub", "check", "--listen", "http://10.0.0.1"}, "--listen"},
-		{[]string{"hub", "check", "--timeout", "0s"}, "--timeout"},
-		{[]string{"hub", "check", "--commands=-1"}, "--commands"},
-		{[]string{"hub", "check", "--junit", "/nowhere/report.xml"}, "--junit"},
-		{[]string{"hub", "check", "--device", "lock"}, "--device"},
-	} {
-		var out, errs bytes.Buffer
-		code := Run(context.Background(), c.args, Output{Out: &out, Err: &errs})
-		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
-			strings.Count(errs.String(), "\n") != 1 {
-			t.Errorf(
-				"hubcloud %s: exit code %d, printed %q", strings.Join(c.args, " "), code,
-				errs.String(),
-			)
-		}
-	}
+	const broker = "--nats-url nats://127.0.0.1:1"
+	const acme = "--acme-accept-terms --acme-domain hubs.example.org"
+	const hub = "virtualhub --enroll http://127.0.0.1:1 --serial HUB-7K2M-Q4XD-93TA --secret "
+	secret := strings.Repeat("A", 43)
+	usageErrors(t, [][2]string{
+		{"sreve", "sreve"},
+		{"serve --htpp :1", "--htpp"},
+		{"serve --http nowhere", "--http"},
+		{"serve --event-retention soon", "--event-retention"},
+		{"serve --event-retention 1ms", "--event-retention"},
+		{"serve --sync sometimes", "--sync"},
+		{"serve --roles api,cook", "cook"},
+		{"serve --environment test", "--environment"},
+		{"serve " + broker, "--nats-credentials"},
+		{"serve " + broker + " --nats-credentials c.json", "--ca-cert"},
+		{"serve " + broker + " --nats-credentials c.json --ca-cert c.pem --ca-key k.pem", "--public-mqtt"},
+		{"serve --postgres-url secret", "--postgres-url"},
+		{"serve --http 127.0.0.1:99999", "--http"},
+		{"serve --public-mqtt example.org:mqtt", "--public-mqtt"},
+		{"serve --roles ", "--roles"},
+		{"serve --ca-cert ca.pem", "--ca-key"},
+		{"serve --rate 0", "--rate"},
+		{"serve --tls-cert c.pem", "--tls-key"},
+		{"serve --tls-cert no.pem --tls-key no.pem", "no.pem"},
+		{"serve --acme-domain hubs.example.org", "--acme-accept-terms"},
+		{"serve --acme-accept-terms", "--acme-domain"},
+		{"serve --acme-accept-terms --acme-domain *.example.org", "wildcard"},
+		{"serve --acme-accept-terms --acme-domain 192.0.2.1", "--acme-domain"},
+		{"serve " + acme + " --acme-directory http://127.0.0.1/dir", "--acme-directory"},
+		{"serve " + acme + " --acme-ca /nowhere", "/nowhere"},
+		{"serve " + acme + " --public-url http://hubs.example.org", "https://"},
+		{"serve --http-redirect :80", "--http-redirect"},
+		{"serve --shards 257", "1 to 256"},
+		{"broker-config --nodes a --out o --shards 257", "1 to 256"},
+		{"org create --name Acme", "--owner-email"},
+		{"key create --org x", "--scope"},
+		{"key create --org x --scope everything", "everything"},
+		{"key create --org x --all-scopes --scope sites:read", "not both"},
+		{"key revoke", "key-id"},
+		{"inventory add --serial 7", "--serial"},
+		{"inventory generate --count 0", "--count"},
+		{"inventory generate --prefix Hub", "--prefix"},
+		{"virtualhub --enroll http://127.0.0.1:1 --serial x --secret y", "serial"},
+		{"virtualhub --enroll cloud --serial HUB-7K2M-Q4XD-93TA --secret y", "--enroll"},
+		{"virtualhub fleet --enroll cloud --inventory /dev/null", "--enroll"},
+		{"virtualhub fleet --enroll http://127.0.0.1:1 --inventory /nowhere", "/nowhere"},
+		{hub + "y", "--secret"},
+		{hub + secret + " --fault tired", "--fault: \"tired\" is not one of jammed,"},
+		{hub + secret + " --devices /nowhere", "--devices"},
+		{"hub check --serial 7", "--serial"},
+		{"hub check --secret y", "--secret"},
+		{"hub check --listen=", "--listen"},
+		{"hub check --listen 0.0.0.0", "--listen"},
+		{"hub check --timeout 1s --http-port " + busy, "--http-port"},
+		{"hub check --timeout 1s --mqtt-port " + busy, "--mqtt-port"},
+		{"hub check --tls-cert c.pem", "--tls-key"},
+		{"hub check --tls-cert no.pem --tls-key no.pem", "no.pem"},
+		{"hub check --only hello", "--only"},
+		{"hub check --http-port 70000", "--http-port"},
+		{"hub check --mqtt-port=-1", "--mqtt-port"},
+		{"hub check --listen http://10.0.0.1", "--listen"},
+		{"hub check --timeout 0s", "--timeout"},
+		{"hub check --commands=-1", "--commands"},
+		{"hub check --junit /nowhere/report.xml", "--junit"},
+		{"hub check --device lock", "--device"},
+	})
 }
 
 // A command without a running service reports how to start one.
 func TestNoServiceRuns(t *testing.T) {
 	t.Parallel()
-	var out, errs bytes.Buffer
-	code := Run(
-		context.Background(), []string{"inventory", "generate", "--data-dir", t.TempDir()},
-		Output{Out: &out, Err: &errs},
-	)
-	if code != exitFailed || !strings.Contains(errs.String(), "hubcloud serve") {
-		t.Errorf("exit code %d, printed %q", code, errs.String())
+	_, errs, code := run(t, "inventory", "generate", "--data-dir", t.TempDir())
+	if code != exitFailed || !strings.Contains(errs, "hubcloud serve") {
+		t.Errorf("exit code %d, printed %q", code, errs)
 	}
 }
 
 func TestHelpShowsDefaultsAndEnvironment(t *testing.T) {
 	t.Parallel()
-	var out, errs bytes.Buffer
-	if code := Run(context.Background(), []string{
-		"serve", "--help",
-	}, Output{Out: &out, Err: &errs}); code != exitOK {
-		t.Fatalf("exit code %d, printed %q", code, errs.String())
+	out, errs, code := run(t, "serve", "--help")
+	if code != exitOK {
+		t.Fatalf("exit code %d, printed %q", code, errs)
 	}
 	for _, want := range []string{
 		"--event-retention=24h", "$HUBCLOUD_EVENT_RETENTION", "--http=\":8080\"",
 		"--environment=\"live\"", "--sync=\"always\"",
 	} {
-		if !strings.Contains(out.String(), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("the help of serve has no %s", want)
 		}
 	}
@@ -197,21 +140,15 @@ func TestHelpShowsDefaultsAndEnvironment(t *testing.T) {
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	version := installation.Program()
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"--version"}, "hubcloud " + version.Version + "\n"},
-		{[]string{"version"}, "schema   " + version.Schema + "\n"},
-		{[]string{"version", "--json"}, `"go":"` + version.Go + `"`},
+	for _, c := range [][2]string{
+		{"--version", "hubcloud " + version.Version + "\n"},
+		{"version", "schema   " + version.Schema + "\n"},
+		{"version --json", `"go":"` + version.Go + `"`},
 	} {
-		var out, errs bytes.Buffer
-		code := Run(t.Context(), c.args, Output{Out: &out, Err: &errs})
-		if code != exitOK || !strings.Contains(out.String(), c.want) || errs.Len() > 0 {
-			t.Errorf(
-				"hubcloud %s: got exit code %d, output %q and errors %q, want %q",
-				strings.Join(c.args, " "), code, out.String(), errs.String(), c.want,
-			)
+		out, errs, code := run(t, strings.Split(c[0], " ")...)
+		if code != exitOK || !strings.Contains(out, c[1]) || errs != "" {
+			t.Errorf("hubcloud %s: got exit code %d, %q and errors %q, want %q",
+				c[0], code, out, errs, c[1])
 		}
 	}
 }

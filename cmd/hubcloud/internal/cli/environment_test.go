@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -26,10 +25,9 @@ func TestMisspeltVariables(t *testing.T) {
 	} {
 		t.Run(c.variable, func(t *testing.T) {
 			t.Setenv(c.variable, "x")
-			var said bytes.Buffer
-			code := Run(t.Context(), c.command, Output{Out: &said, Err: &said})
-			if code != exitUsage || !strings.Contains(said.String(), c.says) {
-				t.Errorf("%v: exit code %d, %q; want 2 and %q", c.command, code, &said, c.says)
+			printed, code := said(t, c.command...)
+			if code != exitUsage || !strings.Contains(printed, c.says) {
+				t.Errorf("%v: exit code %d, %q; want 2 and %q", c.command, code, printed, c.says)
 			}
 		})
 	}
@@ -46,13 +44,12 @@ func TestLastLineIsJSON(t *testing.T) {
 			if name == "variable" {
 				t.Setenv("HUBCLOUD_LOG_FORMAT", "json")
 			}
-			var said bytes.Buffer
-			code := Run(t.Context(), args, Output{Out: &said, Err: &said})
+			printed, code := said(t, args...)
 			var line struct{ Level, Msg, Error string }
-			err := json.Unmarshal(said.Bytes(), &line)
+			err := json.Unmarshal([]byte(printed), &line)
 			if err != nil || code != exitUsage || line.Level != "ERROR" ||
 				!strings.Contains(line.Error, "--") {
-				t.Errorf("exit code %d, %q, %v; want 2 and a JSON line", code, &said, err)
+				t.Errorf("exit code %d, %q, %v; want 2 and a JSON line", code, printed, err)
 			}
 		})
 	}

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"strings"
 	"testing"
 )
@@ -18,12 +16,7 @@ func TestMailFlags(t *testing.T) {
 		{"--smtp-url", "smtps://ann:secret@mail.example.org?tls=optional", "tls=optional"},
 		{"--mail-from", "hubs", "hubs@example.org"},
 	} {
-		var out, errs bytes.Buffer
-		code := Run(
-			context.Background(), []string{"serve", c.flag, c.value},
-			Output{Out: &out, Err: &errs},
-		)
-		said := errs.String()
+		_, said, code := run(t, "serve", c.flag, c.value)
 		if code != exitUsage || strings.Count(said, "\n") != 1 || !strings.Contains(said, c.flag) ||
 			!strings.Contains(said, c.says) ||
 			strings.Contains(said, "secret") {

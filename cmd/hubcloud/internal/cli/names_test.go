@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -63,13 +62,10 @@ func TestNames(t *testing.T) {
 		{"send,second floor,7,switch#-1,true", exitUsage, "such as switch#1"},
 		{"state,#1", exitUsage, "such as switch#1"},
 	} {
-		var out, errs bytes.Buffer
-		code := Run(
-			t.Context(), append(strings.Split(c.line, ","), flags...), Output{Out: &out, Err: &errs},
-		)
-		if code != c.code || !strings.Contains(out.String()+errs.String(), c.says) ||
-			strings.Count(errs.String(), "\n") > 1 {
-			t.Errorf("%s: got exit code %d, %s%s; want %d and %q", c.line, code, &out, &errs, c.code, c.says)
+		out, errs, code := run(t, append(strings.Split(c.line, ","), flags...)...)
+		if code != c.code || !strings.Contains(out+errs, c.says) ||
+			strings.Count(errs, "\n") > 1 {
+			t.Errorf("%s: got exit code %d, %s%s; want %d and %q", c.line, code, out, errs, c.code, c.says)
 		}
 	}
 }
@@ -89,10 +85,9 @@ func TestCompletionAsksTheService(t *testing.T) {
 	} {
 		words := strings.Split(line, ",")
 		args := append(append([]string{"complete", "--", words[0]}, flags...), words[1:]...)
-		var out, errs bytes.Buffer
-		code := Run(t.Context(), args, Output{Out: &out, Err: &errs})
-		if got := strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", ","); code != exitOK || got != want {
-			t.Errorf("%s: got exit code %d, %q, %s; want %q", line, code, got, &errs, want)
+		out, errs, code := run(t, args...)
+		if got := strings.ReplaceAll(strings.TrimSpace(out), "\n", ","); code != exitOK || got != want {
+			t.Errorf("%s: got exit code %d, %q, %s; want %q", line, code, got, errs, want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,12 +14,7 @@ func TestReady(t *testing.T) {
 	t.Parallel()
 	dir := installation.Dir(t.TempDir())
 	ready := func() (string, int) {
-		var out bytes.Buffer
-		code := Run(
-			t.Context(), []string{"ready", "--data-dir", string(dir)},
-			Output{Out: &out, Err: &out},
-		)
-		return out.String(), code
+		return said(t, "ready", "--data-dir", string(dir))
 	}
 	if said, code := ready(); code != exitFailed ||
 		!strings.Contains(said, "no service is running") {

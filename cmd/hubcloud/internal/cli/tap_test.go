@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,44 +18,30 @@ func TestTapUsageErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		args []string
+		line string
 		code int
 		says string
 	}{
-		{[]string{"--hub", "HUB-1"}, exitUsage, "--hub"},
-		{[]string{"--since", "yesterday"}, exitUsage, "--since"},
-		{[]string{"--since", "-2h"}, exitUsage, "--since"},
-		{[]string{"--since", "2h", "--new", "--follow"}, exitUsage, "--since and --new"},
-		{[]string{"--new"}, exitUsage, "--follow"},
-		{[]string{"--format", "xml"}, exitUsage, "--format"},
-		{[]string{"--checkpoint-every", "0s"}, exitUsage, "--checkpoint-every"},
-		{[]string{"--publish", "events"}, exitUsage, "--publish-url"},
-		{[]string{"--publish-url", "nats://127.0.0.1:1"}, exitUsage, "--publish"},
-		{
-			[]string{"--publish", "events.>", "--publish-url", "nats://127.0.0.1:1"}, exitUsage,
-			"--publish",
-		},
-		{
-			[]string{"--nats-credentials", filepath.Join(dir, "nowhere.json")}, exitUsage,
-			"hubcloud tap credentials",
-		},
-		{[]string{"--nats-credentials", notCredentials}, exitFailed, "tap credentials"},
-		{[]string{"--data-dir", dir}, exitFailed, "hubcloud serve"},
-		{[]string{"credentials", "--list", "--rotate", "a"}, exitUsage, "--"},
-		{[]string{"credentials", "--revoke", "a", "--out", "f"}, exitUsage, "--out"},
+		{"--hub HUB-1", exitUsage, "--hub"},
+		{"--since yesterday", exitUsage, "--since"},
+		{"--since -2h", exitUsage, "--since"},
+		{"--since 2h --new --follow", exitUsage, "--since and --new"},
+		{"--new", exitUsage, "--follow"},
+		{"--format xml", exitUsage, "--format"},
+		{"--checkpoint-every 0s", exitUsage, "--checkpoint-every"},
+		{"--publish events", exitUsage, "--publish-url"},
+		{"--publish-url nats://127.0.0.1:1", exitUsage, "--publish"},
+		{"--publish events.> --publish-url nats://127.0.0.1:1", exitUsage, "--publish"},
+		{"--nats-credentials " + dir + "/nowhere.json", exitUsage, "hubcloud tap credentials"},
+		{"--nats-credentials " + notCredentials, exitFailed, "tap credentials"},
+		{"--data-dir " + dir, exitFailed, "hubcloud serve"},
+		{"credentials --list --rotate a", exitUsage, "--"},
+		{"credentials --revoke a --out f", exitUsage, "--out"},
 	} {
-		var out, errs bytes.Buffer
-		code := Run(
-			context.Background(), append([]string{"tap"}, c.args...),
-			Output{Out: &out, Err: &errs},
-		)
-		if code != c.code || !strings.Contains(errs.String(), c.says) ||
-			strings.Count(errs.String(), "\n") != 1 ||
-			strings.Contains(errs.String(), "hunter2") {
-			t.Errorf(
-				"hubcloud tap %s: exit code %d, printed %q", strings.Join(c.args, " "), code,
-				errs.String(),
-			)
+		_, errs, code := run(t, strings.Split("tap "+c.line, " ")...)
+		if code != c.code || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 ||
+			strings.Contains(errs, "hunter2") {
+			t.Errorf("hubcloud tap %s: exit code %d, printed %q", c.line, code, errs)
 		}
 	}
 }

@@ -134,27 +134,3 @@ func TestClockOffset(t *testing.T) {
 		t.Errorf("verdict is %s, want %s", f.Verdict, Wrong)
 	}
 }
-
-func TestFormats(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int64]string{
-		0: "0 bytes", 999: "999 bytes", 1500: "1.5 kB", 123_456: "123 kB", 2_000_000_000: "2.0 GB",
-	} {
-		if got := Size(n); got != want {
-			t.Errorf("Size(%d) is %q, want %q", n, got, want)
-		}
-	}
-	for d, want := range map[time.Duration]string{
-		time.Millisecond: "1ms", 90 * time.Second: "1 min", 3 * time.Hour: "3 h",
-		72 * time.Hour: "3 days",
-	} {
-		if got := ago(d); got != want {
-			t.Errorf("ago(%s) is %q, want %q", d, got, want)
-		}
-	}
-	if got := several([]string{
-		"a", "b", "c", "d", "e", "f", "g",
-	}); got != "a, b, c, d, e and 2 more" {
-		t.Error(got)
-	}
-}

@@ -1,44 +1,14 @@
 package doctor
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
-
-// readServers returns at once when a single server has answered.
-func TestSingleServer(t *testing.T) {
-	t.Parallel()
-	conns := streamstest.Start(t)
-	servers, err := readServers(t.Context(), conns.Sys)
-	if err != nil || len(servers) != 1 {
-		t.Fatalf("servers are %v, %v, want one", servers, err)
-	}
-	s := servers[0]
-	if s.Name != "streamstest" || s.Version == "" || s.Cluster != "" || s.JetStream == nil ||
-		s.JetStream.Meta != nil ||
-		s.Started.IsZero() ||
-		s.Time.Before(s.Before.Add(-time.Minute)) ||
-		s.After.Before(s.Before) {
-		t.Errorf("%+v", s)
-	}
-	problems, err := readProblems(t.Context(), conns.Sys, 1)
-	if err != nil || len(problems) != 0 {
-		t.Errorf("problems are %v, %v, want none", problems, err)
-	}
-	// Servers answer only the system account.
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if servers, err := readServers(ctx, conns.Cloud); err == nil {
-		t.Errorf("with the account CLOUD: got %v, want an error", servers)
-	}
-}
 
 // Streams are listed to the last one, also when they are more than one answer of the broker holds,
 // with their own limits.

@@ -4,10 +4,6 @@ import (
 	"net"
 	"reflect"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"hubcloud/streams/streamstest"
 )
 
 // Profiles and metrics need no authentication, so the admin port must be on loopback by default.
@@ -20,15 +16,5 @@ func TestAdminPortIsPrivate(t *testing.T) {
 			"the default of --admin is %q, %v; want a loopback address", flag.Tag.Get("default"),
 			err,
 		)
-	}
-}
-
-func TestBuildInfo(t *testing.T) {
-	t.Parallel()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newBuildInfo(Config{Roles: []string{roleAPI, roleBridge}}))
-	got := streamstest.MetricValue(t, registry, "hubcloud_build_info", "roles", "api,bridge")
-	if got != 1 {
-		t.Errorf("hubcloud_build_info{roles=\"api,bridge\"} is %v, want 1", got)
 	}
 }

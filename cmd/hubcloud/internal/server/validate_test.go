@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
-
-	"hubcloud/streams"
 )
 
 func TestTrustedProxies(t *testing.T) {
@@ -38,18 +36,6 @@ func TestTrustedProxies(t *testing.T) {
 		}
 		if err != nil || fmt.Sprint(got) != tt.want {
 			t.Errorf("%q: got %v, %v; want %s", tt.given, got, err, tt.want)
-		}
-	}
-}
-
-// serve accepted up to 1,024 shards, of which the broker then rejected all but 256.
-func TestShardsAreWhatTheBrokerAllows(t *testing.T) {
-	t.Parallel()
-	for n, ok := range map[int]bool{
-		-1: false, 0: true, 1: true, streams.MaxShards: true, streams.MaxShards + 1: false,
-	} {
-		if err := ValidateShards(n); (err == nil) != ok {
-			t.Errorf("ValidateShards(%d): got %v, want ok %v", n, err, ok)
 		}
 	}
 }
