@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
@@ -21,32 +24,27 @@ import (
 // sequence and time, and every key of the buckets, and begins a new epoch of every hub's log.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
-	t.Run("without hub logs", func(t *testing.T) {
-		t.Parallel()
-		testBackupAndRestore(t, false)
-	})
-	t.Run("with hub logs", func(t *testing.T) {
-		t.Parallel()
-		testBackupAndRestore(t, true)
-	})
+	for _, hubLogs := range []bool{false, true} {
+		t.Run(fmt.Sprint("with hub logs ", hubLogs), func(t *testing.T) {
+			t.Parallel()
+			testBackupAndRestore(t, hubLogs)
+		})
+	}
 }
 
 func testBackupAndRestore(t *testing.T, hubLogs bool) {
 	from := newTestInstallation(t, 5, 30)
 	// The new epoch of hub 1 has no events yet.
-	if err := from.Directory.BeginEpoch(
+	streamstest.Must(t, from.Directory.BeginEpoch(
 		t.Context(), installationtest.Operator, from.hubs[1],
 		domain.BeginEpoch{OwnLog: "b", Through: 4, After: 30},
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	from.put(from.Idempotency, "key", "answer")
 	from.put(from.KeyUse, "deleted", "1")
-	if err := from.KeyUse.Delete(t.Context(), "deleted"); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, from.KeyUse.Delete(t.Context(), "deleted"))
 	from.put(from.SignIn, "session", "secret")
 	dir, m := from.writeBackup(hubLogs)
+	checkModes(t, dir)
 	before := messages(t, from.Conns.Cloud, streams.DirectoryStream)
 	commits := messages(t, from.Conns.Cloud, streams.JournalStream(0))
 	presence := values(t, from.Presence)
@@ -91,10 +89,9 @@ func testBackupAndRestore(t *testing.T, hubLogs bool) {
 			events = 0
 		}
 		checkRestoredHub(t, from, to, hub, events)
-		if !hubLogs {
-			continue
+		if hubLogs {
+			viewstest.Await(t, to.Conns, hub, 30) // is written again from the journal
 		}
-		viewstest.Await(t, to.Conns, hub, 30) // is written again from the journal
 	}
 	if !hubLogs {
 		return
@@ -110,13 +107,9 @@ func testBackupAndRestore(t *testing.T, hubLogs bool) {
 func checkRestoredHub(t *testing.T, from, to *testInstallation, hub domain.HubID, events int) {
 	t.Helper()
 	before, _, err := from.Directory.Hub(t.Context(), hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	after, _, err := to.Directory.Hub(t.Context(), hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if after.Epoch.ID == before.Epoch.ID {
 		t.Errorf("hub %s: epoch: got %v as before, want a new one", hub, after.Epoch.ID)
 	}
@@ -129,10 +122,9 @@ func checkRestoredHub(t *testing.T, from, to *testInstallation, hub domain.HubID
 	}
 }
 
-// TestOnlyTheOwnerReads checks the permissions of a backup, which has the authority's key.
-func TestOnlyTheOwnerReads(t *testing.T) {
-	t.Parallel()
-	dir, _ := newTestInstallation(t, 1, 0).writeBackup(true)
+// checkModes checks the permissions of a backup, which has the authority's key.
+func checkModes(t *testing.T, dir string) {
+	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -150,9 +142,7 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 }
 
 // TestRestoreExpiredLog restores a journal whose commits are all older than the retention: the
@@ -164,9 +154,7 @@ func TestRestoreExpiredLog(t *testing.T) {
 	if err == nil {
 		err = from.Journals.SaveIndex(t.Context(), index)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	dir, m := from.writeBackup(true)
 	hub := from.hubs[0]
 	for _, f := range m.Files {
@@ -181,9 +169,7 @@ func TestRestoreExpiredLog(t *testing.T) {
 		return time.Since(stored) > 200*time.Millisecond
 	})
 	conns := streamstest.Start(t)
-	if err := Restore(t.Context(), conns, m, restoreConfig(dir)); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, Restore(t.Context(), conns, m, restoreConfig(dir)))
 	streamstest.Eventually(t, "the journal is empty", func() bool {
 		info, err := jsapi.New(conns.Cloud).Info(t.Context(), streams.JournalStream(0))
 		return err == nil && info.State.Msgs == 0
@@ -196,4 +182,77 @@ func TestRestoreExpiredLog(t *testing.T) {
 	if last := to.appendEvents(hub, 0, 1); last != 21 {
 		t.Errorf("next sequence: got %d, want 21", last)
 	}
+}
+
+// TestLongDirectory writes and restores a backup of a directory whose snapshot has many parts.
+func TestLongDirectory(t *testing.T) {
+	t.Parallel()
+	const events = 20_000
+	i := newTestInstallation(t, 3, 0)
+	origin := installationtest.Operator
+	origin.At = time.Now()
+	event := domain.Record(origin, domain.SiteRenamed{
+		OrgID: i.OrgID, SiteID: i.SiteID, Name: "A name of the usual length of names",
+	})
+	event.ID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
+	text, err := domain.EncodeEvent(event)
+	streamstest.Must(t, err)
+	sending, err := jsapi.NewPipeline(i.Conns.Cloud, pendingPuts)
+	streamstest.Must(t, err)
+	defer sending.Close()
+	for range events {
+		if err := sending.Send(t.Context(), &nats.Msg{
+			Subject: streams.SiteSubject(i.OrgID, i.SiteID), Data: text,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	streamstest.Must(t, sending.Wait(t.Context()))
+	head, err := i.Log.Head(t.Context(), 0)
+	dir, m := i.writeBackup(false)
+	if err != nil || head < events || m.Directory != head {
+		t.Fatalf("last event: got %d, error %v, %d in the backup, want at least %d",
+			head, err, m.Directory, events)
+	}
+	to := restoreBackup(t, dir)
+	if got, err := to.Log.Head(t.Context(), 0); err != nil || got != head+3 {
+		t.Errorf("last event after the restore: got %d, error %v, want %d", got, err, head+3)
+	}
+}
+
+// A restore began a new epoch for every hub that was ever added, and so failed with not_found at
+// the first hub that was released since. A backup also has the states in hub logs, which readers of
+// events do not see: what a hub that is offline last reported must not be lost.
+func TestRestoreOfAReleasedHubAndStates(t *testing.T) {
+	t.Parallel()
+	from := newTestInstallation(t, 2, 3)
+	_, err := from.Directory.ReleaseHub(t.Context(), installationtest.Operator, from.hubs[0])
+	streamstest.Must(t, err)
+	hub := from.hubs[1]
+	state, _, err := from.Directory.Hub(t.Context(), hub)
+	streamstest.Must(t, err)
+	const payload = "a state\x00"
+	seq, err := from.HubLogs.AppendState(
+		t.Context(), hub, state.Epoch.ID, state.OrgID, []byte(payload),
+	)
+	streamstest.Must(t, err)
+	dir, _ := from.writeBackup(true)
+	before := messages(t, from.Conns.Cloud, streams.DirectoryStream)
+	to := restoreBackup(t, dir)
+	if after := messages(t, to.Conns.Cloud, streams.DirectoryStream); len(after) != len(before)+1 {
+		t.Errorf("events of the directory: got %d, want %d", len(after), len(before)+1)
+	}
+	released, _, err := to.Directory.Hub(t.Context(), from.hubs[0])
+	if err != nil || released.OrgID != "" || released.Released == nil {
+		t.Errorf("released hub: got %+v, %v", released, err)
+	}
+	entries, through, err := to.HubLogs.Entries(t.Context(), hub, 1, seq)
+	if err != nil || through != seq || len(entries) != 4 {
+		t.Fatalf("Entries = %d entries up to %d, %v; want 4 up to %d", len(entries), through, err, seq)
+	}
+	last := entries[3]
+	if !last.State || string(last.Payload) != payload || last.OrgID != state.OrgID {
+		t.Errorf("the last entry is %+v, want the state", last)
+	}
+	checkRestoredHub(t, from, to, hub, 3)
 }

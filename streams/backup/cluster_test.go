@@ -1,16 +1,11 @@
 package backup
 
 import (
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
-
 	"hubcloud/streams"
-	"hubcloud/streams/broker"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
@@ -21,12 +16,10 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	from := newTestInstallation(t, 4, 20)
 	dir, m := from.writeBackup(true)
-	servers, conns := startCluster(t)
+	cluster, conns := streamstest.NewConnectedCluster(t)
 	cfg := restoreConfig(dir)
 	cfg.Replicas = 3
-	if err := Restore(t.Context(), conns, m, cfg); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, Restore(t.Context(), conns, m, cfg))
 	want := messages(t, from.Conns.Cloud, streams.DirectoryStream)
 	got := messages(t, conns.Cloud, streams.DirectoryStream)
 	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
@@ -43,8 +36,7 @@ func TestCluster(t *testing.T) {
 		}
 	}
 
-	servers[2].Shutdown()
-	servers[2].WaitForShutdown()
+	cluster.Stop(2)
 	var again string
 	// For some seconds the streams that the stopped server led have no leader.
 	if !streamstest.Poll(2*time.Minute, func() bool {
@@ -67,24 +59,4 @@ func TestCluster(t *testing.T) {
 	if err != nil || len(page.Events) != 20 {
 		t.Errorf("events of the hub's log: got %d, error %v, want 20", len(page.Events), err)
 	}
-}
-
-// startCluster starts three servers and connects to the first.
-func startCluster(t *testing.T) ([]*server.Server, *streams.Conns) {
-	t.Helper()
-	credentials := streamstest.NewCredentials(t)
-	layout, err := broker.NewLayout(credentials)
-	if err != nil {
-		t.Fatal(err)
-	}
-	servers := streamstest.NewCluster(t, layout).Servers
-	conns, err := streams.Connect(
-		t.Context(), credentials, nats.InProcessServer(servers[0]),
-		streams.WithLog(slog.New(slog.DiscardHandler)),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conns.Close)
-	return servers, conns
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // TestCheckFindsDamage flips one bit of each file of a backup, cuts each, appends to each, and
@@ -25,20 +27,14 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		write := func(content []byte) {
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, os.WriteFile(path, content, 0o600))
 		}
 		wantDamaged := func(what string) {
 			t.Helper()
 			name, err := filepath.Rel(dir, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			_, err = Check(t.Context(), dir, 1, nil)
 			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnfinished) ||
 				!strings.Contains(err.Error(), filepath.ToSlash(name)) {
@@ -59,9 +55,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		}
 		write(append(content[:len(content):len(content)], '\n'))
 		wantDamaged("with one more byte")
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.Remove(path))
 		wantDamaged("removed")
 		write(content)
 	}

@@ -101,7 +101,7 @@ func (f *folder) finish(m Manifest) (Manifest, error) {
 	if err := f.writeUnlisted(manifestName, text); err != nil {
 		return m, err
 	}
-	if err := syncFolders(f.dir); err != nil {
+	if err := disk.SyncTree(f.dir, nil); err != nil {
 		return m, err
 	}
 	if err := os.Remove(filepath.Join(f.dir, unfinishedName)); err != nil {
@@ -110,7 +110,7 @@ func (f *folder) finish(m Manifest) (Manifest, error) {
 	if err := f.writeUnlisted(sumsName, []byte(m.sums(sumOf(text)))); err != nil {
 		return m, err
 	}
-	return m, syncFolders(f.dir)
+	return m, disk.SyncTree(f.dir, nil)
 }
 
 // file is one file that is being written. It belongs to one goroutine.
@@ -157,21 +157,6 @@ func (w *file) close(err error) error {
 	defer w.folder.mu.Unlock()
 	w.folder.files = append(w.folder.files, w.File)
 	return nil
-}
-
-// syncFolders syncs a folder and all folders below it, so that the names in them survive a power
-// failure.
-func syncFolders(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() {
-			return err
-		}
-		opened, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		return errors.Join(opened.Sync(), opened.Close())
-	})
 }
 
 // sumOf returns the SHA-256 of content in hexadecimal.

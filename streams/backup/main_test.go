@@ -45,9 +45,7 @@ func newTestInstallation(t testing.TB, hubs, events int) *testInstallation {
 			Content: []byte("mail"),
 		})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for n := range hubs {
 		i.addHub(n, events)
 	}
@@ -136,13 +134,9 @@ func restoreConfig(dir string) RestoreConfig {
 func restoreBackup(t testing.TB, dir string) *testInstallation {
 	t.Helper()
 	m, err := Check(t.Context(), dir, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	conns := streamstest.Start(t)
-	if err := Restore(t.Context(), conns, m, restoreConfig(dir)); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, Restore(t.Context(), conns, m, restoreConfig(dir)))
 	if err := Unfinished(t.Context(), conns); err != nil {
 		t.Errorf("Unfinished after the restore: got %v, want nil", err)
 	}
@@ -154,9 +148,7 @@ func messages(t testing.TB, nc *nats.Conn, stream string) []string {
 	t.Helper()
 	api := jsapi.New(nc)
 	info, err := api.Info(t.Context(), stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	var all []string
 	for sequence := max(info.State.FirstSeq, 1); sequence <= info.State.LastSeq; sequence++ {
 		msg, err := api.Get(t.Context(), stream, sequence)
@@ -180,9 +172,7 @@ func values(t testing.TB, kv jetstream.KeyValue) map[string]string {
 	}
 	for _, key := range keys {
 		e, err := kv.Get(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		all[key] = string(e.Value())
 	}
 	return all

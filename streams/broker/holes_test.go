@@ -25,9 +25,7 @@ func TestUnusableFiles(t *testing.T) {
 	for _, name := range []string{"meta.inf", "msgs/1.blk"} {
 		b := streamstest.New(t)
 		js, err := jetstream.New(b.Connect(t).Cloud)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 			Name: streams.DirectoryStream, Subjects: []string{"directory.>"},
 		}); err != nil {
@@ -43,9 +41,7 @@ func TestUnusableFiles(t *testing.T) {
 			b.Dir(), "jetstream", "CLOUD", "streams", streams.DirectoryStream, name,
 		)
 		kept := filepath.Join(t.TempDir(), "kept")
-		if err := os.Rename(path, kept); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.Rename(path, kept))
 		if err := os.Symlink(filepath.Base(path), path); err != nil { // a loop
 			t.Fatal(err)
 		}
@@ -54,9 +50,7 @@ func TestUnusableFiles(t *testing.T) {
 		if !errors.Is(err, broker.ErrUnusable) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: Repair: got %v, want ErrUnusable with the path", name, err)
 		}
-		if err := os.Rename(kept, path); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.Rename(kept, path))
 		if err := broker.Repair(b.Dir(), logger); err != nil {
 			t.Errorf("%s: Repair of the readable files: got %v, want no error", name, err)
 		}
@@ -71,9 +65,7 @@ func TestDamagedMessages(t *testing.T) {
 	const messages = 20
 	b := streamstest.New(t)
 	js, err := jetstream.New(b.Connect(t).Cloud)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	subject := streams.JournalSubject(0)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: streams.JournalStream(0), Subjects: []string{subject}, AllowDirect: true,
@@ -90,13 +82,9 @@ func TestDamagedMessages(t *testing.T) {
 	folder := filepath.Join(b.Dir(), "jetstream", "CLOUD", "streams", streams.JournalStream(0))
 	path := filepath.Join(folder, "msgs", "1.blk")
 	intact := t.TempDir()
-	if err := os.CopyFS(intact, os.DirFS(folder)); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.CopyFS(intact, os.DirFS(folder)))
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	size := len(whole) / messages
 	flip := func(at, n int) func([]byte) []byte {
 		return func(data []byte) []byte {
@@ -124,52 +112,40 @@ func TestDamagedMessages(t *testing.T) {
 		"the last, after a crash":    {flip(19*size, 8), []uint64{20}, true},
 	}
 	for name, c := range cases {
-		if err := os.RemoveAll(folder); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.CopyFS(folder, os.DirFS(intact)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, c.damage(slices.Clone(whole)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.RemoveAll(folder))
+		streamstest.Must(t, os.CopyFS(folder, os.DirFS(intact)))
+		streamstest.Must(t, os.WriteFile(path, c.damage(slices.Clone(whole)), 0o600))
 		if c.crash {
-			if err := os.Remove(filepath.Join(folder, "msgs", "index.db")); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, os.Remove(filepath.Join(folder, "msgs", "index.db")))
 		}
 		for range 2 { // the second repair finds nothing to do
-			if err := broker.Repair(b.Dir(), streamstest.Logger()); err != nil {
-				t.Fatal(err)
+			streamstest.Must(t, broker.Repair(b.Dir(), streamstest.Logger()))
+		}
+		b.Start(t)
+		api := jsapi.New(b.Connect(t).Cloud)
+		info, err := api.Info(t.Context(), streams.JournalStream(0))
+		if err != nil || info.State.LastSeq != messages {
+			t.Errorf("%s: ends at %d, %v; want %d", name, info.State.LastSeq, err, messages)
+		}
+		for seq := uint64(1); seq <= messages; seq++ {
+			lost := c.want == nil || slices.Contains(c.want, seq)
+			msg, err := api.Get(t.Context(), streams.JournalStream(0), seq)
+			if lost != (err != nil) || err == nil &&
+				!strings.HasPrefix(string(msg.Data), fmt.Sprintf("message %02d", seq)) {
+				t.Errorf("%s: message %d: %v; want it lost: %v", name, seq, err, lost)
 			}
-			b.Start(t)
-			api := jsapi.New(b.Connect(t).Cloud)
-			info, err := api.Info(t.Context(), streams.JournalStream(0))
-			if err != nil || info.State.LastSeq != messages {
-				t.Errorf("%s: the stream ends at %d, %v; want %d", name, info.State.LastSeq, err, messages)
+		}
+		b.Stop()
+		holes, err := broker.HolesIn(folder)
+		streamstest.Must(t, err)
+		var found []uint64
+		for _, h := range holes {
+			for seq := h.From; seq <= h.To; seq++ {
+				found = append(found, seq)
 			}
-			for seq := uint64(1); seq <= messages; seq++ {
-				lost := c.want == nil || slices.Contains(c.want, seq)
-				msg, err := api.Get(t.Context(), streams.JournalStream(0), seq)
-				if lost != (err != nil) || err == nil &&
-					!strings.HasPrefix(string(msg.Data), fmt.Sprintf("message %02d", seq)) {
-					t.Errorf("%s: message %d: %v; want it lost: %v", name, seq, err, lost)
-				}
-			}
-			b.Stop()
-			holes, err := broker.HolesIn(folder)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var found []uint64
-			for _, h := range holes {
-				for seq := h.From; seq <= h.To; seq++ {
-					found = append(found, seq)
-				}
-			}
-			if c.want != nil && c.want[0] > 1 && !slices.Equal(found, c.want) {
-				t.Errorf("%s: found the holes %v, want %v", name, found, c.want)
-			}
+		}
+		if c.want != nil && c.want[0] > 1 && !slices.Equal(found, c.want) {
+			t.Errorf("%s: found the holes %v, want %v", name, found, c.want)
 		}
 	}
 	copies, err := os.ReadDir(filepath.Join(b.Dir(), "damaged"))

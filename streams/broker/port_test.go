@@ -41,9 +41,7 @@ func TestPortOfTheDurableServer(t *testing.T) {
 	file := filepath.Join(cfg.DataDir, "nats-credentials.json")
 	credentials := first.Credentials()
 	credentials.CloudURL = former
-	if err := credentials.Write(file); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, credentials.Write(file))
 	second := start(t, cfg)
 	if got := second.Credentials().CloudURL; got != former {
 		t.Errorf("after a restart: got %s, want %s", got, former)
@@ -64,9 +62,7 @@ func TestPortOfTheDurableServer(t *testing.T) {
 			t.Errorf("got %s, which another program has", former)
 		}
 		conns, err := streams.Connect(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		conns.Close()
 		former = c.CloudURL
 	}
@@ -77,9 +73,7 @@ func TestPortOfTheDurableServer(t *testing.T) {
 	t.Run("taken during the start", func(t *testing.T) {
 		// The broker repairs a checksum, and logs that, after it has chosen the port.
 		sums := metaFiles(t, cfg.DataDir, "meta.sum")
-		if err := os.Remove(sums[0]); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.Remove(sums[0]))
 		var taken net.Listener
 		cfg.Logger = slog.New(onWarning{slog.DiscardHandler, sync.OnceFunc(func() {
 			taken = take()

@@ -6,12 +6,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/streamstest"
 )
 
 // tapConn logs in to the account TAP over the listener. The channel receives the connection's
@@ -25,9 +28,7 @@ func tapConn(t testing.TB, s *broker.Server) (*nats.Conn, <-chan error) {
 		nats.CustomInboxPrefix(streams.TapInbox(user.User)),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { reports <- err }),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	return nc, reports
 }
@@ -37,9 +38,7 @@ func createLog(t testing.TB, conns *streams.Conns, shard, n int) (stream, hub st
 	t.Helper()
 	hub = fmt.Sprintf("hub-tapt-test-%04d", shard)
 	js, err := jetstream.New(conns.Shards[shard])
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	stream = "HUB_" + hub
 	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: stream, Subjects: []string{"log." + hub + ".>"}, AllowDirect: true,
@@ -47,14 +46,10 @@ func createLog(t testing.TB, conns *streams.Conns, shard, n int) (stream, hub st
 			Source: "log." + hub + ".>", Destination: "feed." + hub + ".>",
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for i := range n {
 		_, err := js.Publish(t.Context(), "log."+hub+".event.device", fmt.Appendf(nil, "%d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 	}
 	return stream, hub
 }
@@ -70,12 +65,8 @@ func TestTapReads(t *testing.T) {
 		t.Error("the feed has a subscriber before anybody has subscribed")
 	}
 	feed, err := nc.SubscribeSync(streams.AnyFeed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.FlushTimeout(testTimeout); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
+	streamstest.Must(t, nc.FlushTimeout(testTimeout))
 	for shard := range conns.Shards {
 		stream, hub := createLog(t, conns, shard, 3)
 		if !s.HasSubscribers(streams.ShardAccount(shard), "feed."+hub+".event.device") {
@@ -88,54 +79,12 @@ func TestTapReads(t *testing.T) {
 				t.Fatalf("feed of shard %d: got %v, error %v, want event %d", shard, msg, err, n+1)
 			}
 		}
-		js, err := jetstream.NewWithAPIPrefix(nc, streams.ShardAPI(shard))
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := js.Stream(t.Context(), stream)
-		if err != nil || found.CachedInfo().State.Msgs != 3 {
-			t.Fatalf(
-				"stream info in shard %d: got %v, error %v, want 3 messages", shard, found, err,
-			)
-		}
-		msg, err := found.GetMsg(t.Context(), 2)
-		if err != nil || string(msg.Data) != "1" {
-			t.Fatalf("message 2 of shard %d: got %v, error %v, want data 1", shard, msg, err)
-		}
-		last, err := found.GetLastMsgForSubject(t.Context(), "log."+hub+".event.device")
-		if err != nil || string(last.Data) != "2" {
-			t.Fatalf("last message of shard %d: got %v, error %v, want data 2", shard, last, err)
-		}
 		// A batch has several answers to one request.
-		inbox := nc.NewInbox()
-		answers, err := nc.SubscribeSync(inbox)
-		if err != nil {
-			t.Fatal(err)
-		}
-		subject := streams.ShardAPI(shard) + ".DIRECT.GET." + stream
-		if err := nc.PublishRequest(subject, inbox, []byte(`{"seq":1,"batch":10}`)); err != nil {
-			t.Fatal(err)
-		}
-		for n := range 4 {
-			msg, err := answers.NextMsg(testTimeout)
-			if err != nil || (n < 3 && string(msg.Data) != fmt.Sprint(n)) ||
-				(n == 3 && msg.Header.Get("Status") != "204") {
-				t.Fatalf(
-					"batch of shard %d, answer %d: got %v, error %v, want messages 0 to 2, the end",
-					shard, n, msg, err,
-				)
-			}
-		}
-		names := js.StreamNames(t.Context())
-		listed := false
-		for name := range names.Name() {
-			listed = listed || name == stream
-		}
-		if names.Err() != nil || !listed {
-			t.Fatalf(
-				"stream names of shard %d: got %s: %v, error %v", shard, stream, listed,
-				names.Err(),
-			)
+		msgs, err := jsapi.New(nc).WithPrefix(streams.ShardAPI(shard)).GetBatch(
+			t.Context(), jsapi.BatchRequest{Stream: stream, Messages: 10},
+		)
+		if err != nil || len(msgs) != 3 || string(msgs[2].Data) != "2" {
+			t.Fatalf("batch of shard %d: got %v, error %v, want messages 0 to 2", shard, msgs, err)
 		}
 	}
 	select {
@@ -159,13 +108,9 @@ func TestTapIsReadOnly(t *testing.T) {
 	)
 
 	js, err := jetstream.New(conns.Shards[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	found, err := js.Stream(t.Context(), stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	info := found.CachedInfo()
 	if info.State.Msgs != 4 || info.State.Consumers != 0 || info.Config.MaxMsgs > 0 {
 		t.Errorf(
@@ -184,9 +129,7 @@ func TestLayoutOfAnInstallation(t *testing.T) {
 	t.Parallel()
 	s := start(t, config(t, t.TempDir()))
 	layout, err := broker.NewLayout(s.Credentials())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for _, account := range layout.Accounts {
 		shard := strings.HasPrefix(string(account.Name), "SHARD")
 		tap := slices.Contains(streams.TapAccounts(), account.Name)
@@ -224,5 +167,112 @@ func TestLayoutOfAnInstallation(t *testing.T) {
 		if strings.Contains(layout.Text(), s.Credentials().Users[account.Name].Password) {
 			t.Errorf("the configuration contains the password of %s", account.Name)
 		}
+	}
+}
+
+// request is a message that a test publishes.
+type request struct{ subject, body string }
+
+// forbiddenRequests returns requests that a tap must not make: they would change something, or read
+// anything but feeds and hub logs. Each request to the JetStream API is listed under the prefix for
+// taps and under the prefix of the shard's own account.
+func forbiddenRequests(shard int, stream, hub string) []request {
+	var all []request
+	for _, api := range []string{jsapi.Prefix, streams.ShardAPI(shard)} {
+		for _, r := range []request{
+			{"STREAM.CREATE.MINE", `{"name":"MINE","subjects":["mine"]}`},
+			{
+				"STREAM.UPDATE." + stream,
+				`{"name":"` + stream + `","subjects":["log.` + hub + `.>"],"max_msgs":1}`,
+			},
+			{"STREAM.PURGE." + stream, ``},
+			{"STREAM.DELETE." + stream, ``},
+			{"STREAM.MSG.DELETE." + stream, `{"seq":1}`},
+			{"STREAM.SNAPSHOT." + stream, `{"deliver_subject":"_INBOX.x"}`},
+			{"STREAM.RESTORE.MINE", `{}`},
+			{"STREAM.LEADER.STEPDOWN." + stream, ``},
+			{
+				"CONSUMER.CREATE." + stream,
+				`{"stream_name":"` + stream + `","config":{"deliver_subject":"feed.x","ack_policy":"none"}}`,
+			},
+			{
+				"CONSUMER.CREATE." + stream + ".mine",
+				`{"stream_name":"` + stream + `","config":{"name":"mine","ack_policy":"explicit"}}`,
+			},
+			{
+				"CONSUMER.DURABLE.CREATE." + stream + ".mine",
+				`{"stream_name":"` + stream + `","config":{"durable_name":"mine","ack_policy":"explicit"}}`,
+			},
+			{"CONSUMER.MSG.NEXT." + stream + ".mine", ``},
+			{"CONSUMER.NAMES." + stream, ``},
+			{"ACCOUNT.PURGE.SHARD00", ``},
+			{"INFO", ``},
+			{"DIRECT.GET.$MQTT_sess", `{"seq":1}`},
+			{"DIRECT.GET.$MQTT_msgs", `{"seq":1}`},
+			{"DIRECT.GET.$MQTT_rmsgs.x", ``},
+			{"STREAM.MSG.GET.$MQTT_sess", `{"seq":1}`},
+			{"STREAM.INFO.$MQTT_rmsgs", ``},
+		} {
+			all = append(all, request{api + "." + r.subject, r.body})
+		}
+	}
+	return append(all,
+		request{jsapi.Prefix + ".DIRECT.GET." + stream, `{"seq":1}`},
+		request{jsapi.Prefix + ".DIRECT.GET.DIRECTORY", `{"seq":1}`},
+		request{jsapi.Prefix + ".STREAM.MSG.GET.DIRECTORY", `{"seq":1}`},
+		request{jsapi.Prefix + ".DIRECT.GET.KV_sign-in", `{"seq":1}`},
+		request{jsapi.Prefix + ".DIRECT.GET.KV_idempotency", `{"seq":1}`},
+		request{"log." + hub + ".event.device", `{"type":"forged"}`},
+		request{"feed." + hub + ".event.device", `{"type":"forged"}`},
+		request{"hub." + hub + ".request", `{}`},
+		request{"hub." + hub + ".ack", `{}`},
+		request{"directory.org.x", `{}`},
+		request{"$KV.sign-in.x", `{}`},
+		request{"$SYS.REQ.SERVER.PING", ``},
+		request{"$SYS.REQ.USER.INFO", ``},
+		request{"$SYS.REQ.ACCOUNT.PING.CONNZ", ``},
+		request{"_INBOX.other.x", `forged answer`},
+		request{"anything", ``},
+	)
+}
+
+// forbiddenSubjects returns subjects that a tap must not subscribe to.
+func forbiddenSubjects() []string {
+	return []string{
+		">", "*", "_INBOX.>", "_INBOX.other.>", "hub.>", "log.>", "directory.>", "$KV.>", "$SYS.>",
+		"$JS.>", "$MQTT.>", "_R_.>", "shard.>",
+	}
+}
+
+const rejectedTimeout = time.Minute
+
+// tryForbidden tries everything that the tap connected by nc must not be able to do. The server
+// must reject each attempt with a permissions violation, which the connection's error handler must
+// send to reports. stream is the stream of the hub's log in that shard.
+func tryForbidden(
+	t testing.TB, nc *nats.Conn, reports <-chan error, shard int, stream, hub string,
+) {
+	t.Helper()
+	rejected := func(what string) {
+		t.Helper()
+		streamstest.Must(t, nc.FlushTimeout(rejectedTimeout))
+		select {
+		case err := <-reports:
+			if !errors.Is(err, nats.ErrPermissionViolation) {
+				t.Errorf("%s: %v", what, err)
+			}
+		case <-time.After(rejectedTimeout):
+			t.Errorf("%s: not rejected", what)
+		}
+	}
+	for _, r := range forbiddenRequests(shard, stream, hub) {
+		streamstest.Must(t, nc.PublishRequest(r.subject, nc.NewInbox(), []byte(r.body)))
+		rejected("publish to " + r.subject)
+	}
+	for _, subject := range forbiddenSubjects() {
+		if _, err := nc.SubscribeSync(subject); err != nil {
+			t.Fatal(err)
+		}
+		rejected("subscribe to " + subject)
 	}
 }

@@ -18,13 +18,9 @@ func TestTapForgesNothingInACluster(t *testing.T) {
 	t.Parallel()
 	single := start(t, config(t, t.TempDir()))
 	layout, err := broker.NewLayout(single.Credentials())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	hash, err := bcrypt.GenerateFromPassword([]byte("test"), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	// Like the auth callout: each user is in an account of its own, with the permissions of a tap.
 	for i, account := range layout.Accounts {
 		for n, name := range []string{"tap-attacker", "tap-victim"} {
@@ -49,17 +45,13 @@ func TestTapForgesNothingInACluster(t *testing.T) {
 				func(_ *nats.Conn, _ *nats.Subscription, err error) { reports <- err },
 			),
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		t.Cleanup(nc.Close)
 		return nc, reports
 	}
 	owner, _ := login(0, single.Credentials().Users[streams.ShardAccount(0)])
 	js, err := jetstream.New(owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	const hub, stream = "hub-tapt-test-0000", "HUB_hub-tapt-test-0000"
 	streamstest.EventuallyNil(t, "the stream exists", func() error {
 		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{

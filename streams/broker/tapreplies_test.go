@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // witness is a connection of a tap that would receive the messages that another tap forges.
@@ -73,9 +74,7 @@ func tryReplies(
 		}
 		for _, subject := range subjects {
 			sub, err := w.SubscribeSync(subject)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			listeners = append(
 				listeners,
 				listener{
@@ -85,21 +84,15 @@ func tryReplies(
 				},
 			)
 		}
-		if err := w.FlushTimeout(rejectedTimeout); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, w.FlushTimeout(rejectedTimeout))
 	}
 	own, err := attacker.SubscribeSync(streams.AnyFeed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	listeners = append(listeners, listener{"the attacker on " + streams.AnyFeed, own, true})
 
 	for _, r := range allowedRequests(shard, stream, hub) {
 		for _, reply := range replies {
-			if err := attacker.PublishRequest(r.subject, reply, []byte(r.body)); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, attacker.PublishRequest(r.subject, reply, []byte(r.body)))
 			// With this header the broker would send a trace of the message there, if it allowed
 			// it.
 			traced := &nats.Msg{
@@ -108,9 +101,7 @@ func tryReplies(
 				Data:    []byte(r.body),
 				Header:  nats.Header{"Nats-Trace-Dest": {reply}},
 			}
-			if err := attacker.PublishMsg(traced); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, attacker.PublishMsg(traced))
 		}
 		// The answer to this request comes after the answers to the others.
 		if _, err := attacker.Request(r.subject, []byte(r.body), rejectedTimeout); err != nil {
@@ -119,13 +110,9 @@ func tryReplies(
 	}
 	for _, reserved := range []string{"_R_.x", "_GR_.x", "$JS.ACK." + stream + ".x.1.1.1.1.1"} {
 		names := streams.ShardAPI(shard) + ".STREAM.NAMES"
-		if err := attacker.PublishRequest(names, reserved, nil); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, attacker.PublishRequest(names, reserved, nil))
 	}
-	if err := attacker.FlushTimeout(rejectedTimeout); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, attacker.FlushTimeout(rejectedTimeout))
 	for len(reports) > 0 {
 		if err := <-reports; !errors.Is(err, nats.ErrPermissionViolation) &&
 			!strings.Contains(err.Error(), "Permissions Violation") {
@@ -170,8 +157,6 @@ func tryReplies(
 				t.Fatalf("%s received a forged %q: %.200q", l.what, msg.Subject, msg.Data)
 			}
 		}
-		if err := l.sub.Unsubscribe(); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, l.sub.Unsubscribe())
 	}
 }

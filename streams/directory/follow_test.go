@@ -75,9 +75,7 @@ func fill(t testing.TB, conns *streams.Conns, from, to uint64) {
 			e := renamed(fmt.Sprint(seq))
 			e.ID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
 			raw, err := domain.EncodeEvent(e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			msgs = append(msgs, &nats.Msg{Subject: subjectOf(seq), Data: raw})
 		}
 		if last, err := jsapi.Append(ctx, conns.Cloud, msgs...); err != nil || last != seq-1 {
@@ -164,14 +162,10 @@ func TestFollowOutlivesTheBroker(t *testing.T) {
 		broker.Start(t)
 		awaitConnected(t, conns.Cloud)
 		fill(t, conns, round*1000+701, round*1000+1000)
-		if err := conns.Cloud.ForceReconnect(); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, conns.Cloud.ForceReconnect())
 		awaitConnected(t, conns.Cloud)
 	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	streamstest.Must(t, <-done)
 }
 
 func awaitConnected(t *testing.T, nc *nats.Conn) {
@@ -242,9 +236,7 @@ func TestFollowWaitsForBatches(t *testing.T) {
 	lost := renamed("lost")
 	lost.ID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
 	raw, err := domain.EncodeEvent(lost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	err = conns.Cloud.PublishMsg(&nats.Msg{
 		Subject: "feed.directory.site.o.2", Data: raw,
 		Header: nats.Header{
@@ -252,9 +244,7 @@ func TestFollowWaitsForBatches(t *testing.T) {
 			jsapi.HeaderBatchID: {"b"},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	fill(t, conns, 2, 2)
 	if r := <-seen; r.Seq != 2 || r.Fact != (domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: "2"}) {
 		t.Errorf("second event = %d, %v, want 2 as it is stored", r.Seq, r.Fact)

@@ -20,15 +20,11 @@ func TestReadersReportGaps(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	js, err := jetstream.New(conns.Cloud)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	config := declaration(1)
 	config.DenyDelete = false
 	stream, err := js.CreateStream(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	// A busy disk may take longer than Store's own timeout.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -47,9 +43,7 @@ func TestReadersReportGaps(t *testing.T) {
 	}
 	missing := []uint64{1, 2, 3, 500, 1000, 1001, 1777}
 	for _, seq := range missing {
-		if err := stream.DeleteMsg(t.Context(), seq); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, stream.DeleteMsg(t.Context(), seq))
 	}
 	log := newLog(conns.Cloud, js)
 	enough := errors.New("enough")

@@ -18,9 +18,7 @@ func TestKeyUse(t *testing.T) {
 	t.Parallel()
 	conns, registry := streamstest.Start(t), prometheus.NewPedanticRegistry()
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	here, there := directory.NewKeyUse(buckets.KeyUse, nil, registry), directory.NewKeyUse(buckets.KeyUse, nil, nil)
 	at := time.Date(2026, 1, 2, 3, 4, 50, 0, time.UTC)
 	here.Used("one", at)
@@ -29,9 +27,7 @@ func TestKeyUse(t *testing.T) {
 	lastUsed := func(tracker *directory.KeyUse) map[string]time.Time {
 		t.Helper()
 		used, err := tracker.LastUsed(t.Context(), []string{"one", "two", "never"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		return used
 	}
 	want := at.Truncate(time.Minute)
@@ -43,18 +39,14 @@ func TestKeyUse(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := here.Run(ended); err != nil { // it writes at its end
-		t.Error(err)
-	}
+	streamstest.Must(t, here.Run(ended))
 	if got := lastUsed(there); len(got) != 2 || !got["one"].Equal(want) ||
 		!got["two"].Equal(want.Add(time.Hour)) {
 		t.Errorf("there, after the write: got %v, want two keys", got)
 	}
 	here.Used("one", time.Now())
 	conns.Close()
-	if err := here.Run(ended); err != nil {
-		t.Error(err)
-	}
+	streamstest.Must(t, here.Run(ended))
 	if got := streamstest.MetricValue(t, registry, "hubcloud_keyuse_write_failures_total"); got != 1 {
 		t.Errorf("got %v failures, want 1", got)
 	}

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
@@ -32,9 +30,7 @@ func renamed(name string) domain.Event {
 func open(t testing.TB, conns *streams.Conns) *directory.Log {
 	t.Helper()
 	log, err := directory.Open(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return log
 }
 
@@ -43,9 +39,7 @@ func appendTo(
 ) uint64 {
 	t.Helper()
 	seq, err := log.Append(t.Context(), subject, expected, events...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return seq
 }
 
@@ -61,9 +55,7 @@ func names(
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return names, last
 }
 
@@ -95,31 +87,6 @@ func TestAppendAndLoad(t *testing.T) {
 	}
 }
 
-func TestAppendConflicts(t *testing.T) {
-	t.Parallel()
-	log := open(t, streamstest.Start(t))
-	appendTo(t, log, subject, 0, renamed("1"))
-	for _, expected := range []uint64{0, 2, 99} {
-		if _, err := log.Append(t.Context(), subject, expected, renamed("x")); !errors.Is(
-			err, directory.ErrConflict,
-		) {
-			t.Errorf("append after %d: got %v, want ErrConflict", expected, err)
-		}
-		_, err := log.Append(t.Context(), subject, expected, renamed("x"), renamed("y"))
-		if !errors.Is(err, directory.ErrConflict) {
-			t.Errorf("append two events after %d: got %v, want ErrConflict", expected, err)
-		}
-	}
-	bad := renamed("x")
-	bad.Actor.Kind = "robot"
-	if _, err := log.Append(t.Context(), subject, 1, renamed("x"), bad); err == nil {
-		t.Error("append of an invalid event succeeded")
-	}
-	if got, _ := names(t, log, subject, 0); len(got) != 1 {
-		t.Errorf("got stored names %v", got)
-	}
-}
-
 // TestLoadStopsAtUnreadableEvents: no decision may be based on an aggregate with a gap.
 func TestLoadStopsAtUnreadableEvents(t *testing.T) {
 	t.Parallel()
@@ -141,25 +108,6 @@ func TestLoadStopsAtUnreadableEvents(t *testing.T) {
 	_, err := log.Load(t.Context(), subject, 2, func(uint64, domain.Event) error { return mine })
 	if !errors.Is(err, mine) {
 		t.Errorf("got %v, want the callback's error", err)
-	}
-}
-
-func TestOpenRejectsAnotherConfiguration(t *testing.T) {
-	t.Parallel()
-	conns := streamstest.Start(t)
-	js, err := jetstream.New(conns.Cloud)
-	if err == nil {
-		_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{
-			Name: streams.DirectoryStream, Subjects: []string{streams.DirectoryFilter},
-			MaxAge: time.Hour,
-		})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := directory.Open(t.Context(), conns, 1); !errors.Is(err, streams.ErrIncompatible) ||
-		!strings.Contains(err.Error(), "max_age") {
-		t.Errorf("Open: got %v, want ErrIncompatible", err)
 	}
 }
 
@@ -187,9 +135,7 @@ func TestAppendWithLostAnswer(t *testing.T) {
 			log := open(t, broker.Connect(t))
 			broker.Arm()
 			seq, err := log.Append(t.Context(), subject, 0, events...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			if broker.Armed() {
 				t.Fatal("the connection was not cut")
 			}
@@ -216,5 +162,72 @@ func TestCanceledAppend(t *testing.T) {
 	); !errors.Is(err, jsapi.ErrOutcomeUnknown) ||
 		errors.Is(err, directory.ErrConflict) {
 		t.Errorf("got %v, want ErrUnsure", err)
+	}
+}
+
+// Replay delivers every event of a range once and in order, wherever in a batch the range begins
+// and ends, and no event after it.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	const head = 4321
+	fill(t, conns, 1, head)
+	for _, span := range [][2]uint64{
+		{0, head}, {0, 1}, {999, 1000}, {1000, 2001}, {17, 3500}, {head - 1, head}, {7, 7}, {9, 3},
+	} {
+		next := span[0] + 1
+		err := log.Replay(t.Context(), span[0], span[1], func(batch []directory.Recorded) error {
+			return checkBatch(&next, batch)
+		})
+		if err != nil || next != max(span[0], span[1])+1 {
+			t.Errorf("Replay(%d, %d): next event is %d, error %v", span[0], span[1], next, err)
+		}
+	}
+	stop := func([]directory.Recorded) error { return errEnough }
+	if err := log.Replay(t.Context(), 0, head+1, stop); !errors.Is(err, directory.ErrBeyondEnd) {
+		t.Errorf("Replay beyond the end: got %v, want ErrBeyondEnd", err)
+	}
+	if err := log.Replay(t.Context(), 0, head, stop); !errors.Is(err, errEnough) {
+		t.Errorf("Replay with a failing fn: got %v, want fn's error", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := log.Replay(ctx, 0, head, stop); !errors.Is(err, context.Canceled) {
+		t.Errorf("Replay with a canceled context: got %v, want context.Canceled", err)
+	}
+}
+
+// A skip is recorded once, and found even if the projection's subject has an unreadable event.
+func TestSkip(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	skip := domain.ProjectionSkipped{Projection: "directory", Sequence: 7, Why: "a test"}
+	for range 3 {
+		streamstest.Must(t, log.Skip(t.Context(), origin, skip))
+	}
+	if head, err := log.Head(t.Context(), 0); err != nil || head != 1 {
+		t.Errorf("Head after three equal skips: got %d, %v, want 1", head, err)
+	}
+	store(t, conns, streams.ProjectionSubject("directory"), "rubbish")
+	other := skip
+	other.Sequence = 2
+	streamstest.Must(t, log.Skip(t.Context(), origin, other))
+	skips, err := log.Skips(t.Context(), "directory")
+	if err != nil || len(skips) != 2 || skips[7] != skip || skips[2] != other {
+		t.Errorf("Skips: got %v, %v, want %v and %v", skips, err, skip, other)
+	}
+	if skips, err := log.Skips(t.Context(), "presence"); err != nil || len(skips) != 0 {
+		t.Errorf("Skips of another projection: got %v, %v, want none", skips, err)
+	}
+	event, ok, err := log.At(t.Context(), 2)
+	if err != nil || !ok || event.Seq != 2 || event.Err == nil ||
+		event.Subject != streams.ProjectionSubject("directory") ||
+		time.Since(event.StoredAt) > time.Minute {
+		t.Errorf("At an unreadable event: got %+v, %v, %v", event, ok, err)
+	}
+	if _, ok, err := log.At(t.Context(), 4); ok || err != nil {
+		t.Errorf("At after the end: got %v, %v, want false", ok, err)
 	}
 }

@@ -32,9 +32,7 @@ func TestMetrics(t *testing.T) {
 		AwaitReplicas:   func(context.Context, uint64) error { applied++; return errReplicas },
 	})
 	org, _, err := s.CreateOrg(t.Context(), anOperator, "Org", "a@example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	errReadModels = directory.ErrReadModelsStopped
 	before := applied
 	createKey := func() (id, key string, err error) {
@@ -63,9 +61,7 @@ func TestMetrics(t *testing.T) {
 	// Regression: a command that takes access away was observed once for each of its two waits.
 	errReplicas = nil
 	waits := value("effect_wait_duration_seconds")
-	if err := s.RevokeKey(t.Context(), anOperator, id, org); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, s.RevokeKey(t.Context(), anOperator, id, org))
 	if got := value("effect_wait_duration_seconds") - waits; got != 1 {
 		t.Errorf("RevokeKey: got %v observed waits, want 1", got)
 	}

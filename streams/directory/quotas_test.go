@@ -27,9 +27,7 @@ func bounded(
 		},
 	)
 	org, _, err := s.CreateOrg(t.Context(), anOperator, "A", "owner@example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return s, org, mailbox
 }
 
@@ -81,9 +79,7 @@ func TestSitesAreBounded(t *testing.T) {
 		orgs[i], _, err = one.CreateOrg(
 			t.Context(), anOperator, "A", fmt.Sprintf("owner%d@example.org", i),
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 	}
 	create := func(s *directory.Service, org string) error {
 		_, err := s.CreateSite(t.Context(), aKey, org, "Site")
@@ -161,9 +157,7 @@ func TestMembersAreBounded(t *testing.T) {
 		inv, err := s.Invite(
 			t.Context(), aKey, org, fmt.Sprintf("p%d@example.org", i), domain.AccessMember,
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		tokens = append(tokens, mailbox.Mail(inv.ID).Token)
 	}
 	if joined := atOnce(t, len(tokens), func(i int) error {
@@ -181,13 +175,9 @@ func TestChangesAreBounded(t *testing.T) {
 	s, org, _ := bounded(t, directory.Quotas{ChangesPerHour: 20, PreferencesPerDay: 2})
 	ctx := context.WithoutCancel(t.Context())
 	site, err := s.CreateSite(ctx, aKey, org, "Site")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	id, _, err := s.CreateKey(ctx, aMember, org, "", domain.AllScopes(), domain.KeyLimits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	rename := func(name string) error {
 		_, err := s.RenameSite(ctx, aKey, org, site.ID, name)
 		return err

@@ -112,9 +112,7 @@ func TestUpdatesOfOneProcessDoNotConflict(t *testing.T) {
 			return err
 		}
 	}
-	if err := errors.Join(race(fns...)...); err != nil {
-		t.Error(err)
-	}
+	streamstest.Must(t, errors.Join(race(fns...)...))
 	// On a busy machine updates may take longer than others wait for them.
 	if n := decisions.Load(); n > 3*changes {
 		t.Errorf("%d changes took %d decisions, want about one each", changes, n)

@@ -49,30 +49,23 @@ func TestLabelAndForgetADevice(t *testing.T) {
 		len(applied) != 0 {
 		t.Errorf("waited for %v by the read models, %v by the replicas", readable, applied)
 	}
-	for name, c := range map[string]domain.LabelDevice{
-		"another's hub":  {OrgID: w.orgB, HubID: hub, SetName: true},
-		"no hub":         {OrgID: w.orgA, HubID: "hub-0000-0000-0000", SetName: true},
-		"what is no hub": {OrgID: w.orgA, HubID: "hub.>", SetName: true},
+	for _, c := range []domain.LabelDevice{
+		{OrgID: w.orgB, HubID: hub, SetName: true},
+		{OrgID: w.orgA, HubID: "hub-0000-0000-0000", SetName: true},
+		{OrgID: w.orgA, HubID: "hub.>", SetName: true},
 	} {
-		if _, err := w.LabelDevice(t.Context(), origin, c); domain.CodeOf(
-			err,
-		) != domain.CodeNotFound {
-			t.Errorf("got %s: %v", name, err)
-		}
+		_, err := w.LabelDevice(t.Context(), origin, c)
+		wantCode(t, err, domain.CodeNotFound)
 	}
 	w.waited()
 	for _, devices := range [][]int64{{4, 3, 3}, {3}, nil} { // once there is something to forget
-		if err := w.ForgetDevices(t.Context(), origin, hub, devices); err != nil {
-			t.Error(err)
-		}
+		streamstest.Must(t, w.ForgetDevices(t.Context(), origin, hub, devices))
 	}
 	if readable, _ := w.waited(); len(readable) != 1 {
 		t.Errorf("waited for %v", readable)
 	}
 	for _, id := range []domain.HubID{"hub-0000-0000-0000", "hub.>"} {
-		if err := w.ForgetDevices(t.Context(), origin, id, []int64{3}); err != nil {
-			t.Error(err)
-		}
+		streamstest.Must(t, w.ForgetDevices(t.Context(), origin, id, []int64{3}))
 	}
 	set(domain.LabelDevice{SetName: true, Name: ptr("Door")}, "Door in -")
 	if err := w.BeginEpoch(t.Context(), origin, hub, domain.BeginEpoch{
@@ -88,18 +81,13 @@ func TestLabelAndForgetADevice(t *testing.T) {
 func TestForgetDevicesWaitsBriefly(t *testing.T) {
 	t.Parallel()
 	w := withHub(t, newWorld(t, streamstest.Start(t)))
+	door := domain.LabelDevice{OrgID: w.orgA, HubID: hub, SetName: true, Name: ptr("Door")}
 	var devices []int64
 	for device := range int64(5) {
-		c := domain.LabelDevice{
-			OrgID:    w.orgA,
-			HubID:    hub,
-			DeviceID: device,
-			SetName:  true,
-			Name:     ptr("Door"),
-		}
-		if _, err := w.LabelDevice(t.Context(), origin, c); err != nil {
-			t.Fatal(err)
-		}
+		c := door
+		c.DeviceID = device
+		_, err := w.LabelDevice(t.Context(), origin, c)
+		streamstest.Must(t, err)
 		devices = append(devices, device)
 	}
 	var until time.Time
@@ -110,9 +98,7 @@ func TestForgetDevicesWaitsBriefly(t *testing.T) {
 			return context.DeadlineExceeded
 		},
 	})
-	if err := standing.ForgetDevices(t.Context(), origin, hub, devices); err != nil {
-		t.Error(err)
-	}
+	streamstest.Must(t, standing.ForgetDevices(t.Context(), origin, hub, devices))
 	if waits := time.Until(until); until.IsZero() || waits > 2*time.Second {
 		t.Errorf("ForgetDevices waits for %s more, want at most 2 s in all", waits)
 	}
@@ -121,12 +107,7 @@ func TestForgetDevicesWaitsBriefly(t *testing.T) {
 	}
 	// A command of a person waits longer, and succeeds.
 	begun := time.Now()
-	label, err := standing.LabelDevice(
-		t.Context(), origin,
-		domain.LabelDevice{
-			OrgID: w.orgA, HubID: hub, DeviceID: 3, SetName: true, Name: ptr("Door"),
-		},
-	)
+	label, err := standing.LabelDevice(t.Context(), origin, door)
 	if err != nil || label.Name == nil || *label.Name != "Door" {
 		t.Errorf("got %+v, %v", label, err)
 	}

@@ -25,9 +25,7 @@ func TestRotatedSecretIsReturnedWithAnError(t *testing.T) {
 			SecretHash: domain.HashEnrolmentSecret(secret),
 		})
 	}
-	if err := issue("secret"); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, issue("secret"))
 	cutFailed := errors.New("no answer")
 	w.errReplicas, w.connections.Err = context.DeadlineExceeded, cutFailed
 	secret, err := w.RotateSecret(t.Context(), origin, hub, false)
@@ -84,4 +82,42 @@ type noPresence struct{ err error }
 
 func (p noPresence) Fetch(context.Context, domain.HubID) (domain.Presence, bool, error) {
 	return domain.Presence{}, false, p.err
+}
+
+// TestRemoveHub: the organization's hub can be added by another organization afterwards, and
+// another organization's hub is not found.
+func TestRemoveHub(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	w.register(t, hub)
+	w.add(t)
+	for _, org := range []string{w.orgB, "", "*"} {
+		wantCode(t, w.RemoveHub(t.Context(), origin, org, hub), domain.CodeNotFound)
+	}
+	w.connections.Calls()
+	streamstest.Must(t, w.RemoveHub(t.Context(), origin, w.orgA, hub))
+	if calls := w.connections.Calls(); len(calls) != 1 || calls[0] != "disconnect "+string(hub) {
+		t.Errorf("got calls %q, want one disconnect", calls)
+	}
+	wantCode(t, w.RemoveHub(t.Context(), origin, w.orgA, hub), domain.CodeNotFound)
+	add := domain.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0]}
+	if state, err := w.AddHub(t.Context(), origin, add); err != nil || state.OrgID != w.orgB {
+		t.Errorf("add to another organization: got %+v, %v", state, err)
+	}
+	wantCode(t, w.RemoveHub(t.Context(), origin, w.orgA, hub), domain.CodeNotFound)
+}
+
+// TestSeeConditionOfOwnHubs: nothing is recorded for another organization's hub.
+func TestSeeConditionOfOwnHubs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	w.register(t, hub)
+	w.add(t)
+	smoke := []domain.Occurrence{{HubID: hub, Condition: "smoke/1/0", Since: origin.At}}
+	wantCode(t, w.SeeConditions(t.Context(), origin, w.orgB, smoke, false), domain.CodeNotFound)
+	streamstest.Must(t, w.SeeConditions(t.Context(), origin, w.orgA, smoke, false))
+	org := w.org(t, w.orgA)
+	if _, ok := org.SeenCondition(hub, "smoke/1/0", origin.At); !ok {
+		t.Errorf("got %+v, want the condition seen", org.Seen)
+	}
 }

@@ -25,19 +25,13 @@ func TestMailRecipient(t *testing.T) {
 	want("an admin", w.orgA, "ann@example.org")
 	want("a member of another organization", w.orgB, "")
 	want("no organization", "*", "")
-	if err := w.StopMails(t.Context(), origin, w.orgA, ann); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, w.StopMails(t.Context(), origin, w.orgA, ann))
 	want("unsubscribed", w.orgA, "")
 	alarms := domain.MailPreferences{Topics: domain.AlarmTopics}
-	if err := w.SetMailPreferences(t.Context(), own, w.orgA, ann, alarms); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, w.SetMailPreferences(t.Context(), own, w.orgA, ann, alarms))
 	want("subscribed again", w.orgA, "ann@example.org")
 	wantCode(t, w.StopMails(t.Context(), origin, w.orgB, ann), domain.CodeNotFound)
-	if err := w.RemoveMember(t.Context(), own, w.orgA, ann); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, w.RemoveMember(t.Context(), own, w.orgA, ann))
 	want("removed", w.orgA, "")
 	wantCode(t, w.StopMails(t.Context(), origin, w.orgA, ann), domain.CodeNotFound)
 }
@@ -59,13 +53,43 @@ func TestMailPreferencesOfOwnSites(t *testing.T) {
 		domain.CodeInvalidRequest,
 	)
 	chosen.Sites = []string{w.sitesA[0]}
-	if err := w.SetMailPreferences(t.Context(), own, w.orgA, owner, chosen); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.StopMails(t.Context(), origin, w.orgA, owner); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, w.SetMailPreferences(t.Context(), own, w.orgA, owner, chosen))
+	streamstest.Must(t, w.StopMails(t.Context(), origin, w.orgA, owner))
 	if got := w.org(t, w.orgA).Members[0].MailPreferences(); !got.None() || len(got.Sites) != 1 {
 		t.Errorf("got %+v, want no mails, and the site", got)
+	}
+}
+
+// TestInvitationRecipient checks that only pending invitations have a recipient, and that mails go
+// to the address of the account: the invited address may be another spelling of it.
+func TestInvitationRecipient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	const invited = "ann@EXAMPLE.org"
+	want := func(name, token, recipient string) {
+		t.Helper()
+		got, err := w.InvitationRecipient(t.Context(), token, invited)
+		if err != nil || got != recipient {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, recipient)
+		}
+	}
+	_, replaced := w.invite(t, invited, domain.RoleMember)
+	want("pending", replaced, invited)
+	if _, err := w.EnsureAccount(t.Context(), origin, "ann@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	want("pending, with an account", replaced, "ann@example.org")
+	again, revoked := w.invite(t, invited, domain.RoleMember)
+	want("replaced", replaced, "")
+	want("replacing", revoked, "ann@example.org")
+	streamstest.Must(t, w.RevokeInvitation(t.Context(), origin, w.orgA, again.ID))
+	_, accepted := w.invite(t, "bob@example.org", domain.RoleMember)
+	if _, err := w.AcceptInvitation(t.Context(), origin, accepted); err != nil {
+		t.Fatal(err)
+	}
+	for name, token := range map[string]string{
+		"revoked": revoked, "accepted": accepted, "no token": "x", "empty": "",
+	} {
+		want(name, token, "")
 	}
 }

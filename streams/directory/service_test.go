@@ -69,14 +69,10 @@ func newWorld(t *testing.T, conns *streams.Conns) *world {
 	}{{&w.orgA, &w.sitesA, "A"}, {&w.orgB, &w.sitesB, "B"}} {
 		var err error
 		*org.id, _, err = w.CreateOrg(t.Context(), origin, org.name, "owner@example.org")
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		for i := range 2 {
 			site, err := w.CreateSite(t.Context(), origin, *org.id, fmt.Sprint("Site ", i))
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			*org.sites = append(*org.sites, site.ID)
 		}
 	}
@@ -88,9 +84,7 @@ func secretHash() []byte { return domain.HashEnrolmentSecret("secret") }
 
 func (w *world) register(t *testing.T, id domain.HubID) {
 	t.Helper()
-	if err := w.RegisterHub(t.Context(), origin, id, secretHash()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, w.RegisterHub(t.Context(), origin, id, secretHash()))
 }
 
 // add adds the hub to the first site of the first organization.
@@ -99,9 +93,7 @@ func (w *world) add(t *testing.T) domain.HubState {
 	state, err := w.AddHub(
 		t.Context(), origin, domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return state
 }
 
@@ -131,9 +123,7 @@ func TestSites(t *testing.T) {
 		t.Fatalf("got %+v, %v", site, err)
 	}
 	head, err := w.log.Head(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if readable, _ := w.waited(); readable[len(readable)-1] != head {
 		t.Errorf("waited for %v, the head is %d", readable, head)
 	}
@@ -175,9 +165,7 @@ func TestKeys(t *testing.T) {
 	id, text, err := w.CreateKey(
 		t.Context(), origin, w.orgA, "", []domain.Scope{domain.ScopeSitesRead}, domain.KeyLimits{},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	key, err := domain.ParseKey(text)
 	if err != nil || key.ID != id || key.Environment != domain.EnvironmentDev {
 		t.Errorf("got %v, %v", key, err)
@@ -193,9 +181,7 @@ func TestKeys(t *testing.T) {
 	wantCode(t, err, domain.CodeNotFound)
 
 	limits := domain.KeyLimits{Sites: w.sitesA[:1]}
-	if err := w.ChangeKey(t.Context(), origin, id, w.orgA, limits); err != nil {
-		t.Error(err)
-	}
+	streamstest.Must(t, w.ChangeKey(t.Context(), origin, id, w.orgA, limits))
 	limits.Sites = []string{id}
 	wantCode(
 		t, w.ChangeKey(t.Context(), origin, id, w.orgA, limits), domain.CodeInvalidRequest,
@@ -227,9 +213,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("revoke without confirmation: got %v, want ErrNotInForce", err)
 	}
 	w.errReplicas = nil
-	if err := w.RevokeKey(t.Context(), origin, id, w.orgA); err != nil {
-		t.Error(err)
-	}
+	streamstest.Must(t, w.RevokeKey(t.Context(), origin, id, w.orgA))
 	if _, applied := w.waited(); len(applied) != 2 || applied[0] != applied[1] {
 		t.Errorf("revoke twice: waited for %v, want one sequence twice", applied)
 	}
@@ -331,9 +315,7 @@ func TestTwoOrganizationsRaceForAHub(t *testing.T) {
 		}
 		errs := race(add(0), add(1))
 		state, _, err := w.Hub(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		won := slices.Index(errs, nil)
 		if won < 0 || state.OrgID != adds[won].OrgID {
 			t.Fatalf("round %d: %v, owner %q", round, errs, state.OrgID)
@@ -362,9 +344,7 @@ func TestCertificatesAndLogs(t *testing.T) {
 	)
 
 	for _, fingerprint := range []string{first, first, second} {
-		if err := issue(hub, fingerprint); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, issue(hub, fingerprint))
 	}
 	added := w.add(t)
 	if added.Certificate != second {
@@ -387,9 +367,7 @@ func TestCertificatesAndLogs(t *testing.T) {
 		}
 	}
 	state, _, err := w.Hub(t.Context(), hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if state.Certificate != "" ||
 		!slices.Equal(state.RevokedCertificates, []string{first, second}) ||
 		state.OwnLog != "second" || state.Epoch.After != 40 || state.OwnLogThrough != 3 ||

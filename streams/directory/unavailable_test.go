@@ -49,9 +49,7 @@ func TestTemporaryFailuresAreUnavailable(t *testing.T) {
 		log, func(string) string { return subject }, evolveHistory, 10,
 	)
 	org, _, err := service.CreateOrg(t.Context(), origin, "Acme", "ann@example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 
 	broker.Arm()
 	_, _, err = histories.Update(ctx, "s", addName("1"))

@@ -116,21 +116,6 @@ func TestAdmittedBytesCount(t *testing.T) {
 	}
 }
 
-func TestOpen(t *testing.T) {
-	t.Parallel()
-	g, err := OpenGuard(t.TempDir(), Reserve{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := g.State(); s.Size <= 0 || s.Free <= 0 || s.Low {
-		t.Errorf("state: got %+v, want a size, free space, and not low", s)
-	}
-	quiet := slog.New(slog.DiscardHandler)
-	if _, err := OpenGuard("/nowhere/at/all", DefaultReserve, quiet); err == nil {
-		t.Error("Open of a missing folder: got nil, want an error")
-	}
-}
-
 // The reserve counted bytes only, so that every new file failed on a disk without free inodes.
 func TestFilesAreKeptFree(t *testing.T) {
 	t.Parallel()

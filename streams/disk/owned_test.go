@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -45,5 +46,29 @@ func TestOwned(t *testing.T) {
 	}
 	if err := o.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A lock was still held after its release while a concurrently forked process had not yet started
+// its program: that process had a duplicate of the file.
+func TestReleaseEndsTheLockOfDuplicates(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	for round := range 3 {
+		lock, err := AcquireLock(path)
+		if err != nil {
+			t.Fatalf("round %d: AcquireLock() = %v", round, err)
+		}
+		if _, err := AcquireLock(path); !errors.Is(err, ErrInUse) {
+			t.Errorf("round %d: AcquireLock() of a locked file = %v, want ErrInUse", round, err)
+		}
+		duplicate, err := syscall.Dup(int(lock.file.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Close(duplicate) })
+		if err := lock.Release(); err != nil {
+			t.Errorf("round %d: Release() = %v", round, err)
+		}
 	}
 }

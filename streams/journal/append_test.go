@@ -70,14 +70,13 @@ func TestAppendStates(t *testing.T) {
 	writer.serve(t, always)
 	hub, epoch := hubID(1), domain.NewEpochID(0xa)
 	last, err := writer.Append(t.Context(), hub, 0, events(3))
-	if err != nil {
-		t.Fatal(err)
+	streamstest.Must(t, err)
+	state := func() []Record {
+		return []Record{{Kind: KindState, EpochID: epoch, OrgID: "org", Payload: []byte("read")}}
 	}
 	for name, add := range map[string]func() (uint64, error){
 		"a state": func() (uint64, error) {
-			return writer.Append(t.Context(), hub, AnyEnd, []Record{{
-				Kind: KindState, EpochID: epoch, OrgID: "org", Payload: []byte("read"),
-			}})
+			return writer.Append(t.Context(), hub, AnyEnd, state())
 		},
 		"a command": func() (uint64, error) {
 			return writer.appendCommand(t.Context(), hub)
@@ -95,11 +94,6 @@ func TestAppendStates(t *testing.T) {
 			}
 			if end, err = add(); err != nil {
 				t.Fatalf("%s: %v", name, err)
-			}
-			state := func() []Record {
-				return []Record{{
-					Kind: KindState, EpochID: epoch, OrgID: "org", Payload: []byte("snapshot"),
-				}}
 			}
 			if _, err = r.Append(t.Context(), hub, before.Seq, state()); !errors.Is(err, jsapi.ErrConflict) {
 				t.Errorf("%s: states that lack %s: %v, want ErrConflict", where, name, err)
@@ -204,35 +198,6 @@ func TestNoWriter(t *testing.T) {
 	r.check(t, hubID(1), 1)
 }
 
-// Every process reads the records of a hub.
-func TestRecords(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	writer := start(t, broker, nil)
-	other := start(t, broker, nil)
-	writer.serve(t, always)
-	hub := hubID(1)
-	last, err := writer.Append(t.Context(), hub, 0, events(300))
-	if err != nil {
-		t.Fatal(err)
-	}
-	other.check(t, hub, 300)
-	if oldest, err := other.Oldest(t.Context(), hub, time.Time{}); err != nil || oldest != 1 {
-		t.Errorf("Oldest = %d, %v; want 1", oldest, err)
-	}
-	next := uint64(101)
-	for next <= last {
-		records, err := other.Records(t.Context(), hub, next, last, 1<<20)
-		if err != nil || len(records) == 0 || records[0].Seq != next {
-			t.Fatalf("Records from %d: %d records, %v", next, len(records), err)
-		}
-		next += uint64(len(records))
-	}
-	if _, err := other.Records(t.Context(), hubID(2), 1, 1, 1<<20); !errors.Is(err, ErrGone) {
-		t.Errorf("Records of an unknown hub: %v, want ErrGone", err)
-	}
-}
-
 // The index was saved at an orderly stop only if the group was still written when the followers
 // ended, which it never was: each start read up to five minutes of the journal, and a start after a
 // day without the service knew the end of no log.
@@ -247,16 +212,9 @@ func TestIndexIsSavedAtTheEnd(t *testing.T) {
 		}
 	}
 	stop()
-	journals, err := New(Config{
-		Conn: broker.Connect(t).Cloud, Retention: time.Hour, Logger: streamstest.Logger(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	journals := open(t, broker.Connect(t), Config{})
 	end, err := journals.End(t.Context(), 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	index, err := journals.LoadIndex(t.Context(), 0)
 	if err != nil || index.Position() != end || len(index.tips) != 10 {
 		t.Errorf("after the stop: %d hubs up to %d, %v; want 10 up to %d", len(index.tips),
@@ -324,21 +282,13 @@ func TestBegin(t *testing.T) {
 	var mu sync.Mutex
 	asked := 0
 	answer, answerErr := domain.EpochID{}, failed
-	ready := make(chan struct{}, 1)
 	begin := func(_ context.Context, _ domain.HubID) (domain.EpochID, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked++
 		return answer, answerErr
 	}
-	write := func() (stop func()) {
-		stop = streamstest.Run(t, "writer", func(ctx context.Context) error {
-			return r.Write(ctx, 0, Lease{Held: always, Ready: func() { ready <- struct{}{} }, Begin: begin})
-		})
-		<-ready
-		return stop
-	}
-	stop := write()
+	stop := r.serveLease(t, Lease{Held: always, Begin: begin})
 	if _, err := r.Append(t.Context(), hub, 0, events(1)); !errors.Is(err, failed) {
 		t.Errorf("Append before what must be known: %v, want %v", err, failed)
 	}
@@ -350,7 +300,7 @@ func TestBegin(t *testing.T) {
 	}
 	stop()
 	answer = domain.NewEpochID(1)
-	write()
+	r.serveLease(t, Lease{Held: always, Begin: begin})
 	if _, err := r.Append(t.Context(), hub, 2, events(1)); !errors.Is(err, jsapi.ErrConflict) {
 		t.Errorf("Append to an epoch that has ended: %v, want ErrConflict", err)
 	}

@@ -28,9 +28,7 @@ func TestIndexApplies(t *testing.T) {
 			seq++
 			if rapid.IntRange(0, 9).Draw(t, "begins a term") == 0 {
 				commits = append(commits, Commit{Seq: seq})
-				if err := x.Apply(commits[len(commits)-1]); err != nil {
-					t.Fatal(err)
-				}
+				streamstest.Must(t, x.Apply(commits[len(commits)-1]))
 				continue
 			}
 			var records []Record
@@ -61,18 +59,12 @@ func TestIndexApplies(t *testing.T) {
 				records = append(records, r)
 			}
 			c, err := NewCommit(seq, 1, records, x.Tip)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			commits = append(commits, c)
 			// The writer's own commit, and the same again from a follower.
-			if err := x.Apply(c); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, x.Apply(c))
 		}
-		if err := x.Apply(commits...); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, x.Apply(commits...))
 		for hub, want := range want {
 			got, ok := x.Tip(hub)
 			got.anchor, got.number = 0, 0
@@ -117,12 +109,8 @@ func TestIndexMemory(t *testing.T) {
 				records = append(records, event(hub, 1, i))
 			}
 			c, err := NewCommit(x.Position()+1, 1, records, x.Tip)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := x.Apply(c); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
+			streamstest.Must(t, x.Apply(c))
 		}
 		each = (heap() - before) / hubs
 		runtime.KeepAlive(x)
@@ -141,9 +129,7 @@ func TestRestartFromASnapshot(t *testing.T) {
 	for range 300 { // beyond the first anchor
 		s.store(hubA)
 	}
-	if err := j.SaveIndex(t.Context(), s.Index); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, j.SaveIndex(t.Context(), s.Index))
 	saved := s.End()
 	s.store(hubA, hubB)
 
@@ -152,9 +138,7 @@ func TestRestartFromASnapshot(t *testing.T) {
 		t.Fatalf("LoadIndex = %+v, %v, want position %d with one hub", x, err, saved)
 	}
 	f, _ := follow(t, j, x.Position()+1)
-	if err := x.Apply(f.sync(t)...); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, x.Apply(f.sync(t)...))
 	if !maps.Equal(x.tips, s.tips) || x.position != s.position || x.id != s.id {
 		t.Errorf("after the restart the index is %+v, want %+v", x.tips, s.tips)
 	}
@@ -176,9 +160,7 @@ func TestSnapshotOfManyParts(t *testing.T) {
 	}
 	for _, x := range []*Index{many, {position: s.End(), tips: map[domain.HubID]tip{}}} {
 		x.saved = 0
-		if err := j.SaveIndex(t.Context(), x); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, j.SaveIndex(t.Context(), x))
 		got, err := j.LoadIndex(t.Context(), 0)
 		if err != nil || !maps.Equal(got.tips, x.tips) || got.position != x.position {
 			t.Errorf("LoadIndex: %v; the index has %d hubs, want %d", err, len(got.tips), len(x.tips))
@@ -200,17 +182,13 @@ func TestSnapshotOfAnotherJournal(t *testing.T) {
 		"beyond its end": {position: s.End() + 1, id: s.id, tips: s.tips},
 		"another commit": {position: s.End(), id: commitID{1}, tips: s.tips},
 	} {
-		if err := j.SaveIndex(t.Context(), x); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, j.SaveIndex(t.Context(), x))
 		got, err := j.LoadIndex(t.Context(), 0)
 		if err != nil || got.Position() != 0 || len(got.tips) != 0 {
 			t.Errorf("%s: LoadIndex = %+v, %v, want an empty index", name, got, err)
 		}
 	}
-	if err := j.SaveIndex(t.Context(), s.Index); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, j.SaveIndex(t.Context(), s.Index))
 	if _, err := jsapi.Append(
 		t.Context(), j.cfg.Conn, message(streams.JournalIndexSubject(0, 0), "damaged"),
 	); err != nil {
@@ -234,9 +212,7 @@ func TestPartsOfDifferentSnapshots(t *testing.T) {
 		t.Fatalf("%d and %d parts, want 2", len(first), len(second))
 	}
 	var s snapshot
-	if err := s.unmarshalPart(0, first[0]); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, s.unmarshalPart(0, first[0]))
 	if err := s.unmarshalPart(1, second[1]); !errors.Is(err, errOtherGeneration) {
 		t.Errorf("a part of another snapshot: %v, want errOtherGeneration", err)
 	}

@@ -24,9 +24,7 @@ func damage(t *testing.T, b *streamstest.Broker, repair bool, commits ...Commit)
 		b.Dir(), "jetstream", "CLOUD", "streams", streams.JournalStream(0), "msgs", "1.blk",
 	)
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for _, c := range commits {
 		at := bytes.Index(data, c.id[:])
 		if at < 0 {
@@ -36,13 +34,9 @@ func damage(t *testing.T, b *streamstest.Broker, repair bool, commits ...Commit)
 			data[at+len(c.id)+i] ^= 0xff
 		}
 	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(path, data, 0o600))
 	if repair {
-		if err := broker.Repair(b.Dir(), streamstest.Logger()); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, broker.Repair(b.Dir(), streamstest.Logger()))
 	}
 	b.Start(t)
 }

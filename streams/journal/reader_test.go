@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -20,17 +19,6 @@ func message(subject, data string) *nats.Msg {
 	msg := nats.NewMsg(subject)
 	msg.Data = []byte(data)
 	return msg
-}
-
-// sequences returns the sequences of records, which must be the hub's and rise by one.
-func sequences(t *testing.T, hub domain.HubID, records []Record) (first, last uint64) {
-	t.Helper()
-	for i, r := range records {
-		if r.Hub != hub || r.Seq != records[0].Seq+uint64(i) {
-			t.Fatalf("record %d is of %s with sequence %d", i, r.Hub, r.Seq)
-		}
-	}
-	return records[0].Seq, records[len(records)-1].Seq
 }
 
 func TestReader(t *testing.T) {
@@ -62,9 +50,10 @@ func TestReader(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Read from %d to %d: %v", from, to, err)
 		}
-		for _, got := range records {
+		for i, got := range records {
 			w := want[int(got.Seq)]
-			if string(got.Payload) != string(w.Payload) || !got.Time.Equal(w.Time) ||
+			if got.Hub != hubA || got.Seq != from+uint64(i) ||
+				string(got.Payload) != string(w.Payload) || !got.Time.Equal(w.Time) ||
 				got.OrgID != w.OrgID || got.OwnLog != w.OwnLog || got.Through != w.Through {
 				t.Fatalf("record %d is %+v, want %+v", got.Seq, got, w)
 			}
@@ -75,9 +64,9 @@ func TestReader(t *testing.T) {
 	// The whole log by pages.
 	for next := uint64(1); next <= tip.Seq; {
 		records := read(next, tip.Seq, unbounded)
-		first, last := sequences(t, hubA, records)
-		if first != next || len(records) != readRecords && last != tip.Seq {
-			t.Fatalf("Read from %d: sequences %d to %d", next, first, last)
+		last := records[len(records)-1].Seq
+		if len(records) != readRecords && last != tip.Seq {
+			t.Fatalf("Read from %d: sequences up to %d", next, last)
 		}
 		next = last + 1
 	}
@@ -99,10 +88,9 @@ func TestReader(t *testing.T) {
 		{tip.Seq, tip.Seq + 10, unbounded, 1},
 	} {
 		records := read(c.from, c.to, c.bytes)
-		if first, _ := sequences(t, hubA, records); first != c.from ||
-			len(records) != c.wantLength {
-			t.Errorf("Read(%d, %d, %d bytes) returned %d records from %d on, want %d",
-				c.from, c.to, c.bytes, len(records), first, c.wantLength)
+		if len(records) != c.wantLength {
+			t.Errorf("Read(%d, %d, %d bytes) returned %d records, want %d",
+				c.from, c.to, c.bytes, len(records), c.wantLength)
 		}
 	}
 	for _, from := range []uint64{0, tip.Seq + 1} {
@@ -166,9 +154,7 @@ func TestChainBeginsLate(t *testing.T) {
 	records := s.records(hubA)
 	records[0].Seq = 5000
 	c, err := s.Commit(t.Context(), records, s.Tip)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	s.apply(c)
 	s.store(hubA)
 	r := j.NewReader(0)
@@ -185,14 +171,6 @@ func TestChainBeginsLate(t *testing.T) {
 	}
 	if hits := testutil.ToFloat64(j.metrics.cacheHits); hits == 0 {
 		t.Error("nothing was read from the cache")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	uncached := open(t, streamstest.Start(t), Config{}).NewReader(0)
-	if _, err := uncached.Read(ctx, hubA, tip, 5000, 6000, unbounded); !errors.Is(
-		err, context.Canceled,
-	) {
-		t.Errorf("Read with an ended context: %v, want context.Canceled", err)
 	}
 }
 

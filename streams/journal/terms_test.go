@@ -54,9 +54,7 @@ func TestTwoWriters(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
-	if err := first.Sync(t.Context(), hub); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, first.Sync(t.Context(), hub))
 	tip, _ := first.Tip(hub)
 	stored := int64(tip.Seq)
 	if stored < confirmed.Load() || stored > confirmed.Load()+unknown.Load() {
@@ -96,9 +94,7 @@ func TestWriterEndsWhileTheBrokerIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	way.closed.Store(true)
-	if err := conns.Cloud.ForceReconnect(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, conns.Cloud.ForceReconnect())
 	streamstest.Eventually(t, "the connection is lost", conns.Cloud.IsReconnecting)
 	appended := make(chan error, 1)
 	go func() {
@@ -137,9 +133,7 @@ func TestClockJumpsBack(t *testing.T) {
 	stop := first.serve(t, always)
 	hub := hubID(1)
 	last, err := first.Append(t.Context(), hub, 0, events(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	offset.Store(int64(-time.Hour))
 	if last, err = first.Append(t.Context(), hub, last, events(3)); err != nil {
 		t.Fatal(err)

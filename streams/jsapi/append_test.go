@@ -67,7 +67,10 @@ func TestAppend(t *testing.T) {
 
 func TestAppendBounds(t *testing.T) {
 	t.Parallel()
-	nc, ctx := newStream(t), t.Context()
+	// A busy disk may take longer than Append's own timeout.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	nc := newStream(t)
 	if _, err := jsapi.Append(ctx, nc); err == nil {
 		t.Error("no messages: nil; want an error")
 	}
@@ -131,26 +134,64 @@ func TestPipeline(t *testing.T) {
 	t.Parallel()
 	nc, ctx := newStream(t), t.Context()
 	p, err := jsapi.NewPipeline(nc, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer p.Close()
 	for i := range 20 {
-		if err := p.Send(ctx, newMessage("test.a", int64(i), fmt.Sprint(i))); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, p.Send(ctx, newMessage("test.a", int64(i), fmt.Sprint(i))))
 	}
-	if err := p.Wait(ctx); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, p.Wait(ctx))
 	info, err := jsapi.New(nc).Info(ctx, testStream)
 	if err != nil || info.State.LastSeq != 20 {
 		t.Errorf("after 20 messages: %+v, %v; want 20 messages", info, err)
 	}
-	if err := p.Send(ctx, newMessage("test.a", 3, "old")); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, p.Send(ctx, newMessage("test.a", 3, "old")))
 	if err := p.Wait(ctx); !errors.Is(err, jsapi.ErrConflict) {
 		t.Errorf("after a conflict: %v; want ErrConflict", err)
+	}
+}
+
+// receive returns the next answer.
+func receive(t *testing.T, a *jsapi.Appender) jsapi.Answer {
+	t.Helper()
+	select {
+	case msg := <-a.Answers():
+		return a.ReadAnswer(msg)
+	case <-time.After(time.Minute):
+		t.Fatal("no answer within a minute")
+		return jsapi.Answer{}
+	}
+}
+
+func TestAppender(t *testing.T) {
+	t.Parallel()
+	nc := streamstest.Start(t).Cloud
+	makeStream(t, nc)
+	a, err := jsapi.NewAppender(nc, 8)
+	streamstest.Must(t, err)
+	t.Cleanup(a.Close)
+	msg := &nats.Msg{} // reused for all
+	send := func(subject string, end, token uint64) {
+		t.Helper()
+		msg.Subject, msg.Data = subject, []byte("x")
+		jsapi.ExpectEnd(msg, end)
+		streamstest.Must(t, a.Send(msg, token))
+	}
+
+	send("test.a", 0, 7)
+	send("test.b", 1, 0)
+	send("test.a", 2, 9)
+	for _, want := range []jsapi.Answer{{Token: 7, Sequence: 1}, {Token: 9, Sequence: 3}} {
+		if got := receive(t, a); got != want {
+			t.Errorf("answer: got %+v, want %+v", got, want)
+		}
+	}
+
+	send("test.a", 7, 10)
+	if got := receive(t, a); got.Token != 10 || !errors.Is(got.Err, jsapi.ErrConflict) {
+		t.Errorf("answer to a wrong expectation: got %+v, want ErrConflict", got)
+	}
+	send("no-stream", 0, 11)
+	if got := receive(t, a); got.Token != 11 || !errors.Is(got.Err, jsapi.ErrNoStream) {
+		t.Errorf("answer without a stream: got %+v, want ErrNoStream", got)
 	}
 }

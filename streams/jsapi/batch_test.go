@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
@@ -30,17 +29,7 @@ func describe(msgs []jsapi.Message) string {
 // deleteMessage removes a message from the test stream.
 func deleteMessage(t *testing.T, nc *nats.Conn, sequence uint64) {
 	t.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.Stream(t.Context(), testStream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.DeleteMsg(t.Context(), sequence); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, jsapi.New(nc).Erase(t.Context(), testStream, sequence))
 }
 
 func TestBatch(t *testing.T) {
@@ -95,16 +84,12 @@ func TestBatchAfterAbandonedOne(t *testing.T) {
 	nc := newStream(t)
 	store(t, nc, "test.a", "a", "b", "c")
 	g, err := jsapi.New(nc).NewBatchGetter(3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer g.Close()
 	for _, r := range []jsapi.BatchRequest{
 		{Stream: testStream, Messages: 3}, {Stream: testStream, From: 2, Messages: 3},
 	} {
-		if err := g.Request(r); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, g.Request(r))
 	}
 	if msgs, err := g.Collect(t.Context()); err != nil || describe(msgs) != "2=b 3=c" {
 		t.Errorf("Collect: %q, %v; want the second batch", describe(msgs), err)

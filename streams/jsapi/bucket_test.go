@@ -17,15 +17,11 @@ func newBucket(t *testing.T) (jetstream.KeyValue, jsapi.Bucket) {
 	t.Helper()
 	nc := streamstest.Start(t).Cloud
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
 		Bucket: "test", LimitMarkerTTL: time.Minute,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return kv, jsapi.NewBucket(nc, "test")
 }
 
@@ -39,16 +35,12 @@ func TestBucket(t *testing.T) {
 		t.Fatalf("a key without a record: %+v, %v, value %q", e, err, value)
 	}
 	first, err := b.CompareAndSetJSON(ctx, "a", "one", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if _, err := b.CompareAndSetJSON(ctx, "a", "two", 0); !errors.Is(err, jsapi.ErrConflict) {
 		t.Errorf("created twice: %v; want ErrConflict", err)
 	}
 	second, err := b.CompareAndSetJSON(ctx, "a", "two", first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if _, err := b.CompareAndSetJSON(ctx, "a", "three", first); !errors.Is(err, jsapi.ErrConflict) {
 		t.Errorf("over a newer value: %v; want ErrConflict", err)
 	}
@@ -95,9 +87,7 @@ func TestBucketMarkers(t *testing.T) {
 		},
 	} {
 		revision, err := b.CompareAndSetJSON(ctx, name, "value", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if err := remove(name, revision); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -139,9 +129,7 @@ func TestBucketAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := kv.Delete(ctx, "d"); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, kv.Delete(ctx, "d"))
 	all, err := b.All(ctx)
 	if err != nil || len(all) != 3 || all[0].Key != "b.c" || all[1].Key != "a" ||
 		all[2].Key != "d" || !all[2].Deleted || string(all[1].Value) != "a" {

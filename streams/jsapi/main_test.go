@@ -28,16 +28,12 @@ func newStream(t *testing.T) *nats.Conn {
 func makeStream(t *testing.T, nc *nats.Conn) {
 	t.Helper()
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: testStream, Subjects: []string{"test.>"}, Storage: jetstream.FileStorage,
 		AllowDirect: true, AllowAtomicPublish: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 }
 
 // newMessage returns a message that expects the last sequence of its subject, unless that is
@@ -72,12 +68,8 @@ func respond(t *testing.T, nc *nats.Conn, subject string, answers ...string) (as
 			_ = msg.Respond([]byte(answer))
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
+	streamstest.Must(t, nc.Flush())
 	return func() int { return len(requests) }
 }
 
@@ -88,8 +80,6 @@ const noLeaderAnswer = `{"type":"x","error":{"code":503,"err_code":10008,` +
 func toJSON(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return string(text)
 }

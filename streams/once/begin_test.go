@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,8 +39,8 @@ func (b *begun) request(text string) once.Request {
 func TestBegin(t *testing.T) {
 	t.Parallel()
 	broker := newBroker(t)
-	one, _ := newKeys(t, broker, "r1", 0)
-	two, _ := newKeys(t, broker, "r2", 0)
+	one := newKeys(t, broker.Connect(t), once.Config{})
+	two := newKeys(t, broker.Connect(t), once.Config{})
 	var first begun
 	r, err := one.Reserve(t.Context(), first.request("request"))
 	if err != nil || len(first.ids) != 1 || first.ids[0] != r.ID || len(first.withdrawn) != 0 {
@@ -84,7 +83,7 @@ func TestBegin(t *testing.T) {
 func TestBeginFails(t *testing.T) {
 	t.Parallel()
 	broker := newBroker(t)
-	keys, _ := newKeys(t, broker, "r1", 0)
+	keys := newKeys(t, broker.Connect(t), once.Config{})
 	broker.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // more than it takes to begin
 	defer cancel()
@@ -102,14 +101,7 @@ func TestBeginUnsure(t *testing.T) {
 	t.Parallel()
 	broker := newBroker(t)
 	proxy := streamstest.NewRewriter(broker)
-	conns := broker.Connect(t, nats.InProcessServer(proxy))
-	keys, err := once.New(conns, once.Config{
-		ReplicaID: "r1", Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(keys.Close)
+	keys := newKeys(t, broker.Connect(t, nats.InProcessServer(proxy)), once.Config{})
 	var lost atomic.Int32
 	proxy.Change(func(payload []byte) []byte {
 		if bytes.Contains(payload, []byte(`"stream":"KV_idempotency"`)) && lost.Add(1) == 1 {
@@ -132,32 +124,19 @@ func TestFinishAtADeposedLeader(t *testing.T) {
 	t.Parallel()
 	broker := newBroker(t)
 	proxy := streamstest.NewRewriter(broker)
-	conns := broker.Connect(t, nats.InProcessServer(proxy))
-	keys, err := once.New(conns, once.Config{
-		ReplicaID: "r1", Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(keys.Close)
+	keys := newKeys(t, broker.Connect(t, nats.InProcessServer(proxy)), once.Config{})
 	var b begun
 	r, err := keys.Reserve(t.Context(), b.request("request"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	// Another revision makes Finish read the reservation.
 	buckets, err := streams.OpenBuckets(t.Context(), broker.Connect(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	name := once.Name(orgA, "k")
 	stored, err := buckets.Idempotency.Get(t.Context(), name)
 	if err == nil {
 		_, err = buckets.Idempotency.Put(t.Context(), name, stored.Value())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	var old atomic.Int32
 	proxy.Change(func(payload []byte) []byte {
 		if bytes.Contains(payload, []byte("stream_msg_get_response")) && old.Add(1) == 1 {

@@ -36,20 +36,27 @@ func newBroker(t *testing.T) *streamstest.Broker {
 	return broker
 }
 
-// newKeys returns the keys of another process, and its connections.
-func newKeys(
-	t *testing.T, broker *streamstest.Broker, replicaID string, maxPerOrg int,
-) (*once.Keys, *streams.Conns) {
+// newKeys returns the keys of another process.
+func newKeys(t *testing.T, conns *streams.Conns, cfg once.Config) *once.Keys {
 	t.Helper()
-	conns := broker.Connect(t)
-	keys, err := once.New(conns, once.Config{
-		ReplicaID: replicaID, MaxPerOrg: maxPerOrg, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg.ReplicaID, cfg.Logger = fmt.Sprint("r", replicas.Add(1)), slog.New(slog.DiscardHandler)
+	keys, err := once.New(conns, cfg)
+	streamstest.Must(t, err)
 	t.Cleanup(keys.Close)
-	return keys, conns
+	return keys
+}
+
+// replicas counts the processes of all tests.
+var replicas atomic.Int32
+
+// answer runs a request under a key, which is answered with text if it runs.
+func answer(t *testing.T, keys *once.Keys, org, key, text string) error {
+	t.Helper()
+	_, _, err := keys.Once(
+		t.Context(), org, key, nil,
+		func(context.Context, string) ([]byte, error) { return []byte(text), nil },
+	)
+	return err
 }
 
 func wantCode(t *testing.T, err error, code domain.Code) {
@@ -63,34 +70,18 @@ func wantCode(t *testing.T, err error, code domain.Code) {
 func TestBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	broker := newBroker(t)
-	keys, err := once.New(broker.Connect(t), once.Config{
-		ReplicaID: "r1", MaxBytesPerOrg: 10_000, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(keys.Close)
-	answer := fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 4000))
-	reserve := func(org, key string) (*once.Reservation, error) {
-		return keys.Reserve(t.Context(), once.Request{
-			OrgID: org, Name: once.Name(org, key), Fingerprint: "f", Hold: time.Minute,
-		})
-	}
+	keys := newKeys(t, broker.Connect(t), once.Config{MaxBytesPerOrg: 10_000})
+	large := fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 4000))
 	for n := range 3 {
-		r, err := reserve("a", fmt.Sprint(n))
-		if err != nil {
+		if err := answer(t, keys, orgA, fmt.Sprint(n), large); err != nil {
 			t.Fatalf("key %d: %v", n, err)
 		}
-		if _, err := keys.Finish(t.Context(), r, answer); err != nil {
-			t.Fatal(err)
-		}
 	}
-	_, err = reserve("a", "next")
-	wantCode(t, err, domain.CodeRateLimited)
-	if r, err := reserve("a", "1"); err != nil || len(r.Answer) == 0 {
+	wantCode(t, answer(t, keys, orgA, "next", large), domain.CodeRateLimited)
+	if err := answer(t, keys, orgA, "1", large); err != nil {
 		t.Errorf("a key with an answer: got %v, want the answer", err)
 	}
-	if _, err := reserve("b", "1"); err != nil {
+	if err := answer(t, keys, orgB, "1", large); err != nil {
 		t.Errorf("another organization: %v", err)
 	}
 }
@@ -100,8 +91,8 @@ func TestBytesAreBounded(t *testing.T) {
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	broker := newBroker(t)
-	one, _ := newKeys(t, broker, "r1", 0)
-	two, _ := newKeys(t, broker, "r2", 0)
+	one := newKeys(t, broker.Connect(t), once.Config{})
+	two := newKeys(t, broker.Connect(t), once.Config{})
 	var runs atomic.Int32
 	do := func(context.Context, string) ([]byte, error) {
 		return fmt.Appendf(nil, `{"n":%d}`, runs.Add(1)), nil
@@ -129,8 +120,7 @@ func TestOnce(t *testing.T) {
 // again, with the same ID.
 func TestFinalAnswers(t *testing.T) {
 	t.Parallel()
-	broker := newBroker(t)
-	keys, _ := newKeys(t, broker, "r1", 0)
+	keys := newKeys(t, newBroker(t).Connect(t), once.Config{})
 	for _, tc := range []struct {
 		err        error
 		remembered bool
@@ -144,29 +134,19 @@ func TestFinalAnswers(t *testing.T) {
 	} {
 		name := tc.err.Error()
 		var ids []string
-		_, _, err := keys.Once(
-			t.Context(),
-			orgA,
-			name,
-			nil,
-			func(_ context.Context, id string) ([]byte, error) {
-				ids = append(ids, id)
-				return nil, tc.err
-			},
-		)
+		run := func(answer []byte, failure error) ([]byte, bool, error) {
+			return keys.Once(
+				t.Context(), orgA, name, nil, func(_ context.Context, id string) ([]byte, error) {
+					ids = append(ids, id)
+					return answer, failure
+				},
+			)
+		}
+		_, _, err := run(nil, tc.err)
 		if !errors.Is(err, tc.err) {
 			t.Errorf("%s: the first run returned %v", name, err)
 		}
-		got, replayed, err := keys.Once(
-			t.Context(),
-			orgA,
-			name,
-			nil,
-			func(_ context.Context, id string) ([]byte, error) {
-				ids = append(ids, id)
-				return []byte(`"done"`), nil
-			},
-		)
+		got, replayed, err := run([]byte(`"done"`), nil)
 		switch {
 		case replayed != tc.remembered:
 			t.Errorf("%s: replayed is %v, want %v", name, replayed, tc.remembered)
@@ -186,14 +166,11 @@ func TestFinalAnswers(t *testing.T) {
 func TestKilledBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	broker := newBroker(t)
-	killed, conns := newKeys(t, broker, "r1", 0)
+	conns := broker.Connect(t)
+	killed := newKeys(t, conns, once.Config{})
 	var made string
 	_, _, err := killed.Once(
-		t.Context(),
-		orgA,
-		"k",
-		nil,
-		func(_ context.Context, id string) ([]byte, error) {
+		t.Context(), orgA, "k", nil, func(_ context.Context, id string) ([]byte, error) {
 			made = id
 			conns.Close()
 			return []byte(`"lost"`), nil
@@ -202,14 +179,10 @@ func TestKilledBeforeTheAnswer(t *testing.T) {
 	if err == nil {
 		t.Error("an answer that is not stored was returned")
 	}
-	other, _ := newKeys(t, broker, "r2", 0)
+	other := newKeys(t, broker.Connect(t), once.Config{})
 	began := time.Now()
 	got, _, err := other.Once(
-		t.Context(),
-		orgA,
-		"k",
-		nil,
-		func(_ context.Context, id string) ([]byte, error) {
+		t.Context(), orgA, "k", nil, func(_ context.Context, id string) ([]byte, error) {
 			if id != made {
 				t.Errorf("made with ID %s, then run with ID %s", made, id)
 			}
@@ -226,32 +199,25 @@ func TestKeysAreBounded(t *testing.T) {
 	t.Parallel()
 	const most = 20
 	broker := newBroker(t)
-	one, _ := newKeys(t, broker, "r1", most)
-	two, _ := newKeys(t, broker, "r2", most)
-	run := func(keys *once.Keys, org, key string) error {
-		_, _, err := keys.Once(
-			t.Context(), org, key, nil,
-			func(context.Context, string) ([]byte, error) { return []byte(`1`), nil },
-		)
-		return err
-	}
+	one := newKeys(t, broker.Connect(t), once.Config{MaxPerOrg: most})
+	two := newKeys(t, broker.Connect(t), once.Config{MaxPerOrg: most})
 	for n := range most {
 		keys := []*once.Keys{one, two}[n%2]
-		if err := run(keys, orgA, fmt.Sprint("k", n)); err != nil {
+		if err := answer(t, keys, orgA, fmt.Sprint("k", n), "1"); err != nil {
 			t.Fatalf("key %d of %d: %v", n, most, err)
 		}
 	}
 	for n, keys := range []*once.Keys{one, two} {
-		err := run(keys, orgA, "one too many")
+		err := answer(t, keys, orgA, "one too many", "1")
 		wantCode(t, err, domain.CodeRateLimited)
 		var rejected *domain.Error
 		if errors.As(err, &rejected) && rejected.RetryAfter <= 0 {
 			t.Error("rate_limited without RetryAfter")
 		}
-		if err := run(keys, orgA, "k0"); err != nil {
+		if err := answer(t, keys, orgA, "k0", "1"); err != nil {
 			t.Errorf("replica %d: a reserved key: %v", n, err)
 		}
-		if err := run(keys, orgB, fmt.Sprint("k", n)); err != nil {
+		if err := answer(t, keys, orgB, fmt.Sprint("k", n), "1"); err != nil {
 			t.Errorf("replica %d: another organization: %v", n, err)
 		}
 	}
@@ -260,16 +226,10 @@ func TestKeysAreBounded(t *testing.T) {
 // TestWaitForLeader: a reservation failed at once ("no responders") while the bucket had no leader.
 func TestWaitForLeader(t *testing.T) {
 	t.Parallel()
-	broker := streamstest.New(t)
-	keys, conns := newKeys(t, broker, "r1", 0)
+	conns := streamstest.Start(t)
+	keys := newKeys(t, conns, once.Config{})
 	done := make(chan error, 1)
-	go func() {
-		_, _, err := keys.Once(
-			t.Context(), orgA, "k", nil,
-			func(context.Context, string) ([]byte, error) { return []byte(`1`), nil },
-		)
-		done <- err
-	}()
+	go func() { done <- answer(t, keys, orgA, "k", "1") }()
 	select {
 	case err := <-done:
 		t.Fatalf("without a leader: ended with %v, want a wait", err)

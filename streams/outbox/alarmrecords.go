@@ -17,9 +17,6 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// ErrConflict is returned by Put when another process has written the record.
-var ErrConflict = errors.New("alarm mails: another process has written the record")
-
 const (
 	recordPrefix   = "org."
 	keyBegun       = "begun"
@@ -117,18 +114,12 @@ func (s *AlarmRecords) All(ctx context.Context) (map[string]AlarmRecord, error) 
 	return all, nil
 }
 
-// Put stores a record of an organization and returns its new revision. It returns ErrConflict if
-// the stored record has another revision. After any other error the record may be stored.
+// Put stores a record of an organization and returns its new revision. It returns jsapi.ErrConflict
+// if the stored record has another revision. After any other error the record may be stored.
 func (s *AlarmRecords) Put(
 	ctx context.Context, org string, r AlarmRecord,
 ) (revision uint64, err error) {
-	revision, err = s.bucket.CompareAndSet(
-		ctx, recordPrefix+org, compress(r.Content), nil, r.Revision,
-	)
-	if errors.Is(err, jsapi.ErrConflict) {
-		err = ErrConflict
-	}
-	return revision, err
+	return s.bucket.CompareAndSet(ctx, recordPrefix+org, compress(r.Content), nil, r.Revision)
 }
 
 func compress(content []byte) []byte {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
 )
@@ -27,12 +28,10 @@ func TestRecords(t *testing.T) {
 	store, ctx := openRecords(t), t.Context()
 	large := bytes.Repeat([]byte(`{"hub":"hub-7k2m-q4xd-93ta"}`), 100_000) // 2.8 MB
 	first, err := store.Put(ctx, org, outbox.AlarmRecord{Content: large})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for _, revision := range []uint64{0, first + 1} {
 		_, err := store.Put(ctx, org, outbox.AlarmRecord{Content: []byte("x"), Revision: revision})
-		if !errors.Is(err, outbox.ErrConflict) {
+		if !errors.Is(err, jsapi.ErrConflict) {
 			t.Errorf("put at revision %d: got %v, want ErrConflict", revision, err)
 		}
 	}
@@ -44,22 +43,6 @@ func TestRecords(t *testing.T) {
 	second, err := store.Put(ctx, org, outbox.AlarmRecord{Content: []byte("y"), Revision: first})
 	if err != nil || second <= first {
 		t.Errorf("put at the right revision: got %d, %v", second, err)
-	}
-}
-
-func TestBegin(t *testing.T) {
-	t.Parallel()
-	store, ctx := openRecords(t), t.Context()
-	for i, want := range []bool{false, true, true} {
-		if begun, err := store.Begun(ctx); err != nil || begun != want {
-			t.Errorf("Begun: got %t, %v, want %t", begun, err, want)
-		}
-		if err := store.Begin(ctx); err != nil {
-			t.Errorf("Begin %d: %v", i, err)
-		}
-	}
-	if all, err := store.All(ctx); err != nil || len(all) != 0 {
-		t.Errorf("got records %v, %v, want none", all, err)
 	}
 }
 

@@ -8,97 +8,77 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
 )
 
-// TestRejectedMailIsDropped checks that only the rejected mail is dropped, at once, and logged.
-func TestRejectedMailIsDropped(t *testing.T) {
+// TestDroppedMails checks that mails which cannot be delivered are dropped after one try, logged
+// and counted, and stop no other mail: a rejected and an obsolete one, a foreign message, and one
+// that expires long before its next try.
+func TestDroppedMails(t *testing.T) {
 	t.Parallel()
-	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
-	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	conns, log, registry := streamstest.Start(t), &lines{}, prometheus.NewPedanticRegistry()
+	cfg := quick()
+	cfg.FirstPause, cfg.MaxPause = time.Hour, time.Hour
+	cfg.Metrics, cfg.Logger = registry, slog.New(slog.NewTextHandler(log, nil))
 	o := open(t, conns, cfg)
-	man := newPostman(func(mail string, _ int) error {
-		if mail == "bad" {
+	value := func(name string, labels ...string) float64 {
+		t.Helper()
+		return streamstest.MetricValue(t, registry, "hubcloud_outbox_"+name, labels...)
+	}
+	for _, label := range []string{
+		"queued", "delivered", "rejected", "expired", "obsolete", "replaced",
+	} {
+		if got := value("mails_total", "outcome", label); got != 0 {
+			t.Errorf("%s: got %v at the start, want 0", label, got)
+		}
+	}
+	man := newPostman(func(mail string, try int) error {
+		switch {
+		case mail == "bad":
 			return fmt.Errorf("%w: no such user here", outbox.ErrRejected)
+		case mail == "old":
+			return fmt.Errorf("%w: revoked", outbox.ErrObsolete)
+		case mail == "late":
+			return errors.New("mailbox is busy")
+		case mail == "good" && try == 1:
+			return fmt.Errorf("%w: connection refused", outbox.ErrUnreachable)
 		}
 		return nil
 	})
-	put(t, o, "bad", "good")
+	streamstest.Must(t, conns.Cloud.Publish("mail.ordinary.x.y", []byte("?")))
+	put(t, o, "bad", "old", "good")
+	for id, life := range map[string]time.Duration{"late": 3 * time.Second, "gone": -time.Second} {
+		streamstest.Must(t, o.Put(t.Context(), mail(id, life, []byte(id))))
+	}
 	run(t, o, man.deliver)
 	awaitEmpty(t, conns)
-	if got := man.delivered(); !slices.Equal(got, []string{"good×1"}) || man.tried("bad") != 1 {
-		t.Errorf("delivered %v, tried the rejected mail %d times, want once", got, man.tried("bad"))
+	if got := man.delivered(); !slices.Equal(got, []string{"good×1"}) {
+		t.Errorf("delivered %v, want the good mail", got)
 	}
-	if got := log.having("level=ERROR", "mail_id=bad", "no such user here"); len(got) != 1 {
-		t.Errorf("got %d log lines about the mail, want 1: %s", len(got), log.text.String())
+	for id, words := range map[string][]string{
+		"bad":  {"level=ERROR", "mail_id=bad", "no such user here"},
+		"old":  {"level=INFO", "mail_id=old", "revoked"},
+		"late": {"level=ERROR", "mail_id=late", "in time"},
+		"?":    {"level=ERROR", "unreadable"},
+	} {
+		if got := log.having(words...); len(got) != 1 || id != "?" && man.tried(id) != 1 {
+			t.Errorf("mail %s: %d tries and %d log lines with %q, want one: %s", id, man.tried(id),
+				len(got), words, log.text.String())
+		}
 	}
-}
-
-// TestObsoleteMailIsDropped checks that it is logged as information, not as an error.
-func TestObsoleteMailIsDropped(t *testing.T) {
-	t.Parallel()
-	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
-	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
-	o := open(t, conns, cfg)
-	man := newPostman(
-		func(string, int) error { return fmt.Errorf("%w: revoked", outbox.ErrObsolete) },
-	)
-	put(t, o, "one")
-	run(t, o, man.deliver)
-	awaitEmpty(t, conns)
-	if got := log.having("level=INFO", "mail_id=one", "revoked"); len(got) != 1 ||
-		man.tried("one") != 1 ||
-		len(log.having("level=ERROR")) != 0 {
-		t.Errorf(
-			"tried %d times, want once, with a log line at level info: %s", man.tried("one"),
-			log.text.String(),
-		)
+	for label, want := range map[string]float64{
+		"queued": 5, "delivered": 1, "rejected": 2, "expired": 2, "obsolete": 1,
+	} {
+		if got := value("mails_total", "outcome", label); got != want {
+			t.Errorf("%s: got %v, want %v", label, got, want)
+		}
 	}
-}
-
-// TestExpiredMailIsDropped checks that a mail is dropped soon after its expiry, also when its next
-// try would have been much later, and that this is logged.
-func TestExpiredMailIsDropped(t *testing.T) {
-	t.Parallel()
-	conns, log := streamstest.Start(t), &lines{}
-	o := open(
-		t,
-		conns,
-		outbox.Config{
-			FirstPause: time.Hour,
-			MaxPause:   time.Hour,
-			Logger:     slog.New(slog.NewTextHandler(log, nil)),
-		},
-	)
-	if err := o.Put(t.Context(), mail("late", 500*time.Millisecond, []byte("late"))); err != nil {
-		t.Fatal(err)
-	}
-	man := newPostman(func(string, int) error { return errors.New("not now") })
-	run(t, o, man.deliver)
-	awaitEmpty(t, conns)
-	if man.tried("late") != 1 {
-		t.Errorf("tried %d times, want once", man.tried("late"))
-	}
-	if got := log.having("level=ERROR", "mail_id=late", "in time"); len(got) != 1 {
-		t.Errorf("got %d log lines about the mail, want 1: %s", len(got), log.text.String())
-	}
-}
-
-// TestUnreadableMailIsDropped checks that a foreign message in the stream stops no mail.
-func TestUnreadableMailIsDropped(t *testing.T) {
-	t.Parallel()
-	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
-	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
-	o, man := open(t, conns, cfg), newPostman(nil)
-	if err := conns.Cloud.Publish("mail.ordinary.x.y", []byte("?")); err != nil {
-		t.Fatal(err)
-	}
-	put(t, o, "one")
-	run(t, o, man.deliver)
-	awaitEmpty(t, conns)
-	if got := man.delivered(); !slices.Equal(got, []string{"one×1"}) ||
-		len(log.having("level=ERROR", "unreadable")) != 1 {
-		t.Errorf("delivered %v, want mail one and an error in the log: %s", got, log.text.String())
+	mail := value("failures_total", "cause", "mail")
+	server := value("failures_total", "cause", "server")
+	if tries := value("delivery_duration_seconds"); mail != 1 || server != 1 || tries != 5 {
+		t.Errorf("got %v and %v failures in %v tries, want 1, 1 and 5", mail, server, tries)
 	}
 }

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
 )
@@ -104,9 +103,7 @@ func quick() outbox.Config {
 func open(t *testing.T, conns *streams.Conns, cfg outbox.Config) *outbox.Outbox {
 	t.Helper()
 	o, err := outbox.Open(t.Context(), conns, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return o
 }
 
@@ -124,9 +121,7 @@ func mail(id string, life time.Duration, content []byte) outbox.Mail {
 func put(t *testing.T, o *outbox.Outbox, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		if err := o.Put(t.Context(), mail(id, time.Hour, []byte(id))); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, o.Put(t.Context(), mail(id, time.Hour, []byte(id))))
 	}
 }
 
@@ -135,31 +130,17 @@ func run(
 	t *testing.T, o *outbox.Outbox, deliver func(context.Context, []byte) error,
 ) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- o.Run(ctx, deliver) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("Run: got %v, want context.Canceled", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
+	return streamstest.Run(
+		t, "outbox", func(ctx context.Context) error { return o.Run(ctx, deliver) },
+	)
 }
 
 // waiting returns how many mails the broker has.
 func waiting(t *testing.T, conns *streams.Conns) uint64 {
 	t.Helper()
-	js, err := jetstream.New(conns.Cloud)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.Stream(t.Context(), "MAIL")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return stream.CachedInfo().State.Msgs
+	info, err := jsapi.New(conns.Cloud).Info(t.Context(), outbox.Stream)
+	streamstest.Must(t, err)
+	return info.State.Msgs
 }
 
 func awaitEmpty(t *testing.T, conns *streams.Conns) {
@@ -260,26 +241,57 @@ func TestUnreachableServerDelaysAllMails(t *testing.T) {
 	}
 }
 
-// TestMailsOfTopicsDoNotReplaceEachOther checks that mails of different topics to one recipient
-// wait together, and that a mail of the same topic replaces the one before.
-func TestMailsOfTopicsDoNotReplaceEachOther(t *testing.T) {
+// TestStopLetsDeliveriesEnd checks that an orderly stop repeats no delivery.
+func TestStopLetsDeliveriesEnd(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	o, man := open(t, conns, quick()), newPostman(nil)
-	for _, topic := range []string{"", "smoke", "leak", "smoke"} {
-		id := fmt.Sprint("about ", topic, " ", waiting(t, conns))
-		err := o.Put(t.Context(), outbox.Mail{
-			ID: strings.ReplaceAll(id, " ", "-"), Sender: "acme", Recipient: "ann@example.org",
-			Topic: topic, Expires: time.Now().Add(time.Hour), Content: []byte(id),
-		})
-		if err != nil {
-			t.Fatal(err)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	stop := run(t, o, func(ctx context.Context, content []byte) error {
+		close(entered)
+		select {
+		case <-leave:
+			return man.deliver(ctx, content)
+		case <-ctx.Done():
+			return ctx.Err()
 		}
+	})
+	put(t, o, "one")
+	<-entered
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }()
+	close(leave)
+	<-stopped
+	if n := waiting(t, conns); n != 0 || len(man.delivered()) != 1 {
+		t.Errorf(
+			"%d mails wait, delivered %v; want none waiting and one delivered", n, man.delivered(),
+		)
 	}
+}
+
+// TestStopCutsOffHangingDeliveries checks that a stop takes Grace, and that the next Run gets the
+// mail at once.
+func TestStopCutsOffHangingDeliveries(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	o, entered := open(t, conns, quick()), make(chan struct{})
+	stop := run(t, o, func(ctx context.Context, _ []byte) error {
+		close(entered)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	put(t, o, "one")
+	<-entered
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > outbox.Grace+30*time.Second {
+		t.Errorf("the stop took %s, want about %s", took, outbox.Grace)
+	}
+	man := newPostman(nil)
 	run(t, o, man.deliver)
+	began = time.Now()
 	awaitEmpty(t, conns)
-	want := []string{"about  0×1", "about leak 2×1", "about smoke 3×1"}
-	if got := man.delivered(); !slices.Equal(got, want) {
-		t.Errorf("delivered %q, want %q", got, want)
+	if took := time.Since(began); took > 30*time.Second || len(man.delivered()) != 1 {
+		t.Errorf("delivered %v after %s, want one mail within 30s", man.delivered(), took)
 	}
 }

@@ -28,9 +28,7 @@ func inFiles(t *testing.T, dir, text string) (found bool) {
 		}
 		return nil // files come and go under a running broker
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return found
 }
 
@@ -42,9 +40,7 @@ func TestDoneMailsAreErased(t *testing.T) {
 	o, man := open(t, conns, quick()), newPostman(nil)
 	put(t, o, "one")
 	const secret = "a-secret-that-only-a-mail-may-contain"
-	if err := o.Put(t.Context(), mail("two", time.Hour, []byte(secret))); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, o.Put(t.Context(), mail("two", time.Hour, []byte(secret))))
 	put(t, o, "three")
 	if !inFiles(t, broker.Dir(), secret) {
 		t.Fatal("no file contains a waiting mail: the test looks in the wrong place")

@@ -3,7 +3,6 @@ package signin_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,27 +30,13 @@ func TestEndMissedByTheWatch(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	s := signin.New(conns.Cloud, silent{buckets.SignIn}, nil)
-	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := s.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	defer func() {
-		stop()
-		running.Wait()
-	}()
+	streamstest.Run(t, "sign-ins", s.Run)
 	token := begin(t, s, time.Hour)
 	ended, forget := s.Ended(token)
 	defer forget()
-	if err := s.End(t.Context(), token); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, s.End(t.Context(), token))
 	awaitEnd(t, "a session whose watch delivers nothing", ended)
 }
 
@@ -60,21 +45,9 @@ func replica(t *testing.T, broker *streamstest.Broker) *signin.Store {
 	t.Helper()
 	conns := broker.Connect(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	s := signin.New(conns.Cloud, buckets.SignIn, nil)
-	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := s.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() {
-		stop()
-		running.Wait()
-	})
+	streamstest.Run(t, "sign-ins", s.Run)
 	return s
 }
 
@@ -85,9 +58,7 @@ func begin(t *testing.T, s *signin.Store, life time.Duration) (token string) {
 		t.Context(),
 		domain.PortalSession{Email: "ann@example.org", CreatedAt: now, ExpiresAt: now.Add(life)},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return token
 }
 
@@ -118,9 +89,7 @@ func TestEnded(t *testing.T) {
 	_, forget := there.Ended(token)
 	forget()
 	forget() // a second call does nothing
-	if err := here.End(t.Context(), token); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, here.End(t.Context(), token))
 	awaitEnd(t, "the first waiter", first)
 	awaitEnd(t, "the second waiter", second)
 	awaitEnd(t, "a waiter on another replica", far)
@@ -152,27 +121,19 @@ func TestLeaderIsAsked(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	direct, err := conns.Cloud.SubscribeSync("$JS.API.DIRECT.GET.>")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	s := signin.New(conns.Cloud, buckets.SignIn, nil)
 	token := begin(t, s, time.Hour)
 	if _, err := s.Session(t.Context(), token, time.Now()); err != nil {
 		t.Error(err)
 	}
-	if err := s.End(t.Context(), token); err != nil {
-		t.Error(err)
-	}
+	streamstest.Must(t, s.End(t.Context(), token))
 	if _, err := s.Session(t.Context(), token, time.Now()); !errors.Is(err, noSession) {
 		t.Errorf("an ended session: got %v, want ErrNotSignedIn", err)
 	}
-	if err := conns.Cloud.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, conns.Cloud.Flush())
 	if n, _, err := direct.Pending(); n != 0 || err != nil {
 		t.Errorf("got %d direct gets, %v, want none", n, err)
 	}

@@ -24,10 +24,15 @@ func open(t *testing.T) (*signin.Store, jetstream.KeyValue) {
 	t.Helper()
 	conns := streamstest.Start(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return signin.New(conns.Cloud, buckets.SignIn, nil), buckets.SignIn
+}
+
+func newLink(t *testing.T, s *signin.Store, link domain.SignInLink) (token string) {
+	t.Helper()
+	token, err := s.NewLink(t.Context(), link)
+	streamstest.Must(t, err)
+	return token
 }
 
 var (
@@ -46,10 +51,7 @@ func TestLinkIsUsedOnce(t *testing.T) {
 		CreatedAt: now,
 		ExpiresAt: now.Add(15 * time.Minute),
 	}
-	token, err := s.NewLink(t.Context(), made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := newLink(t, s, made)
 	for range 2 {
 		if got, err := s.Link(t.Context(), token, now); err != nil || got.Email != made.Email ||
 			got.Next != made.Next {
@@ -81,32 +83,13 @@ func TestExpiry(t *testing.T) {
 	t.Parallel()
 	s, kv := open(t)
 	now := time.Now()
-	link, err := s.NewLink(
-		t.Context(),
-		domain.SignInLink{
-			Email:     "ann@example.org",
-			CreatedAt: now,
-			ExpiresAt: now.Add(time.Second),
-		},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := s.Begin(
-		t.Context(),
-		domain.PortalSession{
-			Email:     "ann@example.org",
-			CreatedAt: now,
-			ExpiresAt: now.Add(time.Hour),
-		},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	link := newLink(t, s, domain.SignInLink{CreatedAt: now, ExpiresAt: now.Add(time.Second)})
+	session := begin(t, s, time.Hour)
 	if _, err := s.UseLink(t.Context(), link, now.Add(time.Second)); !errors.Is(err, noLink) {
 		t.Errorf("UseLink of an expired link: got %v, want ErrSignInLink", err)
 	}
-	if _, err := s.Session(t.Context(), session, now.Add(time.Hour)); !errors.Is(err, noSession) {
+	later := now.Add(time.Hour + time.Minute)
+	if _, err := s.Session(t.Context(), session, later); !errors.Is(err, noSession) {
 		t.Errorf("Session of an expired session: got %v, want ErrNotSignedIn", err)
 	}
 	streamstest.EventuallyNil(t, "the link has left the bucket", func() error {
@@ -132,9 +115,7 @@ func TestSessionEnds(t *testing.T) {
 		ExpiresAt: now.Add(time.Hour),
 	}
 	token, err := s.Begin(t.Context(), made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if got, err := s.Session(t.Context(), token, now); err != nil || got.Email != made.Email ||
 		got.FormToken != made.FormToken ||
 		got.AccountID != made.AccountID {
@@ -162,9 +143,7 @@ func TestSessionEnds(t *testing.T) {
 		t.Errorf("a session's token as a link: got %v, want ErrSignInLink", err)
 	}
 	for range 2 {
-		if err := s.End(t.Context(), token); err != nil {
-			t.Error(err)
-		}
+		streamstest.Must(t, s.End(t.Context(), token))
 		if _, err := s.Session(t.Context(), token, now); !errors.Is(err, noSession) {
 			t.Errorf("Session after End: got %v, want ErrNotSignedIn", err)
 		}
@@ -197,9 +176,7 @@ func TestFormIsSentOnce(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := s.ReleaseForm(t.Context(), "session", "mark"); err != nil {
-			t.Error(err)
-		}
+		streamstest.Must(t, s.ReleaseForm(t.Context(), "session", "mark"))
 	}
 	for _, want := range []bool{true, false} {
 		if first, err := s.ClaimForm(t.Context(), "session", "mark"); first != want || err != nil {
@@ -208,5 +185,96 @@ func TestFormIsSentOnce(t *testing.T) {
 	}
 	if keys, err := kv.Keys(t.Context()); err != nil || len(keys) != 3 {
 		t.Errorf("got keys %q, %v, want 3", keys, err)
+	}
+}
+
+// When the broker's answer was lost, a link was used up without a sign-in, and a form counted as
+// sent although it was not processed.
+func TestLostAnswerUsesUpNothing(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.NewCutter(t, "PUB $KV.")
+	conns := broker.Connect(t)
+	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
+	streamstest.Must(t, err)
+	s, now := signin.New(conns.Cloud, buckets.SignIn, nil), time.Now()
+	link := newLink(t, s, domain.SignInLink{
+		Email: "ann@example.org", CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+	})
+	broker.Arm()
+	if got, err := s.UseLink(t.Context(), link, now); err != nil || broker.Armed() ||
+		got.Email != "ann@example.org" {
+		t.Errorf("UseLink with a lost answer: got %+v, %v, want ann's link", got, err)
+	}
+	if _, err := s.UseLink(t.Context(), link, now); !errors.Is(err, noLink) {
+		t.Errorf("UseLink again: got %v, want ErrSignInLink", err)
+	}
+	token := begin(t, s, time.Hour)
+	broker.Arm()
+	if first, err := s.ClaimForm(t.Context(), token, "mark"); !first || err != nil ||
+		broker.Armed() {
+		t.Errorf("send the form with a lost answer: got first %v, %v, want true", first, err)
+	}
+	if first, err := s.ClaimForm(t.Context(), token, "mark"); first || err != nil {
+		t.Errorf("send the form again: got first %v, %v, want false", first, err)
+	}
+}
+
+// Each replica counted the mails to an address for itself, or not at all. Now all replicas share
+// one limit.
+func TestAllowHoldsOverReplicas(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	var replicas []*signin.Store
+	var buckets *streams.Buckets
+	for range 2 {
+		conns := broker.Connect(t)
+		var err error
+		if buckets, err = streams.OpenBuckets(t.Context(), conns, 1); err != nil {
+			t.Fatal(err)
+		}
+		replicas = append(replicas, signin.New(conns.Cloud, buckets.SignIn, nil))
+	}
+	now := time.Now()
+	var granted atomic.Int32
+	var all sync.WaitGroup
+	for n := range 20 {
+		all.Go(func() {
+			wait, err := replicas[n%2].Allow(t.Context(), "to ann", 5, 10, now)
+			if err != nil {
+				t.Error(err)
+			}
+			if wait == 0 {
+				granted.Add(1)
+			}
+		})
+	}
+	// Some of many concurrent calls may be rejected below the limit, but none is allowed above it.
+	if all.Wait(); granted.Load() < 1 || granted.Load() > 5 {
+		t.Errorf("%d of 20 concurrent calls allowed, want 1 to 5", granted.Load())
+	}
+	allow := func(name string, at time.Time) time.Duration {
+		t.Helper()
+		wait, err := replicas[0].Allow(t.Context(), name, 5, 10, at)
+		streamstest.Must(t, err)
+		return wait
+	}
+	for granted.Load() < 5 {
+		if allow("to ann", now) > 0 {
+			t.Fatalf("only %d allowed, want 5", granted.Load())
+		}
+		granted.Add(1)
+	}
+	for _, c := range []struct {
+		name           string
+		minutes, waits time.Duration
+	}{{"to ann", 1, 5}, {"to bob", 0, 0}, {"to ann", 6, 0}, {"to ann", 7, 5}} {
+		wait := allow(c.name, now.Add(c.minutes*time.Minute))
+		if wait != c.waits*time.Minute {
+			t.Errorf("%s after %d min: got wait %v, want %d min", c.name, c.minutes, wait, c.waits)
+		}
+	}
+	keys, err := buckets.SignIn.Keys(t.Context())
+	if err != nil || len(keys) != 2 {
+		t.Errorf("keys of the bucket: got %q, %v, want 2", keys, err)
 	}
 }
