@@ -10,7 +10,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/domain/attention"
 	"hubcloud/projections/readmodel"
-	"hubcloud/streams/jsapi"
 	"hubcloud/streams/outbox"
 )
 
@@ -123,7 +122,7 @@ func (l *leader) store(ctx context.Context, org string, r *record) error {
 	revision, err := l.cfg.Records.Put(
 		ctx, org, outbox.AlarmRecord{Content: content, Revision: r.revision},
 	)
-	if errors.Is(err, jsapi.ErrConflict) {
+	if errors.Is(err, outbox.ErrConflict) {
 		// Another process, or a former try of this one whose answer was lost.
 		l.lost = err
 	}

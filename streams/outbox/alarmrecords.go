@@ -17,6 +17,9 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
+// ErrConflict is returned by Put when another process has written the record.
+var ErrConflict = jsapi.ErrConflict
+
 const (
 	recordPrefix   = "org."
 	keyBegun       = "begun"
@@ -114,8 +117,8 @@ func (s *AlarmRecords) All(ctx context.Context) (map[string]AlarmRecord, error) 
 	return all, nil
 }
 
-// Put stores a record of an organization and returns its new revision. It returns jsapi.ErrConflict
-// if the stored record has another revision. After any other error the record may be stored.
+// Put stores a record of an organization and returns its new revision. It returns ErrConflict if
+// the stored record has another revision. After any other error the record may be stored.
 func (s *AlarmRecords) Put(
 	ctx context.Context, org string, r AlarmRecord,
 ) (revision uint64, err error) {

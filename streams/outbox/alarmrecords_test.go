@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"hubcloud/streams"
-	"hubcloud/streams/jsapi"
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
 )
@@ -31,7 +30,7 @@ func TestRecords(t *testing.T) {
 	streamstest.Must(t, err)
 	for _, revision := range []uint64{0, first + 1} {
 		_, err := store.Put(ctx, org, outbox.AlarmRecord{Content: []byte("x"), Revision: revision})
-		if !errors.Is(err, jsapi.ErrConflict) {
+		if !errors.Is(err, outbox.ErrConflict) {
 			t.Errorf("put at revision %d: got %v, want ErrConflict", revision, err)
 		}
 	}

@@ -36,8 +36,7 @@
 // AlarmRecords keep what was mailed about conditions:
 //
 //   - A record is written on condition that it is the one that was read: of two processes that
-//     decide about the same mails, one fails with jsapi.ErrConflict, and none of its mails is
-//     queued.
+//     decide about the same mails, one fails with ErrConflict, and none of its mails is queued.
 //   - A record that was written survives what the broker's other streams survive. It does not depend
 //     on Postgres.
 //   - The key of the links that end mails is created once and is the same in every replica. It is in
