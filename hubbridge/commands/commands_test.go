@@ -119,28 +119,6 @@ func TestNotFinal(t *testing.T) {
 	}
 }
 
-// TestLateAnswer: the hub acted, but its answer came too late. The same key then returns that
-// answer, and the hub does not act again.
-func TestLateAnswer(t *testing.T) {
-	t.Parallel()
-	cloud := newTestCloud(t)
-	p := cloud.replica("r1", hubTimeout(200*time.Millisecond))
-	late := make(chan struct{})
-	cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-late } })
-	_, err := p.send(cloud.command("k"))
-	wantCode(t, err, domain.CodeHubTimeout)
-	close(late)
-	channel, err := p.send(cloud.command("k"))
-	cloud.wantAccepted(channel, err)
-	if *channel.DesiredAt != "2026-01-02T03:04:06.000001Z" {
-		t.Errorf("desired_at: got %s, want that of the first run", *channel.DesiredAt)
-	}
-	cloud.hub.wantRan(2, 1)
-	cloud.hub.set(func(h *hub) { h.offline = true })
-	again, err := p.send(cloud.command("k"))
-	cloud.wantAccepted(again, err)
-}
-
 // TestOffline: a command to an offline hub is rejected at once. It stores nothing, so that its key
 // is free for any command.
 func TestOffline(t *testing.T) {

@@ -3,9 +3,6 @@ package commands_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,97 +10,6 @@ import (
 	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 )
-
-// TestConcurrentDuplicates: of 30 concurrent duplicates, over two replicas, one is sent, and all
-// get its answer.
-func TestConcurrentDuplicates(t *testing.T) {
-	t.Parallel()
-	for _, replicas := range []int{1, 2} {
-		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
-			t.Parallel()
-			cloud := newTestCloud(t)
-			release := make(chan struct{})
-			cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
-			var all []*replica
-			for n := range replicas {
-				all = append(all, cloud.replica(fmt.Sprint("r", n)))
-			}
-			var group sync.WaitGroup
-			answers := make([]outcome, 30)
-			for i := range answers {
-				group.Go(func() { answers[i] = all[i%replicas].sent(cloud.command("k")) })
-			}
-			streamstest.Eventually(t, "the hub got the request, and all other callers wait", func() bool {
-				shared := 0.0
-				for _, p := range all {
-					shared += p.count("shared_total")
-				}
-				return len(cloud.hub.ids()) == 1 && int(shared) == 30-replicas
-			})
-			close(release)
-			group.Wait()
-			for i, answer := range answers {
-				if answer != answers[0] || answer.err != "" {
-					t.Errorf("answer %d: got %+v, want %+v", i, answer, answers[0])
-				}
-			}
-			cloud.hub.wantRan(1, 1)
-			cloud.wantRecords("requested accepted")
-		})
-	}
-}
-
-// TestKilled: 30 callers retry while the process that runs their command is killed again and again.
-// The hub runs the command once, and all callers get the same answer.
-func TestKilled(t *testing.T) {
-	t.Parallel()
-	cloud := newTestCloud(t)
-	release := make(chan struct{})
-	cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
-	var current atomic.Pointer[replica]
-	current.Store(cloud.replica("r1"))
-	answers := make([]outcome, 30)
-	var group sync.WaitGroup
-	for i := range answers {
-		group.Go(func() {
-			deadline := time.Now().Add(5 * time.Minute)
-			for time.Now().Before(deadline) {
-				if answers[i] = current.Load().sent(cloud.command("k")); answers[i].err == "" {
-					return
-				}
-				<-time.After(time.Millisecond)
-			}
-		})
-	}
-	const kills = 5
-	asked := func() int {
-		cloud.hub.mu.Lock()
-		defer cloud.hub.mu.Unlock()
-		return len(cloud.hub.asked)
-	}
-	for n := range kills {
-		streamstest.Eventually(t, "the hub got the request", func() bool { return asked() == n+1 })
-		dead := current.Load()
-		dead.kill()
-		current.Store(cloud.replica("r1"))
-	}
-	streamstest.Eventually(
-		t, "the hub got the last request", func() bool { return asked() == kills+1 },
-	)
-	close(release)
-	group.Wait()
-	for i, answer := range answers {
-		if answer != answers[0] || answer.err != "" {
-			t.Errorf("answer %d: got %+v, want %+v", i, answer, answers[0])
-		}
-	}
-	cloud.hub.wantRan(kills+1, 1)
-	// A replica that was killed may have left the record of a command that it had not withdrawn
-	// yet.
-	cloud.wantRecordsOf(
-		cloud.hub.ids(), "requested requested requested requested requested requested accepted",
-	)
-}
 
 // TestHolderHangs: another replica waits for a holder that hangs until the holder's deadline, and
 // takes over then.

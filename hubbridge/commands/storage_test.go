@@ -15,7 +15,6 @@ import (
 	"hubcloud/hubbridge/commands"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/once"
-	"hubcloud/streams/streamstest"
 )
 
 // faultyLogs fails appends for which fail returns an error.
@@ -158,33 +157,4 @@ func (l lossyLogs) AppendCommand(
 	}
 	l.lost.Add(1)
 	return 0, fmt.Errorf("store: %w", jsapi.ErrOutcomeUnknown)
-}
-
-// TestBrokerRestarts: the broker restarts while a command is in flight. The hub runs the command
-// once, whatever the first answer.
-func TestBrokerRestarts(t *testing.T) {
-	t.Parallel()
-	cloud := newTestCloud(t)
-	p := cloud.replica("r1", hubTimeout(time.Second))
-	cloud.wantAccepted(p.send(cloud.command("before")))
-	cloud.hub.set(func(h *hub) {
-		h.before = func(hubCommand) {
-			cloud.broker.Stop()
-			cloud.broker.Start(t)
-			h.set(func(h *hub) { h.before = nil })
-		}
-	})
-	var last outcome
-	streamstest.Eventually(t, "the command is accepted", func() bool {
-		last = p.sent(cloud.command("k"))
-		return last.err == ""
-	})
-	if again := p.sent(cloud.command("k")); again != last {
-		t.Errorf("%+v, first %+v", again, last)
-	}
-	cloud.hub.mu.Lock()
-	defer cloud.hub.mu.Unlock()
-	if len(cloud.hub.ran) != 2 {
-		t.Errorf("ran %v", cloud.hub.ran)
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -101,17 +100,6 @@ func TestNoProgress(t *testing.T) {
 	r.want("after all events are stored")
 }
 
-// A slow hub makes progress: it is no fault if each event takes half a minute.
-func TestSlowHubMakesProgress(t *testing.T) {
-	t.Parallel()
-	r := newTestRegistry(t)
-	for through := range uint64(20) {
-		r.Behind(faulty, through, 100, 0)
-		r.pass(30 * time.Second)
-		r.want(fmt.Sprint("through ", through))
-	}
-}
-
 func TestActsEndWhenTheyAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	r := newTestRegistry(t)
@@ -188,26 +176,6 @@ func TestBounds(t *testing.T) {
 	); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestConcurrentUse(t *testing.T) {
-	t.Parallel()
-	r := newTestRegistry(t).FaultRegistry
-	var group sync.WaitGroup
-	for i := range 4 {
-		group.Go(func() {
-			for n := range uint64(200) {
-				r.Connected(faulty)
-				r.Behind(faulty, n, 1000, n%3)
-				r.Report(faulty, ingest.FaultReasons()[(int(n)+i)%7], "x")
-				r.Postpone(faulty)
-				r.Hello(faulty)
-				r.CaughtUp(faulty)
-				r.Disconnected(faulty)
-			}
-		})
-	}
-	group.Wait()
 }
 
 // A Reader gets the faults from the replica that serves the shard, and an error if there is none.

@@ -28,30 +28,6 @@ func started(t *testing.T) (*hub, *running) {
 	return h, s
 }
 
-func TestRepeatsAreNotStored(t *testing.T) {
-	t.Parallel()
-	h, _ := started(t)
-	h.eventsAcked("a", 1, 3)
-	h.eventsAcked("a", 1, 3)
-	h.eventsAcked("a", 2, 5)
-	h.wantEventLog("1 2 3 4 5")
-	if got := h.r.count("events_repeated_total"); got != 5 {
-		t.Errorf("repeats counted: got %v, want 5", got)
-	}
-}
-
-func TestBeyondTheNextNumber(t *testing.T) {
-	t.Parallel()
-	h, _ := started(t)
-	h.events("a", 2, 3)
-	h.wantAck("a", 0)
-	h.eventsAcked("a", 1, 2)
-	h.events("a", 4, 6)
-	h.wantAck("a", 2)
-	h.eventsAcked("a", 3, 6)
-	h.wantEventLog("1 2 3 4 5 6")
-}
-
 func TestLostEventsAreRecordedOnce(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
@@ -64,16 +40,6 @@ func TestLostEventsAreRecordedOnce(t *testing.T) {
 	h.hello("a", 5, 8) // its newest is below the stored numbers
 	h.wantAck("a", 12)
 	h.wantEventLog("1 2 skip:3-9 10 11 12")
-}
-
-func TestFirstLogStartsAtItsOldest(t *testing.T) {
-	t.Parallel()
-	r := newTestIngest(t, time.Hour)
-	h := adopted(r)
-	r.shard(h.id)
-	h.helloAcked("a", 17, 42, 16)
-	h.eventsAcked("a", 17, 18)
-	h.wantEventLog("17 18")
 }
 
 func TestReset(t *testing.T) {

@@ -2,16 +2,12 @@ package ingest_test
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"hubcloud/hubbridge/ingest"
-	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
 
@@ -126,57 +122,5 @@ func TestLargeMessagesThatWait(t *testing.T) {
 	close(proceed)
 	for _, number := range through {
 		h.wantAck("a", number)
-	}
-}
-
-// TestFlood holds that a hub that floods does not delay another hub, and that its own events are
-// stored in order without gaps.
-func TestFlood(t *testing.T) {
-	t.Parallel()
-	r := newTestIngest(t, time.Hour)
-	flooding := adopted(r)
-	other := adopted(r)
-	for streams.ShardOf(other.id, len(r.Conns.Shards)) != streams.ShardOf(flooding.id, len(r.Conns.Shards)) {
-		other = adopted(r)
-	}
-	r.shard(flooding.id)
-	flooding.helloAcked("f", 1, 0, 0)
-	other.helloAcked("o", 1, 0, 0)
-	stop := make(chan struct{})
-	var flood sync.WaitGroup
-	flood.Go(func() {
-		for seq := uint64(1); ; seq += 20 {
-			select {
-			case <-stop:
-				return
-			default:
-				flooding.events("f", seq, seq+19)
-			}
-			if seq%1000 == 1 {
-				_ = flooding.nc.Flush()
-			}
-		}
-	})
-	var latencies []time.Duration
-	for seq := uint64(1); seq <= 100; seq++ {
-		began := time.Now()
-		other.eventsAcked("o", seq, seq)
-		latencies = append(latencies, time.Since(began))
-	}
-	close(stop)
-	flood.Wait()
-	slices.Sort(latencies)
-	t.Logf(
-		"the other hub's latency: median %v, worst %v; shed %v, dropped %v, stored %v",
-		latencies[50], latencies[99], r.count("messages_shed_total"),
-		r.count("messages_dropped_total"), r.count("events_stored_total"),
-	)
-	if latencies[50] > 10*time.Second {
-		t.Errorf("the other hub's median latency is %v, want at most 10s", latencies[50])
-	}
-	for i, event := range strings.Fields(flooding.eventLog()) {
-		if event != fmt.Sprint(i+1) {
-			t.Fatalf("event %d of the flood: got number %s", i+1, event)
-		}
 	}
 }
