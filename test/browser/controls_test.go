@@ -89,5 +89,5 @@ func TestControls(t *testing.T) {
 	}
 	p.click(channel(2, "heating_setpoint", `button:not([type])`))
 	p.await(channel(2, "heating_setpoint", ".value"), "21 °C")
-	p.check("controls")
+	p.checkIn("controls", `[data-device="2"], [data-device="5"]`)
 }

@@ -3,30 +3,17 @@ package browser
 import (
 	"net/url"
 	"testing"
-
-	"hubcloud/test/harness"
 )
 
-// openSignup starts a service with open sign-up and an organization, and a browser in which the
-// organization's owner is signed in.
-func openSignup(t *testing.T, name string) (*tab, *harness.Service, *harness.Tenant) {
-	t.Helper()
-	target := harness.NewTarget(t, "--rate", "1000", "--burst", "1000", "--open-signup")
-	service := target.OwnService()
-	tenant := target.Tenant(name)
-	b := open(t, service.Public())
-	signIn(b, service, tenant.Owner, 1)
-	return b, service, tenant
-}
-
 // TestForms creates an organization with a right-to-left name, and a site, and sends forms with
-// invalid input. Each form must show its problem beside the field.
+// invalid input. Each form must show its problem beside the field. After signing out, pages require
+// signing in again, which a used link does not do.
 func TestForms(t *testing.T) {
 	t.Parallel()
-	b, _, tenant := openSignup(t, "Begin")
-	b.expect(400, 422)
+	p := newPortal(t, "Begin")
+	b, tenant := p.tab, p.tenant
+	b.expect(400, 410, 422)
 	b.goTo("/portal/organizations")
-	b.check("organizations")
 	b.press("main a.button")
 	b.fill("#name", "شركة المباني")
 	b.check("organization-new")
@@ -70,32 +57,19 @@ func TestForms(t *testing.T) {
 	b.press("form:has(fieldset) > button")
 	b.await(".problem", "at least one scope")
 	b.check("key-rejected")
-}
 
-// TestUsedLinkIsRejected checks that a used sign-in link signs no one in, and that pages require
-// signing in again after signing out.
-func TestUsedLinkIsRejected(t *testing.T) {
-	t.Parallel()
-	b, service, tenant := openSignup(t, "Links")
-	sent := service.For(t).Mails(tenant.Owner, 1)
-	link, err := url.Parse(signInLink.FindString(sent[0].Text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	thief := open(t, service.Public())
-	thief.expect(410)
-	thief.goTo(link.Path)
-	thief.await("h1", "no longer works")
-	thief.check("link-over")
-	thief.goTo("/portal/" + tenant.Org)
-	if thief.path() != "/portal/sign-in" {
-		t.Errorf("with a used link: got %s, want the sign-in page", thief.path())
-	}
-	thief.check("sign-in")
 	b.press(".who form button")
 	b.await(".notice", "signed out")
 	b.goTo("/portal/" + tenant.Org)
 	if b.path() != "/portal/sign-in" {
 		t.Errorf("after signing out: got %s, want the sign-in page", b.path())
 	}
+	b.check("sign-in")
+	link, err := url.Parse(signInLink.FindString(p.service.For(t).Mails(tenant.Owner, 1)[0].Text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.goTo(link.Path)
+	b.await("h1", "no longer works")
+	b.check("link-over")
 }

@@ -85,7 +85,7 @@ func TestLiveUpdatesKeepInput(t *testing.T) {
 	p.await(".stale", "last known values")
 	p.click(channel(14, "switch", "button"))
 	p.await(channel(14, "switch", ".problem"), "not connected")
-	p.check("stale")
+	p.checkIn("stale", "#devices")
 	p.hub.Offline(false)
 	p.await(".live-head .tag", "online")
 	p.await("main", "Front door")
@@ -111,7 +111,7 @@ func TestSlowHub(t *testing.T) {
 	if !strings.Contains(text, "is slow to answer") {
 		t.Errorf("devices after %s: got %q, want \"is slow to answer\"", took, text)
 	}
-	p.check("slow")
+	p.checkIn("slow", "#devices")
 	p.await(channel(1, "lock", ".value"), "locked")
 	p.await("#connection", "Live")
 	p.hub.LateAnswers(5 * time.Second) // half of the time that the service waits for a hub

@@ -339,7 +339,6 @@ func TestDashboardUnderLoad(t *testing.T) {
 	if n := eval[int](b, `document.querySelectorAll("#events li").length`); n == 0 || n > 500 {
 		t.Errorf("events in the list: got %d, want 1 to 500", n)
 	}
-	b.shoot("load")
 }
 
 // pageCost is the CPU time and memory of a page.

@@ -37,7 +37,7 @@ func TestOutage(t *testing.T) {
 	p.await(`form[action$="/pairing"] .not-sent`, "What you typed is kept.")
 	p.click(".not-sent button")
 	p.await(`form[action$="/pairing"] .not-sent`, "What you typed is kept.")
-	p.check("not-sent")
+	p.checkIn("not-sent", `form[action$="/pairing"]`)
 	took := p.backAfter(longestPause)
 	for range 2 { // a busy machine may be late once
 		if took <= longestReturn {

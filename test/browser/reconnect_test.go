@@ -142,16 +142,16 @@ func TestReconnects(t *testing.T) {
 	if got := p.temperatures(); slices.Contains(got, "25.5") {
 		t.Errorf("events after a reset: got %v, want none of the former log", got)
 	}
-	p.check("missed")
+	p.checkIn("missed", "#events")
 
-	// After the service was killed, the page reconnects.
+	// After the service was killed, the page reconnects, and gets what the hub had meanwhile.
 	p.service.Kill()
 	p.await("#connection", "Reconnecting")
 	p.check("away")
+	p.temperature(32.5)
 	p.service.Begin()
 	p.await("#connection", "Live")
 	p.await(`[data-count="online"]`, "1")
-	p.temperature(32.5)
 	p.await("#events", "Temperature 32.5")
 	p.clearConsole() // failed connections are written there
 }
@@ -190,7 +190,7 @@ func TestBeginsAnew(t *testing.T) {
 	if got := p.temperatures(); !slices.Equal(got, []string{"18.5"}) {
 		t.Errorf("events after beginning anew: got %v, want 18.5", got)
 	}
-	p.check("anew")
+	p.checkIn("anew", "#events")
 }
 
 // TestPauseLosesNothing pauses the list of events. Events beyond the first sixty of a pause were

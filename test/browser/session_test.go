@@ -63,7 +63,7 @@ func TestSessionEndsInForm(t *testing.T) {
 	p.retype(field, "23.5")
 	p.signOutElsewhere()
 	p.await("#session-ended", "Your session has ended")
-	p.check("session-ended-live")
+	p.checkIn("session-ended-live", "#session-ended")
 	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "heating_setpoint"}, 18.0); err != nil {
 		t.Fatal(err)
 	}

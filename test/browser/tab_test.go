@@ -336,7 +336,7 @@ func (b *tab) check(name string) {
 const byLook = `, runOnly: ["button-name", "color-contrast", "link-in-text-block", "link-name",
 	"scrollable-region-focusable", "summary-name"]`
 
-// checkIn is check for a part of a page, which saves seconds on a long page that was checked before.
+// checkIn is check for a part of a page, which saves seconds on a long page that another check sees.
 func (b *tab) checkIn(name, selector string) {
 	b.t.Helper()
 	script := axe(b.t)
