@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -338,4 +339,23 @@ func TestASequenceCanBeRangedOverTwice(t *testing.T) {
 			)
 		}
 	})
+}
+
+// Leaving a loop leaves no connection behind (TestMain checks for goroutines).
+func TestLeavingEndsTheStream(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	c, _ := playing(t, nil, func(r *http.Request) (*http.Response, error) {
+		context.AfterFunc(r.Context(), func() { close(ended) })
+		return events(errSilent, frames("b"))(r)
+	})
+	sequence := c.Events(t.Context(), "hub-1", "a")
+	for range sequence {
+		break
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("got an open stream after a minute, want it closed")
+	}
 }

@@ -71,6 +71,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quarter := func(r *http.Request) (*http.Response, error) {
 			body, w := io.Pipe()
+			context.AfterFunc(r.Context(), func() { w.CloseWithError(r.Context().Err()) })
 			go func() {
 				for range 30 {
 					time.Sleep(30 * time.Second)

@@ -378,3 +378,31 @@ func TestForwarderRejects(t *testing.T) {
 		}
 	}
 }
+
+// A batch has up to 100 events of one hub in order, which are the same in all attempts even if more
+// events of the hub arrive meanwhile.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var hubs []string
+		for range 150 {
+			hubs = append(hubs, "a")
+		}
+		var ids []string
+		var sizes []int
+		f := begin(t, func(c *ForwarderConfig) { c.Batch = true },
+			func(w http.ResponseWriter, r *http.Request) {
+				ids = append(ids, r.Header.Get("Webhook-Id"))
+				sizes = append(sizes, len(cursorsIn(t, r)))
+				time.Sleep(time.Second) // more events arrive
+				if len(ids) == 1 {
+					w.WriteHeader(http.StatusBadGateway)
+				}
+			}, eventsOf(hubs...)...)
+		pass(time.Minute)
+		if err := f.finish(); err != nil || len(ids) < 3 || ids[0] != ids[1] ||
+			sizes[0] != sizes[1] || ids[1] == ids[2] || sizes[2] != min(100, 150-sizes[0]) {
+			t.Errorf("got the ids %v, sizes %v, %v", ids, sizes, err)
+		}
+	})
+}
