@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/commands"
-	"hubcloud/streams/once"
 )
 
 // TestAccepted: the caller gets the channel, and the hub's event log has both records.
@@ -26,14 +24,8 @@ func TestAccepted(t *testing.T) {
 	}
 	cloud.hub.wantRan(2, 2)
 	cloud.wantRecords("requested accepted requested accepted")
-	records := cloud.records()
-	for i, one := range records {
-		if one.CommandID != cloud.hub.ran[i/2] || one.OrgID != orgA || one.HubID != string(cloud.hub.id) ||
-			one.DeviceID != 3 || one.Key != "lock" || one.Endpoint != 0 || string(one.Value) != "false" ||
-			one.Actor != origin().Actor || one.RequestID != "R1" || time.Since(one.Time) > time.Minute ||
-			one.Message != "" {
-			t.Errorf("record %d: %+v", i, one)
-		}
+	if one := cloud.records()[0]; one.RequestID != "R1" { // see TestHistory for the others
+		t.Errorf("got the record %+v, want the request's id", one)
 	}
 	if got := p.count("total"); got != 2 {
 		t.Errorf("%v commands counted, want 2", got)
@@ -72,7 +64,7 @@ func TestFinalAnswers(t *testing.T) {
 				}
 			}
 			cloud.hub.wantRan(1, 1)
-			if got := strings.Fields(cloud.outcomes(nil)); len(got) > 2 {
+			if got := strings.Fields(cloud.outcomes()); len(got) > 2 {
 				t.Errorf("the log has the outcomes %s, want at most two records", got)
 			}
 		})
@@ -134,8 +126,8 @@ func TestOffline(t *testing.T) {
 			t.Errorf("hub_offline after %v, want at once", took)
 		}
 	}
-	if n := cloud.reserved(); n != 0 || cloud.outcomes(nil) != "" {
-		t.Errorf("%d keys reserved; the log holds %s", n, cloud.outcomes(nil))
+	if n := cloud.reserved(); n != 0 || cloud.outcomes() != "" {
+		t.Errorf("%d keys reserved; the log holds %s", n, cloud.outcomes())
 	}
 	cloud.hub.set(func(h *hub) { h.offline = false })
 	other := cloud.command("k")
@@ -154,8 +146,8 @@ func TestWindow(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	now := time.Now()
-	clock := func(_ *commands.Config, cfg *once.Config) {
-		cfg.Window, cfg.Now = time.Hour, func() time.Time {
+	clock := func(s *setup) {
+		s.keys.Window, s.keys.Now = time.Hour, func() time.Time {
 			cloud.hub.mu.Lock()
 			defer cloud.hub.mu.Unlock()
 			return now

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/commands"
-	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 )
 
@@ -17,8 +16,11 @@ func TestHolderHangs(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	hang := make(chan struct{})
-	p := cloud.replicaWith("r1", func(logs commands.Logs) commands.Logs {
-		return faultyLogs{logs, func([]byte) error { <-hang; return nil }}
+	p := cloud.replica("r1", func(s *setup) {
+		s.append = func(_ []byte, store func() (uint64, error)) (uint64, error) {
+			<-hang
+			return store()
+		}
 	})
 	first := make(chan outcome, 1)
 	go func() { first <- p.sent(cloud.command("k")) }()
@@ -32,8 +34,8 @@ func TestHolderHangs(t *testing.T) {
 		t.Errorf("before the holder's deadline: got %v, want %v", err, context.DeadlineExceeded)
 	}
 	cloud.hub.wantRan(0, 0)
-	later := cloud.replica("r3", func(_ *commands.Config, cfg *once.Config) {
-		cfg.Now = func() time.Time { return time.Now().Add(16 * time.Second) }
+	later := cloud.replica("r3", func(s *setup) {
+		s.keys.Now = func() time.Time { return time.Now().Add(16 * time.Second) }
 	})
 	second := later.sent(cloud.command("k"))
 	cloud.hub.wantRan(1, 1)

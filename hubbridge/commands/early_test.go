@@ -2,7 +2,6 @@ package commands_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/commands"
 	"hubcloud/streams/streamstest"
 )
 
@@ -98,10 +96,9 @@ func TestReservationUnsure(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	proxy := streamstest.NewRewriter(cloud.broker)
-	p := cloud.replicaOn(
-		"r1", cloud.broker.Connect(t, nats.InProcessServer(proxy)),
-		func(logs commands.Logs) commands.Logs { return logs },
-	)
+	p := cloud.replica("r1", func(s *setup) {
+		s.broker = []nats.Option{nats.InProcessServer(proxy)}
+	})
 	var lost atomic.Bool
 	proxy.Change(func(payload []byte) []byte {
 		if bytes.Contains(payload, []byte(`"stream":"KV_idempotency"`)) && !lost.Swap(true) {
@@ -112,7 +109,7 @@ func TestReservationUnsure(t *testing.T) {
 	answer := make(chan outcome, 1)
 	go func() { answer <- p.sent(cloud.command("k")) }()
 	streamstest.Eventually(t, "the acknowledgement is lost, and the record stored", func() bool {
-		return lost.Load() && cloud.outcomes(nil) == "requested"
+		return lost.Load() && cloud.outcomes() == "requested"
 	})
 	cloud.hub.wantRan(0, 0)
 	if got := <-answer; got.err != "" {
@@ -135,15 +132,15 @@ func TestKilledWhileStored(t *testing.T) {
 	const kills = 20
 	for n := range kills {
 		var p *replica
-		p = cloud.replicaWith(fmt.Sprint("r", n), func(logs commands.Logs) commands.Logs {
-			return appends{logs, func(ctx context.Context, payload []byte) (uint64, error) {
+		p = cloud.replica(fmt.Sprint("r", n), func(s *setup) {
+			s.append = func(_ []byte, store func() (uint64, error)) (uint64, error) {
 				if n%2 == 0 {
 					p.conns.Close()
 				}
-				seq, err := logs.AppendCommand(ctx, cloud.hub.id, payload)
+				seq, err := store()
 				p.conns.Close()
 				return seq, errors.Join(err, nats.ErrConnectionClosed)
-			}}
+			}
 		})
 		if got := p.sent(cloud.command(fmt.Sprint("k", n))); got.err == "" {
 			t.Errorf("a killed process answered %s", got.channel)
@@ -156,16 +153,4 @@ func TestKilledWhileStored(t *testing.T) {
 		_, err := survivor.send(other)
 		wantCode(t, err, domain.CodeIdempotencyConflict)
 	}
-}
-
-// appends replaces AppendCommand.
-type appends struct {
-	commands.Logs
-	do func(ctx context.Context, payload []byte) (uint64, error)
-}
-
-func (l appends) AppendCommand(
-	ctx context.Context, _ domain.HubID, payload []byte,
-) (uint64, error) {
-	return l.do(ctx, payload)
 }

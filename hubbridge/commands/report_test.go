@@ -1,57 +1,23 @@
 package commands_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/commands"
-	"hubcloud/streams/once"
 	"hubcloud/streams/streamstest"
 )
-
-// logLines collects the lines of a logger.
-type logLines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// commands returns the lines of commands, in order.
-func (l *logLines) commands(t *testing.T) (all []map[string]any) {
-	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for text := range strings.Lines(l.text.String()) {
-		var line map[string]any
-		if err := json.Unmarshal([]byte(text), &line); err != nil {
-			t.Fatal(err)
-		}
-		if line["msg"] == "command" {
-			all = append(all, line)
-		}
-	}
-	return all
-}
 
 // TestLogLines: each command has one log line and is counted by its outcome, also a command that is
 // answered from memory, a concurrent duplicate, and one that is rejected before it has an ID.
 func TestLogLines(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
-	log := &logLines{}
-	p := cloud.replica("r1", func(c *commands.Config, _ *once.Config) {
-		c.Logger = slog.New(slog.NewJSONHandler(log, nil))
+	log := &streamstest.LogLines{}
+	p := cloud.replica("r1", func(s *setup) {
+		s.Logger = log.Logger()
 	})
 	channel, err := p.send(cloud.command("k"))
 	cloud.wantAccepted(channel, err)
@@ -88,10 +54,10 @@ func TestLogLines(t *testing.T) {
 		"accepted shared",
 		"hub_offline ",
 	}
-	streamstest.Eventually(t, "six lines", func() bool { return len(log.commands(t)) == len(want) })
+	streamstest.Eventually(t, "six lines", func() bool { return len(log.Of(t, "command")) == len(want) })
 	var got []string
 	ids := map[any]bool{}
-	for _, line := range log.commands(t) {
+	for _, line := range log.Of(t, "command") {
 		got = append(got, line["outcome"].(string)+" "+line["answer"].(string))
 		if (line["command_id"] == "") != (line["answer"] == "") || line["request_id"] != "R1" ||
 			line["key"] != "lock" || line["duration_ms"].(float64) < 0 {

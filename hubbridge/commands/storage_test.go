@@ -1,36 +1,18 @@
 package commands_test
 
 import (
-	"context"
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/commands"
 	"hubcloud/streams/jsapi"
-	"hubcloud/streams/once"
+	"hubcloud/streams/streamstest"
 )
-
-// faultyLogs fails appends for which fail returns an error.
-type faultyLogs struct {
-	commands.Logs
-	fail func(payload []byte) error
-}
-
-func (l faultyLogs) AppendCommand(
-	ctx context.Context, hub domain.HubID, payload []byte,
-) (uint64, error) {
-	if err := l.fail(payload); err != nil {
-		return 0, err
-	}
-	return l.Logs.AppendCommand(ctx, hub, payload)
-}
 
 // TestStorageFails: a command that cannot be recorded is not sent, and may be sent again under its
 // key. An outcome that cannot be recorded does not change the answer. The command's log line named
@@ -50,23 +32,18 @@ func TestStorageFails(t *testing.T) {
 			cloud := newTestCloud(t)
 			var full atomic.Bool
 			full.Store(true)
-			log := &logLines{}
-			p := cloud.replicaWith("r1", func(logs commands.Logs) commands.Logs {
-				return faultyLogs{logs, func(payload []byte) error {
-					var one record
-					if err := json.Unmarshal(payload, &one); err != nil {
-						return err
+			log := &streamstest.LogLines{}
+			p := cloud.replica("r1", func(s *setup) {
+				s.Logger = log.Logger()
+				s.append = func(payload []byte, store func() (uint64, error)) (uint64, error) {
+					if full.Load() && bytes.Contains(payload, []byte(tc.fails)) {
+						return 0, errors.New("the disk is full")
 					}
-					if one.Type == tc.fails && full.Load() {
-						return errors.New("the disk is full")
-					}
-					return nil
-				}}
-			}, func(c *commands.Config, _ *once.Config) {
-				c.Logger = slog.New(slog.NewJSONHandler(log, nil))
+					return store()
+				}
 			})
 			channel, err := p.send(cloud.command("k"))
-			if lines := log.commands(t); len(lines) != 1 || lines[0]["answer"] != tc.answer {
+			if lines := log.Of(t, "command"); len(lines) != 1 || lines[0]["answer"] != tc.answer {
 				t.Errorf("log lines: got %v, want one with the answer %q", lines, tc.answer)
 			}
 			if tc.asked == 0 {
@@ -89,25 +66,34 @@ func TestStorageFails(t *testing.T) {
 func TestNoLeader(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		fails int32 // appends that fail
-		fault error
-		code  domain.Code
+		fails  int32 // appends that fail
+		stored bool  // although they fail
+		fault  error
+		code   domain.Code
 	}{
-		"a new leader":      {20, jsapi.ErrNoStream, ""},
-		"a lost answer":     {2, jsapi.ErrOutcomeUnknown, ""},
-		"no leader for 15s": {1 << 30, jsapi.ErrNoStream, domain.CodeServiceUnavailable},
+		"a new leader":                     {20, false, jsapi.ErrNoStream, ""},
+		"a lost request":                   {2, false, jsapi.ErrOutcomeUnknown, ""},
+		"the answers of both appends lost": {2, true, jsapi.ErrOutcomeUnknown, ""},
+		"no leader for 15s": {
+			1 << 30, false, jsapi.ErrNoStream, domain.CodeServiceUnavailable,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cloud := newTestCloud(t)
 			var tries atomic.Int32
-			p := cloud.replicaWith("r1", func(logs commands.Logs) commands.Logs {
-				return faultyLogs{logs, func([]byte) error {
-					if tries.Add(1) <= tc.fails {
-						return fmt.Errorf("store: %w", tc.fault)
+			p := cloud.replica("r1", func(s *setup) {
+				s.append = func(_ []byte, store func() (uint64, error)) (uint64, error) {
+					if tries.Add(1) > tc.fails {
+						return store()
 					}
-					return nil
-				}}
+					if tc.stored {
+						if _, err := store(); err != nil {
+							t.Error(err)
+						}
+					}
+					return 0, fmt.Errorf("store: %w", tc.fault)
+				}
 			})
 			began := time.Now()
 			channel, err := p.send(cloud.command("k"))
@@ -125,36 +111,4 @@ func TestNoLeader(t *testing.T) {
 			cloud.wantRecords("requested accepted")
 		})
 	}
-}
-
-// TestLostAppend: an append that was stored is not repeated when its acknowledgement is lost.
-func TestLostAppend(t *testing.T) {
-	t.Parallel()
-	cloud := newTestCloud(t)
-	var lost atomic.Int32
-	p := cloud.replicaWith(
-		"r1", func(logs commands.Logs) commands.Logs { return lossyLogs{logs, &lost} },
-	)
-	channel, err := p.send(cloud.command("k"))
-	cloud.wantAccepted(channel, err)
-	cloud.wantRecords("requested accepted")
-	if lost.Load() != 2 {
-		t.Errorf("%d acknowledgements were lost, want 2", lost.Load())
-	}
-}
-
-// lossyLogs stores each record and loses the acknowledgement.
-type lossyLogs struct {
-	commands.Logs
-	lost *atomic.Int32
-}
-
-func (l lossyLogs) AppendCommand(
-	ctx context.Context, hub domain.HubID, payload []byte,
-) (uint64, error) {
-	if _, err := l.Logs.AppendCommand(ctx, hub, payload); err != nil {
-		return 0, err
-	}
-	l.lost.Add(1)
-	return 0, fmt.Errorf("store: %w", jsapi.ErrOutcomeUnknown)
 }
