@@ -9,13 +9,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"log/slog"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,24 +23,6 @@ import (
 )
 
 const day = 24 * time.Hour
-
-// clock is a clock that tests set.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) set(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
 
 func openAuthority(t testing.TB, cfg identity.AuthorityConfig) *identity.Authority {
 	t.Helper()
@@ -106,7 +87,9 @@ func TestIncompleteAuthority(t *testing.T) {
 func TestHubCertificate(t *testing.T) {
 	t.Parallel()
 	time0 := time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
-	a := openAuthority(t, identity.AuthorityConfig{Dir: t.TempDir(), Now: (&clock{now: time0}).Now})
+	a := openAuthority(t, identity.AuthorityConfig{
+		Dir: t.TempDir(), Now: func() time.Time { return time0 },
+	})
 	key := newKey(t)
 	issued, err := a.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
 	if err != nil {
@@ -137,7 +120,7 @@ func TestHubCertificate(t *testing.T) {
 // renewed a month before it expires.
 func TestServerCertificate(t *testing.T) {
 	t.Parallel()
-	now := &clock{now: time.Now()}
+	var now streamstest.Clock
 	a := openAuthority(t, identity.AuthorityConfig{
 		Dir:   t.TempDir(),
 		Hosts: []string{"hubs.example.org", "192.0.2.7", "localhost", "0.0.0.0", "::", ""},
@@ -172,11 +155,11 @@ func TestServerCertificate(t *testing.T) {
 	if len(first.DNSNames) != 2 || len(first.IPAddresses) != 3 {
 		t.Errorf("names %v, addresses %v", first.DNSNames, first.IPAddresses)
 	}
-	now.set(now.Now().Add(330 * day))
+	now.Advance(330 * day)
 	if !shown().Equal(first) {
 		t.Error("renewed 35 days before its end")
 	}
-	now.set(now.Now().Add(10 * day))
+	now.Advance(10 * day)
 	second := shown()
 	if second.Equal(first) {
 		t.Error("not renewed 25 days before its end")
@@ -246,37 +229,23 @@ func TestExternalAuthority(t *testing.T) {
 	t.Parallel()
 	end := time.Now().Add(100 * day)
 	a := openAuthority(t, external(t, end, func(*x509.Certificate) {}))
-	key := newKey(t)
-	issued, err := a.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
+	config := hubTLS(t, a)
+	config.VerifyConnection = func(s tls.ConnectionState) error {
+		if len(s.PeerCertificates) != 2 {
+			return fmt.Errorf("the broker sent %d certificates, want its own and the intermediate one",
+				len(s.PeerCertificates))
+		}
+		return nil
+	}
+	if err := shake(config, a.ServerTLS()); err != nil {
+		t.Error(err)
+	}
+	issued, err := x509.ParseCertificate(config.Certificates[0].Certificate[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if issued.ExpiresAt.After(end) {
-		t.Errorf("lasts until %v, longer than its authority", issued.ExpiresAt)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(a.CAPEM())
-	server, client := net.Pipe()
-	defer server.Close()
-	defer client.Close()
-	shaken := make(chan error, 1)
-	go func() { shaken <- tls.Server(server, a.ServerTLS()).Handshake() }()
-	hub := tls.Client(
-		client,
-		&tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: []tls.Certificate{
-			{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: key},
-		}},
-	)
-	if err := hub.Handshake(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-shaken; err != nil {
-		t.Fatal(err)
-	}
-	if shown := hub.ConnectionState().PeerCertificates; len(shown) != 2 {
-		t.Errorf(
-			"the broker sent %d certificates, want its own and the intermediate one", len(shown),
-		)
+	if issued.NotAfter.After(end) {
+		t.Errorf("lasts until %v, longer than its authority", issued.NotAfter)
 	}
 }
 

@@ -10,11 +10,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,11 +43,9 @@ const (
 // installation is a broker with the certificate authority, enrolment and auth callout, on a data
 // directory that outlives restarts.
 type installation struct {
-	// directoryReads counts the reads of hubs by callouts.
-	directoryReads atomic.Int64
-	dir            string
-	authority      *identity.Authority
-	rejections     *identity.Rejections
+	dir        string
+	authority  *identity.Authority
+	rejections *identity.Rejections
 
 	broker       *broker.Server
 	conns        *streams.Conns
@@ -121,38 +117,16 @@ func (i *installation) down(t testing.TB) {
 	}
 }
 
-// countingDirectory counts the reads of hubs.
-type countingDirectory struct {
-	identity.Directory
-	reads *atomic.Int64
-}
-
-func (d countingDirectory) Hub(
-	ctx context.Context, id domain.HubID,
-) (domain.HubState, uint64, error) {
-	d.reads.Add(1)
-	return d.Directory.Hub(ctx, id)
-}
-
 func (i *installation) startCallout(t testing.TB, d identity.Directory) {
 	t.Helper()
 	callout, err := identity.NewCallout(identity.CalloutConfig{
 		Conns: i.conns, Credentials: i.broker.Credentials(), Taps: i.taps,
-		Directory:  countingDirectory{d, &i.directoryReads},
-		Rejections: i.rejections, Logger: streamstest.Logger(),
+		Directory: d, Rejections: i.rejections, Logger: streamstest.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- callout.Run(ctx) }()
-	i.stopCallout = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("callout: %v", err)
-		}
-	})
+	i.stopCallout = streamstest.Run(t, "callout", callout.Run)
 }
 
 // hub is a hub of the inventory with a certificate.

@@ -31,27 +31,7 @@ func TestAuthorityRotation(t *testing.T) {
 	switched := with(next, former.CertificateFile)
 	last := with(next, "")
 
-	key := newKey(t)
-	hub := func(from *identity.Authority) *tls.Config {
-		t.Helper()
-		issued, err := from.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
-		if err != nil {
-			t.Fatal(err)
-		}
-		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(from.CAPEM())
-		return &tls.Config{
-			RootCAs:    roots,
-			ServerName: "localhost",
-			MaxVersion: tls.VersionTLS12,
-			Certificates: []tls.Certificate{
-				{
-					Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw},
-					PrivateKey:  key,
-				},
-			},
-		}
-	}
+	hub := func(from *identity.Authority) *tls.Config { return hubTLS(t, from) }
 	for what, c := range map[string]struct {
 		hub    *tls.Config
 		broker *identity.Authority
@@ -87,7 +67,7 @@ func TestAuthorityRotation(t *testing.T) {
 	}
 
 	leaf := filepath.Join(t.TempDir(), "leaf.pem")
-	issued, err := first.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
+	issued, err := first.IssueHub("hub-7k2m-q4xd-93ta", newKey(t).Public())
 	if err == nil {
 		err = os.WriteFile(leaf, issued.PEM, 0o600)
 	}
@@ -108,6 +88,24 @@ func TestAuthorityRotation(t *testing.T) {
 		if _, err := identity.OpenAuthority(bad); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// hubTLS returns the configuration of a hub that has enrolled at an authority.
+func hubTLS(t *testing.T, from *identity.Authority) *tls.Config {
+	t.Helper()
+	key := newKey(t)
+	issued, err := from.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(from.CAPEM())
+	return &tls.Config{
+		RootCAs: roots, ServerName: "localhost", MaxVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{
+			{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: key},
+		},
 	}
 }
 

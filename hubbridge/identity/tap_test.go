@@ -3,11 +3,11 @@ package identity_test
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
@@ -34,65 +34,6 @@ func (i *installation) logIn(
 	return nc, reports, err
 }
 
-// hubLog creates a stream like a hub's log, with one message, in the first shard.
-func (i *installation) hubLog(t testing.TB) (stream string) {
-	t.Helper()
-	js, err := jetstream.New(i.conns.Shards[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	const hub = "hub-tapt-test-0001"
-	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{
-		Name:        "HUB_" + hub,
-		Subjects:    []string{"log." + hub + ".>"},
-		AllowDirect: true,
-		RePublish:   &jetstream.RePublish{Source: "log." + hub + ".>", Destination: "feed." + hub + ".>"},
-	})
-	if err == nil {
-		_, err = js.Publish(t.Context(), "log."+hub+".event.device", []byte("1"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "HUB_" + hub
-}
-
-// TestTapLogsIn: the credentials of a tap allow reading the logs of hubs and nothing else.
-func TestTapLogsIn(t *testing.T) {
-	t.Parallel()
-	i := start(t)
-	stream := i.hubLog(t)
-	user, err := i.taps.Create(t.Context(), "analytics", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc, reports, err := i.logIn(t, user)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := nc.SubscribeSync(streams.AnyFeed); err != nil {
-		t.Fatal(err)
-	}
-	for _, request := range []string{"DIRECT.GET." + stream, "STREAM.MSG.GET." + stream} {
-		subject := streams.ShardAPI(0) + "." + request
-		if _, err := nc.Request(subject, []byte(`{"seq":1}`), testTimeout); err != nil {
-			t.Errorf("%s: %v", request, err)
-		}
-	}
-	// What the permissions allow is tried in package broker: here is tried that the login has them.
-	if err := nc.Publish("log.x", nil); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-reports:
-		if !errors.Is(err, nats.ErrPermissionViolation) {
-			t.Error(err)
-		}
-	case <-time.After(testTimeout):
-		t.Error("a tap may publish")
-	}
-}
-
 // TestWrongPasswordsPause: a client that tries one password after the other gets no answer after some, so it
 // must wait, and another one at the same address is admitted meanwhile.
 func TestWrongPasswordsPause(t *testing.T) {
@@ -117,9 +58,10 @@ func TestWrongPasswordsPause(t *testing.T) {
 	}
 }
 
-// TestTapWithWrongCredentials tries a wrong password, unknown names, the service's names and no
-// name.
-func TestTapWithWrongCredentials(t *testing.T) {
+// TestTap tries a wrong password, unknown names, the service's names and no name. Those of a tap
+// allow what a tap may do, which package broker tries. Renewing the password of a tap and revoking
+// the tap cut its open connections, and the old password is rejected.
+func TestTap(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	user, err := i.taps.Create(t.Context(), "analytics", time.Now())
@@ -135,24 +77,28 @@ func TestTapWithWrongCredentials(t *testing.T) {
 			t.Errorf("log in as %q: got %v, want %v", wrong.User, err, nats.ErrAuthorization)
 		}
 	}
-}
 
-// TestTapIsRevoked: renewing the password of a tap and revoking the tap cut its open connections,
-// and the old password is rejected.
-func TestTapIsRevoked(t *testing.T) {
-	t.Parallel()
-	i := start(t)
-	first, err := i.taps.Create(t.Context(), "analytics", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
 	other, err := i.taps.Create(t.Context(), "other", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, _, err := i.logIn(t, other)
+	kept, reports, err := i.logIn(t, other)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := kept.SubscribeSync(streams.AnyFeed); err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.Publish("log.x", nil); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-reports:
+		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), "log.x") {
+			t.Error(err)
+		}
+	case <-time.After(testTimeout):
+		t.Error("a tap may publish")
 	}
 	cut := func(user streams.User, change func() error) {
 		t.Helper()
@@ -182,7 +128,7 @@ func TestTapIsRevoked(t *testing.T) {
 	}
 	var second streams.User
 	cut(
-		first,
+		user,
 		func() error { second, err = i.taps.Renew(t.Context(), "analytics", time.Now()); return err },
 	)
 	cut(second, func() error { return i.taps.Revoke(t.Context(), "analytics") })

@@ -1,29 +1,55 @@
 package identity_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"hubcloud/streams"
 	"hubcloud/streams/broker"
 )
 
 // TestViolationsAreReported: the broker reports what a hub does that it may not, with the hub. A
-// hub that keeps to the protocol is not reported.
+// hub that keeps to the protocol is not reported, and reaches all of its topics.
 func TestViolationsAreReported(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	good, wrong, loud := i.newHub(t, 1), i.newHub(t, 2), i.newHub(t, 3)
+	shard := i.conns.Shard(good.id)
+	received, err := shard.SubscribeSync("hub." + string(good.id) + ".>")
+	if err != nil {
+		t.Fatal(err)
+	}
 	client, _ := mustConnect(t, good.options())
-	for _, topic := range []string{"ack", "request"} {
-		if err := wait(t, client.Subscribe("hub/"+string(good.id)+"/"+topic, 1, nil)); err != nil {
-			t.Fatal(err)
+	got := make(chan string, 10)
+	for topic, qos := range map[string]byte{"ack": 1, "request": 2} {
+		topic = "hub/" + string(good.id) + "/" + topic
+		token := client.Subscribe(topic, qos, func(_ mqtt.Client, m mqtt.Message) {
+			got <- m.Topic()
+		})
+		granted := token.(*mqtt.SubscribeToken)
+		if err := wait(t, token); err != nil || granted.Result()[topic] != 1 { // 2 is granted as 1
+			t.Fatalf("subscribe %s: granted %v, %v", topic, granted.Result(), err)
 		}
 	}
-	for _, topic := range []string{"hello", "events", "response/k3/17"} {
+	for _, topic := range []string{"hello", "events", "response/k3/17.b"} {
 		if err := wait(
-			t, client.Publish("hub/"+string(good.id)+"/"+topic, 1, false, "{}"),
+			t, client.Publish("hub/"+string(good.id)+"/"+topic, 1, false, topic),
 		); err != nil {
 			t.Fatal(err)
+		}
+		if msg, err := received.NextMsg(testTimeout); err != nil || string(msg.Data) != topic {
+			t.Errorf("publish %s: the cloud got %v, %v", topic, msg, err)
+		}
+	}
+	for _, subject := range []string{streams.AckSubject(good.id), streams.RequestSubject(good.id)} {
+		if err := shard.Publish(subject, nil); err != nil {
+			t.Fatal(err)
+		}
+		if topic := <-got; topic != strings.ReplaceAll(subject, ".", "/") {
+			t.Errorf("the hub got a message on %q, want that of %q", topic, subject)
 		}
 	}
 	want := map[broker.Violation]bool{

@@ -1,7 +1,6 @@
 package ingest_test
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 func TestBudgetOfAHub(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
-	begun, log, active := time.Now(), &logLines{}, new(shares.Registry)
+	begun, log, active := time.Now(), &streamstest.LogLines{}, new(shares.Registry)
 	now := &clock{now: begun}
 	h := adopted(r)
 	start := func() (*ingest.Budget, *running) {
@@ -29,7 +28,7 @@ func TestBudgetOfAHub(t *testing.T) {
 			t.Fatal(err)
 		}
 		return budget, r.shard(h.id, func(cfg *ingest.Config) {
-			cfg.Budget, cfg.Now, cfg.Logger = budget, now.Now, slog.New(slog.NewJSONHandler(log, nil))
+			cfg.Budget, cfg.Now, cfg.Logger = budget, now.Now, log.Logger()
 		})
 	}
 	_, shard := start()
@@ -37,10 +36,10 @@ func TestBudgetOfAHub(t *testing.T) {
 	const size = 20 // events of a message; each takes some 1,000 bytes
 	stored := uint64(0)
 	fill := func() (filled uint64) {
-		for limited := len(log.of(t, "hub limited")); ; filled += size {
+		for limited := len(log.Of(t, "hub limited")); ; filled += size {
 			h.events("a", stored+1, stored+size)
 			streamstest.Eventually(t, "an ack, or the limit", func() bool {
-				return len(h.acks) > 0 || len(log.of(t, "hub limited")) > limited
+				return len(h.acks) > 0 || len(log.Of(t, "hub limited")) > limited
 			})
 			if len(h.acks) == 0 {
 				return filled

@@ -1,11 +1,6 @@
 package ingest_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,47 +8,15 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// logLines collects the lines of a logger.
-type logLines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// of returns the lines with a message.
-func (l *logLines) of(t *testing.T, msg string) (all []map[string]any) {
-	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, text := range strings.Split(l.text.String(), "\n") {
-		if text == "" {
-			continue
-		}
-		var line map[string]any
-		if err := json.Unmarshal([]byte(text), &line); err != nil {
-			t.Fatalf("log %q: %v", text, err)
-		}
-		if line["msg"] == msg {
-			all = append(all, line)
-		}
-	}
-	return all
-}
-
 // TestConnectionStats holds that the metrics and the log line at the end of a connection count the
 // messages of the hub.
 func TestConnectionStats(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
-	log := &logLines{}
+	log := &streamstest.LogLines{}
 	s := r.shard(
-		h.id, func(c *ingest.Config) { c.Logger = slog.New(slog.NewJSONHandler(log, nil)) },
+		h.id, func(c *ingest.Config) { c.Logger = log.Logger() },
 	)
 	s.Observe(h.id, began(1))
 	h.wantOnline(true)
@@ -76,7 +39,7 @@ func TestConnectionStats(t *testing.T) {
 	s.Observe(h.id, began(2))
 	s.Observe(h.id, ended(2, "kicked"))
 	streamstest.Eventually(
-		t, "two connections are logged", func() bool { return len(log.of(t, "hub session")) == 2 },
+		t, "two connections are logged", func() bool { return len(log.Of(t, "hub session")) == 2 },
 	)
 	for name, want := range map[string]float64{
 		"events_stored_total": 5, "events_repeated_total": 2, "events_lost_total": 2,
@@ -99,7 +62,7 @@ func TestConnectionStats(t *testing.T) {
 			t.Errorf("%v: got %v, want %v", series, got, want)
 		}
 	}
-	both := log.of(t, "hub session")
+	both := log.Of(t, "hub session")
 	for field, want := range map[string]any{
 		"level": "INFO", "hub_id": string(h.id), "reason": "read error", "remote": "10.0.0.7",
 		"events_stored": 5.0, "events_repeated": 2.0,
@@ -114,18 +77,5 @@ func TestConnectionStats(t *testing.T) {
 	}
 	if both[1]["events_stored"] != 0.0 || both[1]["requests"] != 0.0 || both[1]["reason"] != "kicked" {
 		t.Errorf("second line: got %v, want the counts of the second connection", both[1])
-	}
-}
-
-// TestUnownedAreCounted holds that events that are acknowledged and not stored are counted.
-func TestUnownedAreCounted(t *testing.T) {
-	t.Parallel()
-	r := newTestIngest(t, time.Hour)
-	h := r.hub()
-	r.shard(h.id)
-	h.helloAcked("a", 1, 0, 0)
-	h.eventsAcked("a", 1, 3)
-	if got := r.count("events_unowned_total"); got != 3 {
-		t.Errorf("unowned events counted: got %v, want 3", got)
 	}
 }

@@ -145,7 +145,7 @@ func TestForgottenBeforeStored(t *testing.T) {
 }
 
 // TestForgottenByUnownedHub holds that device.forgotten of a hub without an organization is
-// acknowledged and changes nothing in the directory.
+// acknowledged and counted, and changes nothing in the directory.
 func TestForgottenByUnownedHub(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -154,7 +154,7 @@ func TestForgottenByUnownedHub(t *testing.T) {
 	h.helloAcked("a", 1, 0, 0)
 	h.sendEvents("a", forgotten(1, "1"))
 	h.wantAck("a", 1)
-	if got := dir.recorded(); got != "[]" {
-		t.Errorf("forgotten %s, want []", got)
+	if got := dir.recorded(); got != "[]" || r.count("events_unowned_total") != 1 {
+		t.Errorf("forgotten %s, unowned %v, want [] and 1", got, r.count("events_unowned_total"))
 	}
 }

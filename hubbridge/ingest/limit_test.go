@@ -2,7 +2,6 @@ package ingest_test
 
 import (
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -49,8 +48,8 @@ func TestResetsAreLimited(t *testing.T) {
 		HubLogs:     domain.HubLimit{PerMinute: 2, Burst: burst},
 	})
 	h := adopted(r)
-	log := &logLines{}
-	configure := func(cfg *ingest.Config) { cfg.Now, cfg.Logger = now.Now, slog.New(slog.NewJSONHandler(log, nil)) }
+	log := &streamstest.LogLines{}
+	configure := func(cfg *ingest.Config) { cfg.Now, cfg.Logger = now.Now, log.Logger() }
 	s := r.shard(h.id, configure)
 	h.helloAcked("log-0", 1, 0, 0)
 	for n := 1; n <= burst; n++ {
@@ -83,7 +82,7 @@ func TestResetsAreLimited(t *testing.T) {
 		s.kill()
 		s = r.shard(h.id, configure)
 	}
-	if logged := log.of(t, "hub limited"); len(logged) != 2 || logged[0]["hub_id"] != string(h.id) {
+	if logged := log.Of(t, "hub limited"); len(logged) != 2 || logged[0]["hub_id"] != string(h.id) {
 		t.Errorf("logged %v, want one line of each process", logged)
 	}
 	h.wantEventLog("log_reset:factory_reset 1 2")
@@ -137,6 +136,13 @@ func (h *hub) release() {
 // when the bridge was killed in between.
 func TestReleasedHub(t *testing.T) {
 	t.Parallel()
+	nothing := func(*hub, **running) {}
+	// resume is a hub that holds stored events, and later ones of the former organization.
+	resume := func(h *hub) {
+		h.helloAcked("a", 2, 9, 9)
+		h.eventsAcked("a", 10, 11)
+	}
+	goOn := func(h *hub) { h.eventsAcked("a", 10, 11) }
 	for name, c := range map[string]struct {
 		// before runs after the release and before the next organization adds the hub, then runs
 		// after that.
@@ -145,24 +151,14 @@ func TestReleasedHub(t *testing.T) {
 		want   string
 	}{
 		"silent until it is added again": {
-			func(*hub, **running) {},
-			func(h *hub) {
-				// it holds stored events, and later ones of the former organization
-				h.helloAcked("a", 2, 9, 9)
-				h.eventsAcked("a", 10, 11)
-			},
-			"skip:6-9 10 11",
+			nothing, resume, "skip:6-9 10 11",
 		},
 		"disconnected by the broker": {
 			func(h *hub, s **running) {
 				(*s).Observe(h.id, ended(1, "kicked"))
 				h.wantOnline(false)
 			},
-			func(h *hub) {
-				h.helloAcked("a", 2, 9, 9)
-				h.eventsAcked("a", 10, 11)
-			},
-			"skip:6-9 10 11",
+			resume, "skip:6-9 10 11",
 		},
 		"bridge killed between connection and hello": {
 			func(h *hub, s **running) {
@@ -174,11 +170,7 @@ func TestReleasedHub(t *testing.T) {
 				(*s).kill()
 				*s = h.r.shard(h.id)
 			},
-			func(h *hub) {
-				h.helloAcked("a", 2, 9, 9)
-				h.eventsAcked("a", 10, 11)
-			},
-			"connected skip:6-9 10 11",
+			resume, "connected skip:6-9 10 11",
 		},
 		"hello in between": {
 			func(h *hub, _ **running) { h.helloAcked("a", 2, 9, 9) },
@@ -193,8 +185,7 @@ func TestReleasedHub(t *testing.T) {
 				h.helloAcked("a", 2, 7, 7)
 				h.eventsAcked("a", 8, 9)
 			},
-			func(h *hub) { h.eventsAcked("a", 10, 11) },
-			"10 11",
+			goOn, "10 11",
 		},
 		"reset in between": {
 			func(h *hub, _ **running) { h.helloAcked("b", 1, 4, 4) },
@@ -202,7 +193,7 @@ func TestReleasedHub(t *testing.T) {
 			"5 6",
 		},
 		"reset after it is added again": {
-			func(*hub, **running) {},
+			nothing,
 			func(h *hub) {
 				h.helloAcked("b", 1, 4, 4)
 				h.eventsAcked("b", 5, 6)
@@ -210,7 +201,7 @@ func TestReleasedHub(t *testing.T) {
 			"5 6",
 		},
 		"events before the hello": {
-			func(*hub, **running) {},
+			nothing,
 			func(h *hub) {
 				h.events("a", 6, 9)
 				h.helloAcked("a", 6, 9, 9)
@@ -226,8 +217,7 @@ func TestReleasedHub(t *testing.T) {
 				(*s).kill()
 				*s = h.r.shard(h.id)
 			},
-			func(h *hub) { h.eventsAcked("a", 10, 11) },
-			"10 11",
+			goOn, "10 11",
 		},
 	} {
 		for _, killed := range []bool{false, true} {

@@ -2,7 +2,6 @@ package ingest_test
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -12,44 +11,29 @@ import (
 )
 
 // TestReadyOnceSubscribed holds that a shard is ready only when the broker has confirmed its
-// subscriptions.
+// subscriptions, and can be stopped before.
 func TestReadyOnceSubscribed(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	r.broker.Stop()
-	log := &logLines{}
+	log := &streamstest.LogLines{}
 	s := r.start(
-		h.id, func(c *ingest.Config) { c.Logger = slog.New(slog.NewJSONHandler(log, nil)) },
+		h.id, func(c *ingest.Config) { c.Logger = log.Logger() },
 	)
 	streamstest.Eventually(t, "the missing confirmation is logged", func() bool {
-		return len(log.of(t, "subscriptions not confirmed; trying again")) > 0
+		return len(log.Of(t, "subscriptions not confirmed; trying again")) > 0
 	})
 	select {
 	case <-s.ready:
 		t.Error("the shard is ready, want it to wait for the broker")
 	case <-time.After(100 * time.Millisecond):
 	}
+	s.stop()
+	s = r.start(h.id)
 	r.broker.Start(t)
 	<-s.ready
 	h.helloAcked("a", 1, 0, 0)
-}
-
-// TestStopWhileNotSubscribed holds that a shard whose subscriptions are not confirmed can be
-// stopped.
-func TestStopWhileNotSubscribed(t *testing.T) {
-	t.Parallel()
-	r := newTestIngest(t, time.Hour)
-	h := adopted(r)
-	r.broker.Stop()
-	s := r.start(h.id)
-	s.stop()
-	select {
-	case <-s.ready:
-		t.Error("the shard was ready, want it to end without")
-	default:
-	}
-	r.broker.Start(t)
 }
 
 // TestShutdownFinishes holds that a shard that is stopped stores and acknowledges the messages that

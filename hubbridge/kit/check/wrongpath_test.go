@@ -1,7 +1,6 @@
 package check_test
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,24 +14,15 @@ import (
 func TestWrongPath(t *testing.T) {
 	t.Parallel()
 	failed := make(chan check.Result, len(check.Lines()))
-	checked, err := check.New(check.Config{
+	checked := newCheck(t, check.Config{
 		Only: []string{"enrols"}, Timeout: time.Minute,
 		OnLine: func(r check.Result) { failed <- r },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := checked.Run(ctx)
-		ended <- err
-	}()
+	run(t, checked)
 	client := &http.Client{Timeout: time.Minute}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		request, err := http.NewRequestWithContext(
-			ctx, method, checked.EnrolURL()+"/v1/link/v1/certificates", strings.NewReader("{}"),
+			t.Context(), method, checked.EnrolURL()+"/v1/link/v1/certificates", strings.NewReader("{}"),
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -49,17 +39,9 @@ func TestWrongPath(t *testing.T) {
 			t.Errorf("%s: got %+v, want no result", method, <-failed)
 		}
 	}
-	select {
-	case r := <-failed:
-		if r.ID != "enrols" || r.Status != check.Failed || !strings.Contains(r.Detail, "/v1/link/v1/certificates") {
-			t.Errorf("got %+v, want enrols failed with the path", r)
-		}
-	case <-ctx.Done():
-		t.Error("no line has failed")
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
+	if r := <-failed; r.ID != "enrols" || r.Status != check.Failed ||
+		!strings.Contains(r.Detail, "/v1/link/v1/certificates") {
+		t.Errorf("got %+v, want enrols failed with the path", r)
 	}
 	client.CloseIdleConnections()
 }
