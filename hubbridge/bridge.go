@@ -115,29 +115,33 @@ func (b *Bridge) Run(ctx context.Context) error {
 	}
 	defer watchers.Wait()
 	defer stop()
-	return b.leases.Run(ctx, b.serve)
+	return b.leases.RunFenced(ctx, b.serve)
 }
 
 // serve serves one group until its lease ends. It starts the writer of the journal, then the views,
 // then the shards, and stops them in reverse: the shards store what they have received, and the
-// views get it. When the lease is lost, another replica may write already: then all end at once.
-func (b *Bridge) serve(ctx context.Context, group int, held func() bool) error {
+// views get it. When the lease is lost, or another replica writes the journal, all end at once.
+func (b *Bridge) serve(ctx context.Context, group int, term *lease.Term) error {
 	serving, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	ready := make(chan struct{})
 	terms := journal.Lease{
-		Held: held, Ready: sync.OnceFunc(func() { close(ready) }), Begin: b.views.Begin,
+		Held: term.Held, Ready: sync.OnceFunc(func() { close(ready) }), Begin: b.views.Begin,
 	}
-	writer := start(ctx, fail, func(ctx context.Context) error {
-		return b.journals.Write(ctx, group, terms)
+	writer := start(serving, fail, func(ctx context.Context) error {
+		err := b.journals.Write(ctx, group, terms)
+		if errors.Is(err, journal.ErrFenced) {
+			return lease.ErrLost
+		}
+		return err
 	})
 	select {
 	case <-ready:
 	case <-serving.Done():
 		return writer.stop()
 	}
-	views := start(ctx, fail, func(ctx context.Context) error { return b.views.Run(ctx, group) })
-	err := b.serveShards(serving, group, held)
+	views := start(serving, fail, func(ctx context.Context) error { return b.views.Run(ctx, group) })
+	err := b.serveShards(serving, group, term)
 	return errors.Join(err, views.stop(), writer.stop())
 }
 
@@ -176,7 +180,7 @@ func (p part) stop() error {
 }
 
 // serveShards serves the shards of a group until ctx ends or a shard cannot be served.
-func (b *Bridge) serveShards(ctx context.Context, group int, held func() bool) error {
+func (b *Bridge) serveShards(ctx context.Context, group int, term *lease.Term) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	waiting := sync.OnceValue(b.waiting)
@@ -186,7 +190,7 @@ func (b *Bridge) serveShards(ctx context.Context, group int, held func() bool) e
 			continue
 		}
 		shards.Go(func() error {
-			err := b.serveShard(ctx, shard, held, func() []domain.HubID { return waiting()[shard] })
+			err := b.serveShard(ctx, shard, term, func() []domain.HubID { return waiting()[shard] })
 			if err != nil {
 				cancel(err)
 			}
@@ -197,8 +201,10 @@ func (b *Bridge) serveShards(ctx context.Context, group int, held func() bool) e
 }
 
 // serveShard serves one shard until ctx ends. waiting is ingest.Config.Waiting.
-func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool, waiting func() []domain.HubID) error {
-	acks, err := b.conns.OpenFencedConn(ctx, shard, held)
+func (b *Bridge) serveShard(
+	ctx context.Context, shard int, term *lease.Term, waiting func() []domain.HubID,
+) error {
+	acks, err := b.conns.OpenFencedConn(ctx, shard, term.Serving)
 	if err != nil {
 		return fmt.Errorf("shard %d: %w", shard, err)
 	}
@@ -221,7 +227,7 @@ func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool, wa
 	}
 	defer stopAnswers()
 	logger := b.cfg.Logger.With("shard", shard)
-	served := ingest.NewShard(b.shardConfig(shard, acks, held, waiting, logger))
+	served := ingest.NewShard(b.shardConfig(shard, acks, term, waiting, logger))
 	watcher := presence.NewWatcher(b.conns.Sys, shard, len(b.conns.Shards), b.view, served.Observe,
 		b.cfg.RoutesChanged, logger)
 	b.mu.Lock()
@@ -237,7 +243,8 @@ func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool, wa
 
 // shardConfig returns the configuration of a served shard.
 func (b *Bridge) shardConfig(
-	shard int, acks *streams.FencedConn, held func() bool, waiting func() []domain.HubID, logger *slog.Logger,
+	shard int, acks *streams.FencedConn, term *lease.Term, waiting func() []domain.HubID,
+	logger *slog.Logger,
 ) ingest.Config {
 	return ingest.Config{
 		Logs:        b.logs,
@@ -247,7 +254,8 @@ func (b *Bridge) shardConfig(
 		Checkpoints: jsapi.NewBucket(b.conns.Cloud, ingest.CheckpointBucket),
 		Conn:        b.conns.Shards[shard],
 		Acks:        acks,
-		LeaseHeld:   held,
+		LeaseHeld:   term.Held,
+		Serving:     term.Serving,
 		Waiting:     waiting,
 		Admit:       b.cfg.Admit,
 		Budget:      b.cfg.Budget,

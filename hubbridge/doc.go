@@ -33,6 +33,27 @@
 //  4. When the lease is lost, the group stops at once, and acks that are not sent yet are dropped:
 //     the next holder may already have acknowledged more.
 //
+// # Two replicas that serve a group
+//
+// While the lease cannot be renewed, a replica serves its groups on (lease.Keeper.RunFenced), and
+// another one may have acquired them. That is safe because the journal decides, and not the time:
+//
+//   - One writer. A writer is opened only while the lease is certainly held, and its first commit
+//     takes the sequence that the former writer expects to be free. So a commit is stored only while
+//     nobody else has opened a writer. The former holder finds that out by its next commit, or by
+//     following the journal, and stops; it opens no writer without the lease.
+//   - Acks. An ack says what is stored, and that remains true whoever sends it; a hub ignores a lower
+//     one than it had on the same connection. Acks that wait in a connection that is cut are
+//     discarded within three seconds, and another replica takes over after four.
+//   - One status. A change of a hub's connection is a record of the journal first, and only then in
+//     the presence bucket, on condition of the former revision. What the journal does not fence waits
+//     until the lease is certainly held: the presence and the checkpoints of hubs without an
+//     organization, resets, and the names of devices that were removed.
+//   - Reads. A replica answers pages from memory only while the lease is certainly held, and asks the
+//     journal's leader otherwise.
+//
+// A process that was suspended does none of this before it has tried to renew the lease.
+//
 // # Failure
 //
 // A message that could not be stored gets no ack, and its hub sends it again, to the same replica

@@ -13,9 +13,9 @@ import (
 
 // Lifetimes of keys.
 const (
-	// LeaseTTL is how long a lease lasts after its last renewal. After a crash of the holder the
-	// next one waits at most this long.
-	LeaseTTL = 10 * time.Second
+	// LeaseTTL is how long a key of a lease is kept after its last renewal: longer than a cluster
+	// takes to elect leaders. Whoever wants the lease does not wait for that (package lease).
+	LeaseTTL = 30 * time.Second
 	// HeartbeatTTL is how long a replica counts as alive after its last heartbeat.
 	HeartbeatTTL = 10 * time.Second
 	// SignInTTL is the longest lifetime of an entry of the bucket SignIn.

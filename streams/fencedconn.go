@@ -16,8 +16,9 @@ const (
 	// waits for the broker to receive everything.
 	fencedTimeout = 2 * time.Second
 	fencedFlush   = time.Second
-	// With fencedPing and fencedPings a lost broker is detected within six seconds.
-	fencedPing  = 2 * time.Second
+	// With fencedPing and fencedPings a lost broker is detected within three seconds, before another
+	// replica can have acquired a lease that is not renewed.
+	fencedPing  = time.Second
 	fencedPings = 2
 	// fencedLook is how often LeaveIsolated looks where the connection leads, and fencedLeave the
 	// least time between two connects that it causes.

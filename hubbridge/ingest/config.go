@@ -64,9 +64,12 @@ type Config struct {
 	Acks interface {
 		Publish(subject string, data []byte) error
 	}
-	// LeaseHeld reports whether the shard's lease is held at that moment (lease.Keeper). Without
-	// the lease nothing is written and nothing acknowledged.
+	// LeaseHeld reports whether the shard's lease is certainly held at that moment (lease.Term).
+	// Without it nothing is written that the journal does not fence.
 	LeaseHeld func() bool
+	// Serving reports whether no other replica is known to have acquired the lease (lease.Term).
+	// Otherwise nothing is written and nothing acknowledged.
+	Serving func() bool
 	// Waiting returns hubs that may have sent something while nobody served the shard: once the
 	// shard receives, it repeats their acks, so that they send again at once. Nil names none.
 	Waiting func() []domain.HubID

@@ -50,8 +50,9 @@
 // ack is repeated, which makes it send again at once; so it is when a shard begins, for hubs that may
 // have sent something while nobody served them. A hello is kept, and so is an observation of the
 // broker, because the broker does not repeat it. A write that finds another writer's revision or
-// sequence reloads the hub's state and tries again. Without the shard's lease nothing is written and
-// nothing acknowledged.
+// sequence reloads the hub's state and tries again. Once another replica may hold the shard's lease,
+// nothing is written and nothing acknowledged; while only the lease's bucket does not answer, what the
+// journal fences goes on (package hubbridge).
 //
 // # Faults
 //

@@ -122,7 +122,10 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	var asleep atomic.Bool
 	late := r.shard(
 		h.id, withLogs(logs),
-		func(cfg *ingest.Config) { cfg.LeaseHeld = func() bool { return !asleep.Load() } },
+		func(cfg *ingest.Config) {
+			cfg.Serving = func() bool { return !asleep.Load() }
+			cfg.LeaseHeld = cfg.Serving
+		},
 	)
 	h.helloAcked("a", 1, 0, 0)
 

@@ -83,7 +83,7 @@ func (s *hubState) handle(
 // maxTries times in all. act must change s only after the change is stored.
 func (s *hubState) withState(ctx context.Context, act func() error) error {
 	for try := 1; ; try++ {
-		err := s.requireLease()
+		err := s.requireServing()
 		if err == nil {
 			err = s.ensureLoaded(ctx)
 		}
@@ -102,9 +102,20 @@ func (s *hubState) withState(ctx context.Context, act func() error) error {
 // errLeaseNotHeld reports that the shard's lease is not held: another replica may serve its hubs.
 var errLeaseNotHeld = errors.New("the shard's lease is not held")
 
+// requireServing returns errLeaseNotHeld if another replica may serve the hub, unless only because
+// the lease cannot be renewed for the moment. It is called before what is safe in that case: appends,
+// since the journal rejects those of a former holder, and what follows from a stored one or is true
+// whoever writes it, on condition of the revision before.
+func (s *hubState) requireServing() error {
+	if !s.shard.cfg.Serving() {
+		return errLeaseNotHeld
+	}
+	return nil
+}
+
 // requireLease returns errLeaseNotHeld unless the lease is held. It must be called right before
-// each write. The process may still be suspended between the call and the write; then the write
-// names a revision or sequence that the next holder has replaced, and fails.
+// each other write. The process may still be suspended between the call and the write; then the
+// write names a revision or sequence that the next holder has replaced, and fails.
 func (s *hubState) requireLease() error {
 	if !s.shard.cfg.LeaseHeld() {
 		return errLeaseNotHeld
@@ -115,7 +126,7 @@ func (s *hubState) requireLease() error {
 // append appends records to the hub's event log as one atomic batch. It fails with errStale if
 // another process has appended since the state was loaded.
 func (s *hubState) append(ctx context.Context, records []journal.Record) error {
-	if err := s.requireLease(); err != nil {
+	if err := s.requireServing(); err != nil {
 		return err
 	}
 	last, err := s.shard.cfg.Logs.Append(ctx, s.hub, s.log.lastEventSeq, records)
@@ -169,11 +180,12 @@ func (s *hubState) cloudRecord(
 	return r
 }
 
-// ack acknowledges the hub's log through a number, if the lease is held. A hub without an ack sends
-// again.
+// ack acknowledges the hub's log through a number, if this replica serves the hub. A hub without an
+// ack sends again. What an ack says remains true, and a hub ignores one that is lower than another on
+// the same connection.
 func (s *hubState) ack(ownLog string, through uint64) {
 	cfg := &s.shard.cfg
-	if !cfg.LeaseHeld() {
+	if !cfg.Serving() {
 		cfg.Metrics.withheld.Inc()
 		return
 	}

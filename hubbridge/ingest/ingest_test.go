@@ -104,6 +104,7 @@ func (r *testIngest) start(hub domain.HubID, changes ...change) *running {
 		Conn:        r.Conns.Shard(hub),
 		Acks:        r.Conns.Shard(hub),
 		LeaseHeld:   func() bool { return true },
+		Serving:     func() bool { return true },
 		Retention:   r.retention,
 		Now:         time.Now,
 		Logger:      slog.New(slog.DiscardHandler),

@@ -55,10 +55,14 @@ func (s *hubState) recordTransitions(
 		typ, data := transitionEvent(t)
 		records = append(records, s.cloudRecord(typ, now, data, next))
 	}
+	var err error
 	if s.log.owned() {
-		if err := s.append(ctx, records); err != nil {
-			return err
-		}
+		err = s.append(ctx, records)
+	} else {
+		err = s.requireLease()
+	}
+	if err != nil {
+		return err
 	}
 	previous := s.presence
 	s.presence, s.presenceDirty = next, true
@@ -101,7 +105,7 @@ func (s *hubState) putPresence(ctx context.Context) error {
 	if !s.presenceDirty {
 		return nil
 	}
-	if err := s.requireLease(); err != nil {
+	if err := s.requireServing(); err != nil {
 		return err
 	}
 	revision, err := s.shard.cfg.Presence.CompareAndSetJSON(

@@ -16,22 +16,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
 )
 
 // times are the intervals of a keeper.
 type times struct {
-	// renewEvery leaves a holder time for more tries before holdFor is over.
+	// renewEvery leaves a holder time for another try before holdFor is over.
 	renewEvery time.Duration
-	// holdFor is how long a lease is held after its last renewal, some seconds less than the broker
-	// keeps the key.
+	// holdFor is how long a lease is certainly held after its last renewal: less than silentAfter,
+	// since clocks differ.
 	holdFor time.Duration
 	// readEvery is how often the bucket is read from its leader, and readSoon how often while this
 	// replica lacks a group of its share.
 	readEvery, readSoon time.Duration
-	// silentAfter is the time without a renewal after which the replica of a key counts as gone,
-	// even if the broker has not removed the key. It is longer than the broker keeps a key.
-	silentAfter time.Duration
+	// silentAfter is the time without a renewal after which the replica of a key counts as gone, if
+	// this replica could renew its own key for the last writableFor: others had the time to do so.
+	silentAfter, writableFor time.Duration
 }
 
 const (
@@ -101,6 +100,9 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	share []int
+	// writableSince is when the first of this replica's renewals of its own key began since which
+	// none has failed; the zero time after one that has.
+	writableSince time.Time
 }
 
 // NewKeeper returns a keeper. The error is cfg.Validate's.
@@ -117,9 +119,9 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 		logger:  cfg.Logger,
 		metrics: newMetrics(cfg.Metrics),
 		times: times{
-			renewEvery: 3 * time.Second, holdFor: 7 * time.Second,
+			renewEvery: time.Second, holdFor: 3 * time.Second,
 			readEvery: 10 * time.Second, readSoon: 3 * time.Second,
-			silentAfter: streams.LeaseTTL + time.Second,
+			silentAfter: 4 * time.Second, writableFor: 2 * time.Second,
 		},
 	}, nil
 }
@@ -145,7 +147,26 @@ func (k *Keeper) Share() []int {
 func (k *Keeper) Run(
 	ctx context.Context, serve func(ctx context.Context, group int, held func() bool) error,
 ) error {
-	l := &loop{
+	return k.newLoop(func(ctx context.Context, group int, term *Term) error {
+		return serve(ctx, group, term.Held)
+	}).run(ctx)
+}
+
+// RunFenced is Run for a serve that needs no lease to be safe, because something else ends what a
+// former holder does: the lease is not lost before another replica is known to have taken it, or
+// until serve returns ErrLost. So groups are served on while the bucket cannot be written.
+func (k *Keeper) RunFenced(
+	ctx context.Context, serve func(ctx context.Context, group int, term *Term) error,
+) error {
+	l := k.newLoop(serve)
+	l.fenced = true
+	return l.run(ctx)
+}
+
+func (k *Keeper) newLoop(
+	serve func(ctx context.Context, group int, term *Term) error,
+) *loop {
+	return &loop{
 		Keeper: k,
 		serve:  serve,
 		keys:   map[string]knownKey{}, tenures: map[int]*tenure{},
@@ -153,7 +174,6 @@ func (k *Keeper) Run(
 		reads:   make(chan bucketRead),
 		missing: map[int]*missing{},
 	}
-	return l.run(ctx)
 }
 
 // keepReplicaKey renews this replica's own key until ctx ends, then deletes it.
@@ -161,9 +181,12 @@ func (k *Keeper) keepReplicaKey(ctx context.Context) {
 	ticker := time.NewTicker(k.times.renewEvery)
 	defer ticker.Stop()
 	for warned := false; ; {
-		if _, err := k.write(ctx, func(ctx context.Context, value []byte) (uint64, error) {
+		began := time.Now()
+		_, err := k.write(ctx, func(ctx context.Context, value []byte) (uint64, error) {
 			return k.bucket.Put(ctx, replicaPrefix+k.replica, value)
-		}); err == nil {
+		})
+		k.noteWritable(began, err == nil)
+		if err == nil {
 			warned = false
 			ticker.Reset(k.times.renewEvery)
 		} else if ctx.Err() == nil {
@@ -180,6 +203,25 @@ func (k *Keeper) keepReplicaKey(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// noteWritable notes whether a renewal of the own key that began at a time was stored.
+func (k *Keeper) noteWritable(began time.Time, stored bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case !stored:
+		k.writableSince = time.Time{}
+	case k.writableSince.IsZero():
+		k.writableSince = began
+	}
+}
+
+// writable reports whether the bucket could be written for writableFor until a time.
+func (k *Keeper) writable(until time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.writableSince.IsZero() && until.Sub(k.writableSince) >= k.times.writableFor
 }
 
 // write calls put with the value of this replica's keys and a context of limited time.
@@ -205,7 +247,8 @@ func (k *Keeper) remove(ctx context.Context, key string, options ...jetstream.KV
 	}
 	if err != nil {
 		k.logger.Warn(
-			"lease not released; it expires", "key", key, "within", streams.LeaseTTL, "error", err,
+			"lease not released; others take it", "key", key, "after", k.times.silentAfter,
+			"error", err,
 		)
 	}
 }

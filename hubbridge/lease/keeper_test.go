@@ -59,7 +59,6 @@ func newKeeper(t *testing.T, bucket store, id string, metrics prometheus.Registe
 	if err != nil {
 		t.Fatal(err)
 	}
-	keeper.Hurry()
 	return keeper
 }
 
@@ -236,6 +235,37 @@ func TestServeError(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("Run = %v, want %v", err, broken)
 	}
+}
+
+// Each election of the bucket's leader ended all leases, and the events of hubs waited for that too.
+// A group whose journal fences former holders is served on while the bucket does not answer.
+func TestServedOnWithoutTheBroker(t *testing.T) {
+	t.Parallel()
+	bucket := leases(t)
+	keeper := newKeeper(t, bucket, "a", nil)
+	terms := make(chan *lease.Term, 100)
+	streamstest.Run(t, "keeper", func(ctx context.Context) error {
+		return keeper.RunFenced(ctx, func(ctx context.Context, group int, term *lease.Term) error {
+			if group == 0 {
+				terms <- term
+			}
+			if group == 0 && len(terms) == 1 {
+				return lease.ErrLost // another replica has fenced it: the keeper acquires it again
+			}
+			<-ctx.Done()
+			return nil
+		})
+	})
+	streamstest.Eventually(t, "the group is acquired twice", func() bool { return len(terms) == 2 })
+	if first := <-terms; first.Serving() {
+		t.Error("serving after ErrLost: got true, want false")
+	}
+	term := <-terms
+	bucket.broker.Stop()
+	streamstest.Eventually(t, "the lease is uncertain", func() bool { return !term.Held() })
+	streamstest.Eventually(t, "the group is served", term.Serving)
+	bucket.broker.Start(t)
+	streamstest.Eventually(t, "the lease is held again", term.Held)
 }
 
 // failing is a bucket whose leases are renewed only by every third try.

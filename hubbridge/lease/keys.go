@@ -20,8 +20,8 @@ type knownKey struct {
 	revision uint64
 	// deleted reports that the revision marks a deleted or expired key.
 	deleted bool
-	// since is when this replica first saw the revision. silent reports that the key had not been
-	// renewed for silentAfter at the last read.
+	// since is when this replica first saw the revision. silent reports that a read has found it
+	// not renewed for silentAfter.
 	since  time.Time
 	silent bool
 }
@@ -66,11 +66,12 @@ type bucketRead struct {
 }
 
 // readWhenDue starts a read of the bucket in a goroutine of helpers: at once when keys is known to
-// be wrong, after readSoon while this replica lacks a group, otherwise after readEvery.
+// be wrong or a key may be silent, after readSoon while this replica lacks a group, otherwise after
+// readEvery.
 func (l *loop) readWhenDue(ctx context.Context, helpers *sync.WaitGroup) {
 	due := l.times.readEvery
 	switch {
-	case l.stale:
+	case l.stale, l.suspects():
 		due = 0
 	case l.lacksGroup():
 		due = l.times.readSoon
@@ -88,16 +89,28 @@ func (l *loop) readWhenDue(ctx context.Context, helpers *sync.WaitGroup) {
 	})
 }
 
+// suspects reports whether a key of another replica has not been renewed for silentAfter, as far as
+// the watch has told, while the bucket could be written.
+func (l *loop) suspects() bool {
+	for _, k := range l.keys {
+		if k.alive() && k.Replica != l.replica && time.Since(k.since) > l.times.silentAfter {
+			return l.writable(time.Now())
+		}
+	}
+	return false
+}
+
 // merge replaces keys by the records of a read, except for keys that changed since the read began.
-// It marks keys that have not been renewed as silent: by its own clock, the replica of such a key
-// no longer serves the group, whether the broker has removed the key or not.
+// It marks keys that have not been renewed as silent, although the bucket could be written: by its
+// own clock, the replica of such a key no longer counts its lease as held.
 func (l *loop) merge(read bucketRead) {
 	present := make(map[string]bool, len(read.records))
 	for _, record := range read.records {
 		present[record.Key] = true
 		l.learn(record)
 		if k := l.keys[record.Key]; k.revision == record.Revision {
-			k.silent = read.began.Sub(k.since) > l.times.silentAfter
+			k.silent = k.silent ||
+				read.began.Sub(k.since) > l.times.silentAfter && l.writable(read.began)
 			l.keys[record.Key] = k
 		}
 	}

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// retryEvery is how often the loop tries again to acquire missing groups without an update.
-	retryEvery = time.Second
+	// retryEvery is how often the loop looks for silent keys, and tries again to acquire missing
+	// groups without an update.
+	retryEvery = 250 * time.Millisecond
 	// logEvery is how often the loop logs why it lacks groups that it has lacked for logAfter; a
 	// handover takes less.
 	logEvery = 10 * time.Second
@@ -20,7 +21,9 @@ const (
 // loop is the state of one Keeper.Run. Only Run's goroutine uses it.
 type loop struct {
 	*Keeper
-	serve func(ctx context.Context, group int, held func() bool) error
+	serve func(ctx context.Context, group int, term *Term) error
+	// fenced reports that serve goes on while no other replica is known to have a lease.
+	fenced bool
 	// keys is the known content of the bucket.
 	keys map[string]knownKey
 	// tenures has the groups that are held or being acquired; ended receives their ends.

@@ -21,7 +21,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			"served."),
 		wanted: metric.Gauge("groups_wanted", "Groups whose lease this replica should hold: its share of all "+
 			"groups."),
-		lost: metric.Counter("lost_total", "Leases that this replica lost because it could not renew them in "+
-			"time. Any rise means a broker that does not answer, or a process that was suspended."),
+		lost: metric.Counter("lost_total", "Leases that another replica took over because this one did not "+
+			"renew them. Any rise means a broker that was out of reach, or a process that was suspended."),
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
 
@@ -126,8 +125,9 @@ func TestMissedByTheBroker(t *testing.T) {
 	began := time.Now()
 	a := start(t, store, "a", nil)
 	streamstest.EventuallyWithin(t, recovery, "all groups", func() bool { return a.count() == groups })
-	if took := time.Since(began); took < streams.LeaseTTL/2 {
-		t.Errorf("a lease was acquired after %s, want at least %s", took, streams.LeaseTTL/2)
+	const least = 3 * time.Second // in which its holder may count it as held
+	if took := time.Since(began); took < least {
+		t.Errorf("a lease was acquired after %s, want at least %s", took, least)
 	}
 	// A replica that renews its leases keeps them. It would take the replica z for alive at first.
 	if err := store.Delete(t.Context(), "replica.z"); err != nil {

@@ -47,25 +47,40 @@ func (l *loop) startTenure(ctx context.Context, group int, revision uint64) {
 	}()
 }
 
-// term is the time during which a lease is certainly held, by the clocks of this process, which go
-// on while the process or the machine is suspended.
-type term struct {
-	holdFor   time.Duration
-	requested atomic.Pointer[time.Time]
+// Term is what a holder knows of its lease, by the clocks of this process, which go on while the
+// process or the machine is suspended. Safe for concurrent use.
+type Term struct {
+	holdFor time.Duration
+	// requested is when the last renewal was requested, and tried when the last one was whose
+	// outcome was not that the lease is lost.
+	requested, tried atomic.Pointer[time.Time]
 }
 
 // extend extends the term after a renewal that succeeded and was requested at the given time.
-func (t *term) extend(requested time.Time) { t.requested.Store(&requested) }
+func (t *Term) extend(requested time.Time) {
+	t.requested.Store(&requested)
+	t.tried.Store(&requested)
+}
+
+// try notes a renewal without an answer that was requested at the given time.
+func (t *Term) try(requested time.Time) { t.tried.Store(&requested) }
 
 // end ends the term now.
-func (t *term) end() { t.requested.Store(&time.Time{}) }
+func (t *Term) end() { t.extend(time.Time{}) }
 
-// held reports whether the term has not ended.
-func (t *term) held() bool { return streams.Elapsed(*t.requested.Load()) < t.holdFor }
+// Held reports whether the lease is certainly held: no other replica may acquire it yet.
+func (t *Term) Held() bool { return streams.Elapsed(*t.requested.Load()) < t.holdFor }
+
+// Serving reports whether the lease is held, or could lately not be renewed because the bucket did
+// not answer. Another replica may have acquired it in the second case. It is false in a process that
+// was suspended, until that has tried to renew the lease.
+func (t *Term) Serving() bool {
+	return t.Held() || streams.Elapsed(*t.tried.Load()) < t.holdFor
+}
 
 // holdLease runs serve while it renews the lease, which was requested at the given time, and
 // releases the lease when serve has returned. cancel ends ctx when the lease is lost. The error is
-// serve's.
+// serve's, unless that is ErrLost.
 func (l *loop) holdLease(
 	ctx context.Context, cancel context.CancelCauseFunc, group int, revision uint64,
 	requested time.Time,
@@ -75,10 +90,10 @@ func (l *loop) holdLease(
 	defer l.metrics.held.Dec()
 
 	holdFor := l.times.holdFor
-	term := term{holdFor: holdFor}
+	term := &Term{holdFor: holdFor}
 	term.extend(requested)
 	served := make(chan error, 1)
-	go func() { served <- l.serve(ctx, group, term.held) }()
+	go func() { served <- l.serve(ctx, group, term) }()
 
 	ticker := time.NewTicker(l.times.renewEvery)
 	defer ticker.Stop()
@@ -97,6 +112,11 @@ func (l *loop) holdLease(
 	for {
 		select {
 		case err := <-served:
+			if !lost && errors.Is(err, ErrLost) {
+				l.logger.Error("lease lost", "group", group, "reason", "another replica serves the group")
+				lose()
+			}
+			term.end()
 			if !lost {
 				l.remove(ctx, groupKey(group), jetstream.LastRevision(revision))
 			}
@@ -109,13 +129,16 @@ func (l *loop) holdLease(
 			}
 			return err
 		case <-expiry.C:
+			if l.fenced {
+				continue // served on
+			}
 			// In a process that was suspended for long, this case is the first to run.
 			l.logger.Error(
 				"lease lost", "group", group, "reason", "not renewed in time", "after", holdFor,
 			)
 			lose()
 		case <-ticker.C:
-			if lost || time.Since(requested) > holdFor {
+			if lost || !l.fenced && time.Since(requested) > holdFor {
 				continue
 			}
 			began := time.Now()
@@ -134,6 +157,7 @@ func (l *loop) holdLease(
 				lose()
 			default:
 				// A new leader may answer at any moment.
+				term.try(began)
 				ticker.Reset(renewAgain)
 				if !warned {
 					l.logger.Warn("lease not renewed", "group", group, "error", err)

@@ -12,18 +12,21 @@ import (
 func TestTermOverASuspension(t *testing.T) {
 	t.Parallel()
 	const holdFor = 7 * time.Second
-	term := term{holdFor: holdFor}
+	term := Term{holdFor: holdFor}
+	want := func(when string, held, serving bool) {
+		t.Helper()
+		if term.Held() != held || term.Serving() != serving {
+			t.Errorf("%s: held is %t and serving %t, want %t and %t", when, term.Held(),
+				term.Serving(), held, serving)
+		}
+	}
 	term.extend(time.Now())
-	if !term.held() {
-		t.Error("held after a renewal: got false, want true")
-	}
+	want("after a renewal", true, true)
 	term.extend(streamstest.BeforeSuspend(holdFor + time.Second))
-	if term.held() {
-		t.Error("held after a suspension: got true, want false")
-	}
+	want("after a suspension", false, false)
+	term.try(time.Now())
+	want("after a renewal without an answer", false, true)
 	term.extend(time.Now())
 	term.end()
-	if term.held() {
-		t.Error("held after the end: got true, want false")
-	}
+	want("after the end", false, false)
 }

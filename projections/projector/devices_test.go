@@ -58,7 +58,9 @@ func (e *env) openJournal(t *testing.T) {
 	if err := e.Journal.Declare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if e.writer, err = e.Journal.OpenWriter(t.Context(), 0); err != nil {
+	if e.writer, err = e.Journal.OpenWriter(
+		t.Context(), 0, func() bool { return true },
+	); err != nil {
 		t.Fatal(err)
 	}
 	e.index = journal.NewIndex(0)

@@ -36,7 +36,7 @@ func (j *Journal) Append(
 	defer cancel()
 	for pause := firstRoutePause; ; pause = min(2*pause, maxRoutePause) {
 		req := &request{hub: hub, expected: expected, records: records}
-		if q := g.queue.Load(); q != nil && q.lease.Held() {
+		if q := g.queue.Load(); q != nil {
 			last, err = q.append(ctx, req)
 		} else {
 			last, err = j.send(patience, g, req)

@@ -43,7 +43,8 @@
 //     which they may be stored. What was stored is durable, and stays where it is.
 //   - A commit is stored once or not at all, also if answers are lost: it is sent on condition of
 //     the journal's last sequence, and sent again until the commit at its place is known.
-//   - Two writers of a group cannot both commit. After OpenWriter has returned, nothing of a former
+//   - Two writers of a group cannot both commit, whatever they know of the group's lease, which is
+//     needed only to open a writer. After OpenWriter has returned, nothing of a former
 //     writer is stored: the empty commit with which a term begins takes the sequence that the
 //     former writer expects to be free.
 //   - The sequences of a log rise by one. A writer rejects a record that does not continue the

@@ -209,7 +209,7 @@ func TestEverythingHasExpired(t *testing.T) {
 	if f.Position() != stored.Seq {
 		t.Errorf("the follower is at %d, want %d", f.Position(), stored.Seq)
 	}
-	next, err := j.OpenWriter(t.Context(), 0)
+	next, err := j.OpenWriter(t.Context(), 0, always)
 	streamstest.Must(t, err)
 	if next.End() != stored.Seq+1 || next.LastTime().Before(stored.Time) {
 		t.Errorf("the next writer begins with commit %d after %v, want %d and not before %v",

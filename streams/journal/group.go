@@ -136,7 +136,8 @@ func (j *Journal) Run(ctx context.Context) error {
 
 // Lease is what the holder of a group's lease passes to Write. All fields but Begin are required.
 type Lease struct {
-	// Held reports whether the lease is held at that moment.
+	// Held reports whether the lease is certainly held at that moment, so that no other replica has
+	// opened a writer. A writer that is open stores commits also without that.
 	Held func() bool
 	// Ready is called each time the group can be appended to.
 	Ready func()
@@ -146,8 +147,9 @@ type Lease struct {
 	Begin func(ctx context.Context, hub domain.HubID) (ended domain.EpochID, err error)
 }
 
-// Write writes the journal of a group until ctx ends, and stores what waits before it returns.
-// After an error it begins again.
+// Write writes the journal of a group until ctx ends, and stores what waits before it returns,
+// unless the lease is not held then. After an error it begins again once the lease is held. It returns
+// ErrFenced if another replica writes the journal.
 func (j *Journal) Write(ctx context.Context, number int, lease Lease) error {
 	g := j.groups[number]
 	for ctx.Err() == nil {
@@ -155,9 +157,11 @@ func (j *Journal) Write(ctx context.Context, number int, lease Lease) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if errors.Is(err, ErrFenced) && !lease.Held() {
+			return err
+		}
 		j.cfg.Logger.Warn("journal writer stopped; starting again", "group", number, "error", err)
-		if !streams.Sleep(ctx, reopenPause) {
-			return nil
+		for streams.Sleep(ctx, reopenPause) && !lease.Held() {
 		}
 	}
 	return nil
@@ -172,7 +176,7 @@ const (
 
 // writeOnce opens a writer and runs it until it fails or ctx ends.
 func (j *Journal) writeOnce(ctx context.Context, g *group, lease Lease) error {
-	out, err := j.OpenWriter(ctx, g.number)
+	out, err := j.OpenWriter(ctx, g.number, lease.Held)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func TestLostCommits(t *testing.T) {
 			last := s.store(hubA) // 7
 			damage(t, b, repair, lost, also, last)
 
-			w, err := j.OpenWriter(t.Context(), 0)
+			w, err := j.OpenWriter(t.Context(), 0, always)
 			if err != nil || w.End() != last.Seq+1 || !w.LastTime().Before(time.Now().Add(time.Minute)) {
 				t.Fatalf("OpenWriter: %v; it ends at %d, want %d", err, w.End(), last.Seq+1)
 			}

@@ -46,7 +46,7 @@ type source struct {
 // begin opens a writer after the commits that the index has not applied yet.
 func begin(t testing.TB, j *Journal, x *Index) *source {
 	t.Helper()
-	w, err := j.OpenWriter(t.Context(), 0)
+	w, err := j.OpenWriter(t.Context(), 0, always)
 	if err != nil {
 		t.Fatalf("OpenWriter: %v", err)
 	}

@@ -33,8 +33,8 @@ const (
 // the group now, or none.
 var errStopped = errors.New("the writer has stopped")
 
-// queue collects what is appended to the logs of one group, and commits it, while this process
-// holds the group's lease.
+// queue collects what is appended to the logs of one group, and commits it, until another process
+// has opened a writer.
 type queue struct {
 	journal *Journal
 	group   *group
@@ -256,7 +256,7 @@ func (w *queue) queuedBytes() int {
 
 // commit stores a batch and answers its requests. It returns an error if the writer must stop.
 func (w *queue) commit(ctx context.Context, batch []*request) error {
-	if !w.lease.Held() {
+	if ctx.Err() != nil && !w.lease.Held() {
 		answer(batch, errStopped)
 		return errStopped
 	}

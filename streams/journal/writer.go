@@ -42,12 +42,14 @@ type Writer struct {
 
 // OpenWriter returns a writer after every commit that the journal has. It stores a commit without
 // records, so that no writer that was opened before can store anything any more. The sequence of
-// that commit is the writer's term. It fails like Writer.Commit and jsapi.API.GetLast.
-func (j *Journal) OpenWriter(ctx context.Context, group int) (*Writer, error) {
+// that commit is the writer's term. held reports whether the caller certainly holds the group's lease:
+// otherwise OpenWriter fails with ErrNotStored, since it would end the writer of who does. It fails
+// like Writer.Commit and jsapi.API.GetLast.
+func (j *Journal) OpenWriter(ctx context.Context, group int, held func() bool) (*Writer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		w, err := j.openWriter(ctx, group)
+		w, err := j.openWriter(ctx, group, held)
 		if err == nil {
 			return w, nil
 		}
@@ -61,11 +63,14 @@ func (j *Journal) OpenWriter(ctx context.Context, group int) (*Writer, error) {
 // errOvertaken reports that another commit was stored while a writer was opened.
 var errOvertaken = fmt.Errorf("overtaken: %w", ErrFenced)
 
-func (j *Journal) openWriter(ctx context.Context, group int) (*Writer, error) {
+func (j *Journal) openWriter(ctx context.Context, group int, held func() bool) (*Writer, error) {
 	w := &Writer{journal: j, group: group}
 	_, _ = rand.Read(w.nonce[:]) // never fails
 	if err := w.readEnd(ctx); err != nil {
 		return nil, err
+	}
+	if !held() { // after the end was read: what the next holder commits comes after this end
+		return nil, fmt.Errorf("%w: the group's lease is not held", ErrNotStored)
 	}
 	w.term = w.end + 1
 	begin := Commit{Seq: w.end + 1, Term: w.term, Time: w.last, id: w.nextID()}

@@ -59,7 +59,7 @@ func TestOpenWriterAgainstABusyWriter(t *testing.T) {
 			}
 		}
 	}()
-	next, err := j.OpenWriter(t.Context(), 0)
+	next, err := j.OpenWriter(t.Context(), 0, always)
 	if err != nil {
 		t.Fatalf("OpenWriter: %v", err)
 	}
@@ -139,7 +139,7 @@ func TestNoAnswerBeforeTheEnd(t *testing.T) {
 	if !errors.Is(err, ErrOutcomeUnknown) {
 		t.Errorf("the next Commit: %v, want ErrOutcomeUnknown", err)
 	}
-	next, err := j.OpenWriter(t.Context(), 0)
+	next, err := j.OpenWriter(t.Context(), 0, always)
 	streamstest.Must(t, err)
 	f, _ := follow(t, j, x.Position()+1)
 	streamstest.Must(t, x.Apply(f.sync(t)...))

@@ -55,7 +55,7 @@ func openJournal(t testing.TB, conns *streams.Conns, copies int) *journal.Journa
 
 func newSource(t testing.TB, j *journal.Journal) *source {
 	t.Helper()
-	writer, err := j.OpenWriter(t.Context(), 0)
+	writer, err := j.OpenWriter(t.Context(), 0, func() bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand"
+	"sync"
 	"time"
 
 	"hubcloud/domain"
@@ -137,32 +139,44 @@ func (r *orgReader) take(events []domain.EncodedEvent) {
 // replica that answers knows it in between, and none after.
 func (l *Load) keyHolder(ctx context.Context) func(*rand.Rand) {
 	return func(random *rand.Rand) {
-		id := ""
-		created := l.change(ctx, random, "create a key", func(ctx context.Context, s *directory.Service) (err error) {
-			id, _, err = s.CreateKey(
-				ctx, operator, l.world.OrgID, "sim", []domain.Scope{domain.ScopeHubsRead}, domain.KeyLimits{},
-			)
-			return err
-		})
-		if !created {
-			return
-		}
-		l.checkKey(ctx, id, true)
-		_ = sleep(ctx, time.Duration(random.Int63n(int64(3*time.Second))))
-		if l.change(ctx, random, "revoke a key", func(ctx context.Context, s *directory.Service) error {
-			return s.RevokeKey(ctx, operator, id, l.world.OrgID)
-		}) {
-			l.checkKey(ctx, id, false)
+		if id := l.createKey(ctx, random.Intn(len(l.world.Replicas))); id != "" {
+			_ = sleep(ctx, time.Duration(random.Int63n(int64(3*time.Second))))
+			l.revokeKey(ctx, random.Intn(len(l.world.Replicas)), id)
 		}
 	}
 }
 
-// change changes the directory at any replica, and reports whether that was acknowledged.
+// createKey creates a key at a replica, or at the next that is ready. It returns its id, "" if that
+// was not acknowledged.
+func (l *Load) createKey(ctx context.Context, at int) (id string) {
+	created := l.change(ctx, at, "create a key", func(ctx context.Context, s *directory.Service) (err error) {
+		id, _, err = s.CreateKey(
+			ctx, operator, l.world.OrgID, "sim", []domain.Scope{domain.ScopeHubsRead}, domain.KeyLimits{},
+		)
+		return err
+	})
+	if !created {
+		return ""
+	}
+	l.checkKey(ctx, id, true)
+	return id
+}
+
+// revokeKey revokes a key at a replica, or at the next that is ready.
+func (l *Load) revokeKey(ctx context.Context, at int, id string) {
+	if l.change(ctx, at, "revoke a key", func(ctx context.Context, s *directory.Service) error {
+		return s.RevokeKey(ctx, operator, id, l.world.OrgID)
+	}) {
+		l.checkKey(ctx, id, false)
+	}
+}
+
+// change changes the directory at a replica, or at the next that is ready, and reports whether that
+// was acknowledged.
 func (l *Load) change(
-	ctx context.Context, random *rand.Rand, what string,
-	do func(context.Context, *directory.Service) error,
+	ctx context.Context, at int, what string, do func(context.Context, *directory.Service) error,
 ) bool {
-	p := l.world.ready(random.Intn(len(l.world.Replicas)))
+	p := l.world.ready(at)
 	if p == nil {
 		return false
 	}
@@ -196,43 +210,55 @@ func (l *Load) checkKey(ctx context.Context, id string, want bool) {
 	}
 }
 
-// siteMaker returns a client that creates sites with idempotency keys, each several times: the answer
-// is the same.
+// siteMaker returns a client that creates sites with idempotency keys, each several times, and at all
+// replicas at the same moment: the answer is the same.
 func (l *Load) siteMaker(ctx context.Context) func(*rand.Rand) {
 	made := 0
 	return func(random *rand.Rand) {
 		made++
 		name, former := fmt.Sprint("site ", made), ""
 		for range 2 + random.Intn(2) {
-			p := l.world.ready(random.Intn(len(l.world.Replicas)))
-			if p == nil {
-				return
+			answers := make([]string, len(l.world.Replicas))
+			var calls sync.WaitGroup
+			for i := range answers {
+				calls.Go(func() { answers[i] = l.createSite(ctx, l.world.ready(i), name) })
 			}
-			call := l.begin(ctx)
-			ctx, cancel := context.WithTimeout(ctx, callTimeout)
-			var answer []byte
-			err := p.call(ctx, func(ctx context.Context) (err error) {
-				answer, _, err = p.keys.Once(
-					ctx, l.world.OrgID, name, []byte(name),
-					func(ctx context.Context, id string) ([]byte, error) {
-						site, err := p.directory.CreateSiteWithID(ctx, operator, l.world.OrgID, id, name)
-						if err != nil {
-							return nil, err
-						}
-						return json.Marshal(site)
-					},
-				)
-				return err
-			})
-			cancel()
-			switch {
-			case err != nil:
-				call.failed("create a site", err)
-			case former != "" && former != string(answer):
-				l.world.Failf("%s: answered %s, and before %s", name, answer, former)
-			default:
-				former = string(answer)
+			calls.Wait()
+			for _, answer := range answers {
+				if answer != "" && former != "" && former != answer {
+					l.world.Failf("%s: answered %s, and before %s", name, answer, former)
+				}
+				former = cmp.Or(answer, former)
 			}
 		}
 	}
+}
+
+// createSite creates a site under its name as the idempotency key. It returns the answer, "" for none.
+func (l *Load) createSite(ctx context.Context, p *parts, name string) string {
+	if p == nil {
+		return ""
+	}
+	call := l.begin(ctx)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var answer []byte
+	err := p.call(ctx, func(ctx context.Context) (err error) {
+		answer, _, err = p.keys.Once(
+			ctx, l.world.OrgID, name, []byte(name),
+			func(ctx context.Context, id string) ([]byte, error) {
+				site, err := p.directory.CreateSiteWithID(ctx, operator, l.world.OrgID, id, name)
+				if err != nil {
+					return nil, err
+				}
+				return json.Marshal(site)
+			},
+		)
+		return err
+	})
+	if err != nil {
+		call.failed("create a site", err)
+		return ""
+	}
+	return string(answer)
 }

@@ -382,3 +382,18 @@ func (w *World) servers(id domain.HubID) int {
 	}
 	return n
 }
+
+// checkHolders checks that at most one replica is certain to hold each group.
+func (w *World) checkHolders() {
+	for group := range groups {
+		n := 0
+		for _, r := range w.Replicas {
+			if p := r.parts.Load(); p != nil && p.leases.holds(group) {
+				n++
+			}
+		}
+		if n > 1 {
+			w.Failf("%d replicas are certain to hold group %d", n, group)
+		}
+	}
+}

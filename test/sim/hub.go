@@ -28,8 +28,6 @@ const (
 	backoff = 4 * time.Second
 	// slowAck is the time from an event to its ack from which the log has it.
 	slowAck = 3 * time.Second
-	// watchEvery is how often the simulator looks whether a hub is connected.
-	watchEvery = 100 * time.Millisecond
 )
 
 // Hub is a hub of the Go library, which counts: its n-th event has the value n.
@@ -131,7 +129,7 @@ func (h *Hub) acked(through uint64) {
 
 // watch notes until ctx ends when the hub connects and disconnects.
 func (h *Hub) watch(ctx context.Context) {
-	for sleep(ctx, watchEvery) == nil {
+	for sleep(ctx, sample) == nil {
 		connected := h.lib.Status().Connected
 		h.mu.Lock()
 		if connected != h.connected {

@@ -26,7 +26,9 @@ const (
 	pageSize = 500
 	// viewLimit is how long it may take until a hub's stream has what the journal has.
 	viewLimit = 3 * time.Minute
-	// One of slowEvery reads of a tail is followed by a pause of slowReader.
+	// sample is how often the simulator looks at what changes without a word.
+	sample = 100 * time.Millisecond
+	// One of slowEvery reads of a tail is followed by a pause of slowReader, and one by a hop.
 	slowEvery, slowReader = 20, 8 * time.Second
 )
 
@@ -87,6 +89,7 @@ func StartLoad(w *World) *Load {
 		l.progress[name] = map[domain.HubID]int{}
 		l.run(ctx, 500*time.Millisecond, 2*time.Second, l.orgReader(ctx, name))
 	}
+	l.run(ctx, sample, 2*sample, func(*rand.Rand) { w.checkHolders() })
 	l.run(ctx, time.Second, 6*time.Second, l.keyHolder(ctx))
 	l.run(ctx, time.Second, 6*time.Second, l.siteMaker(ctx))
 	for _, h := range w.Hubs {
@@ -155,15 +158,16 @@ func (l *Load) poller(ctx context.Context, h *Hub, client int) func(*rand.Rand) 
 }
 
 // follower returns a client that follows the log at a replica until that fails, and then goes on at
-// another one from its last event.
+// another one from its last event; sometimes at once, without a failure, when the other one may not
+// have that event yet.
 func (l *Load) follower(ctx context.Context, h *Hub, at int) func(*rand.Rand) {
 	after, last := "", 0
 	client := len(l.world.Replicas) + at
-	return func(random *rand.Rand) {
+	follow := func(random *rand.Rand) (hop bool) {
 		at++
 		p := l.world.ready(at % len(l.world.Replicas))
 		if p == nil {
-			return
+			return false
 		}
 		call := l.begin(ctx)
 		ctx, cancel := context.WithCancel(ctx)
@@ -176,23 +180,23 @@ func (l *Load) follower(ctx context.Context, h *Hub, at int) func(*rand.Rand) {
 		})
 		if err != nil {
 			call.failed(string(h.ID)+": follow", err)
-			return
+			return false
 		}
 		defer reader.Close()
 		for {
 			select {
 			case <-reader.Ready():
 			case <-ctx.Done():
-				return
+				return false
 			}
 			begun := time.Now()
 			events, err := reader.Next(ctx, pageSize)
 			if err != nil {
 				l.checkError(string(h.ID)+": next", err)
-				return
+				return false
 			}
 			if p.ctx.Err() != nil {
-				return
+				return false
 			}
 			for _, e := range events {
 				seen := parseEvent(e)
@@ -213,9 +217,16 @@ func (l *Load) follower(ctx context.Context, h *Hub, at int) func(*rand.Rand) {
 				})
 				l.reached(fmt.Sprint("tail ", client+1), h.ID, last)
 			}
-			if random.Intn(slowEvery) == 0 {
+			switch random.Intn(slowEvery) {
+			case 0:
 				_ = sleep(ctx, slowReader) // and falls behind what the replica has in memory
+			case 1:
+				return true
 			}
+		}
+	}
+	return func(random *rand.Rand) {
+		for follow(random) {
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,6 +64,7 @@ type parts struct {
 	feed         *orgfeed.Feed
 	presence     *presence.View
 	bridge       *hubbridge.Bridge
+	leases       *leases
 	directory    *directory.Service
 	enrolment    *identity.Enrolment
 	commands     *commands.Commands
@@ -219,8 +221,9 @@ func (r *Replica) serve(ctx context.Context) error {
 	run("journals", journals.Run)
 	run("hub logs", p.logs.Run)
 	run("feeds", p.feed.Run)
+	p.leases = &leases{Journal: journals, held: map[int]func() bool{}}
 	p.bridge, err = hubbridge.New(
-		conns, buckets, journals, written, p.logs, p.directory, index, view, hubbridge.Config{
+		conns, buckets, p.leases, written, p.logs, p.directory, index, view, hubbridge.Config{
 			ReplicaID: r.id(), Retention: retention, RoutesChanged: reach.RoutesChanged,
 			Isolated: reach.Isolated, Logger: logger, Now: r.now,
 		},
@@ -272,6 +275,29 @@ func (r *Replica) serve(ctx context.Context) error {
 	run("callout", callout.Run)
 	r.parts.Store(p)
 	return group.Wait()
+}
+
+// leases notes what a replica knows of its leases.
+type leases struct {
+	*journal.Journal
+	mu   sync.Mutex
+	held map[int]func() bool
+}
+
+// Write implements hubbridge.Journals.
+func (l *leases) Write(ctx context.Context, group int, lease journal.Lease) error {
+	l.mu.Lock()
+	l.held[group] = lease.Held
+	l.mu.Unlock()
+	return l.Journal.Write(ctx, group, lease)
+}
+
+// holds reports whether the replica is certain to hold a group.
+func (l *leases) holds(group int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held := l.held[group]
+	return held != nil && held()
 }
 
 // closeCommands ends the commands under way, within a second.

@@ -44,7 +44,7 @@ type World struct {
 	seeds    *rand.Rand
 	mu       sync.Mutex
 	failures []string
-	terms    map[commit]uint64
+	commits  map[commit]journal.Commit // without records
 	running  sync.WaitGroup
 	stopHubs context.CancelFunc
 }
@@ -64,7 +64,7 @@ type Limits struct{ Status, Acks time.Duration }
 func NewWorld(t testing.TB, seed int64, trace *Trace, hubs int) (*World, error) {
 	w := &World{
 		Trace: trace, Network: NewNetwork(seed), seeds: rand.New(rand.NewSource(seed)),
-		terms: map[commit]uint64{},
+		commits: map[commit]journal.Commit{},
 	}
 	w.Brokers = NewBrokers(t, w.Network, trace, shards)
 	for _, host := range brokerHosts {
@@ -162,17 +162,20 @@ func (w *World) Failures() []string {
 }
 
 // noteCommits checks that a journal has one writer at a time: each term begins with a commit of its
-// own, which ends all terms before it, and all replicas see the same.
+// own, which ends all terms before it, and all replicas see the same. Times do not go back.
 func (w *World) noteCommits(group int, commits []journal.Commit) {
 	for _, c := range commits {
 		w.mu.Lock()
-		before, follows := w.terms[commit{group, c.Seq - 1}]
-		known, seen := w.terms[commit{group, c.Seq}]
-		w.terms[commit{group, c.Seq}] = c.Term
+		before, follows := w.commits[commit{group, c.Seq - 1}]
+		known, seen := w.commits[commit{group, c.Seq}]
+		w.commits[commit{group, c.Seq}] = journal.Commit{Term: c.Term, Time: c.Time}
 		w.mu.Unlock()
-		if seen && known != c.Term || follows && c.Term != before && c.Term != c.Seq ||
-			c.Term > c.Seq || follows && c.Term < before {
-			w.Failf("journal %d: commit %d is of term %d, after %d", group, c.Seq, c.Term, before)
+		if seen && known.Term != c.Term || follows && c.Term != before.Term && c.Term != c.Seq ||
+			c.Term > c.Seq || follows && c.Term < before.Term {
+			w.Failf("journal %d: commit %d is of term %d, after %d", group, c.Seq, c.Term, before.Term)
+		}
+		if follows && c.Time.Before(before.Time) {
+			w.Failf("journal %d: commit %d is of %v, after %v", group, c.Seq, c.Time, before.Time)
 		}
 	}
 }
