@@ -224,10 +224,10 @@ func (s *hubState) ackUnowned(ctx context.Context, batches []codec.Batch) error 
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
+	s.shard.cfg.Metrics.unowned.Add(float64(unowned))
 	for range batches {
 		s.ack(s.log.ownLog, s.log.through)
 	}
-	s.shard.cfg.Metrics.unowned.Add(float64(unowned))
 	s.stats.unowned += unowned
 	s.noteProgress(max(s.progress.announced, s.log.through), 0)
 	return nil
