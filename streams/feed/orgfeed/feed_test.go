@@ -41,6 +41,38 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// A reader gets each event once, also when the ring has dropped its next one since it last read.
+func TestReaderBehindTheRing(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{RingEvents: 10})
+	f.add(hubN(1), "org", "site")
+	f.add(hubN(2), "org", "site")
+	f.append(hubN(1), "a.b", 1)
+	_, before := f.pages("org", everything, "", 100)
+	r := f.follow(everything, before)
+	got := 1
+	read := func(limit int) {
+		t.Helper()
+		for got < f.count {
+			<-r.Ready()
+			for _, e := range f.next(r, limit) {
+				if got++; e.Data.N != got {
+					t.Fatalf("got event %d, want %d", e.Data.N, got)
+				}
+			}
+		}
+	}
+	f.append(hubN(1), "a.b", 4)
+	read(3)
+	for range 30 {
+		f.append(hubN(2), "a.b", 1)
+		f.append(hubN(1), "a.b", 2)
+	}
+	read(7)
+	f.append(hubN(2), "a.b", 1)
+	read(1)
+}
+
 // Filters choose hubs, sites, types and parts. The position of a filtered page is after what was
 // filtered out.
 func TestFilters(t *testing.T) {
