@@ -54,9 +54,7 @@ deps: ## Install PostgreSQL if it is missing, or print what to install
 
 # TEST runs the tests of packages, with arguments, and prints a line for each package as it ends.
 # `make lint` vets. Tests wait more than they compute, so more packages run than there are processors.
-# The tests and the services that they start collect garbage less often too: a test that measures memory
-# collects it itself.
-TEST = GOGC=400 HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$(git rev-parse HEAD; git diff HEAD | git hash-object --stdin)" \
+TEST = HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$(git rev-parse HEAD; git diff HEAD | git hash-object --stdin)" \
 	$(call TOOL,gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped \
 	--rerun-fails=$(RETRIES) --rerun-fails-max-failures 5 --packages "$(1)" -- $(QUICK) -vet=off -timeout 30m $(2)
 
