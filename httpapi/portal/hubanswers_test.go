@@ -13,7 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
-	"hubcloud/projections/projectionstest"
+	"hubcloud/streams/streamstest"
 )
 
 // The page of a hub that does not answer is shown without devices, and with the reason.
@@ -44,7 +44,7 @@ func TestHubDoesNotAnswer(t *testing.T) {
 func TestPageStream(t *testing.T) {
 	t.Parallel()
 	b := newHubBackend(t)
-	projectionstest.Background(t, "sessions", b.sessions.Run)
+	streamstest.Run(t, "sessions", b.sessions.Run)
 	server := httptest.NewServer(b.serve())
 	defer server.Close()
 	post := func(token, session string) *http.Response {

@@ -17,6 +17,7 @@ import (
 	"hubcloud/projections/schema"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
 )
 
 func newService(
@@ -68,19 +69,12 @@ func TestIndexIsTheSameFromEitherSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.AddHub(t, org, 1, 1)
-	projectionstest.Await(
-		t,
-		s,
-		w.Append(
-			t,
-			streams.HubSubject(projectionstest.HubID(1)),
-			domain.HubLogBegun{
-				HubID:   projectionstest.HubID(1),
-				OrgID:   org,
-				EpochID: domain.NewEpochID(0xcafe0123),
-				After:   77,
-			},
-		),
+	w.Do(
+		t, s, streams.HubSubject(projectionstest.HubID(1)),
+		domain.HubLogBegun{
+			HubID: projectionstest.HubID(1), OrgID: org, EpochID: domain.NewEpochID(0xcafe0123),
+			After: 77,
+		},
 	)
 	stop()
 	behind := w.AddHub(t, org, 2, 1) // after what the read models have
@@ -217,7 +211,7 @@ func TestUnreadableEventSuspendsItsKey(t *testing.T) {
 		})
 	}
 	a := access.New(access.Config{Directory: w.Directory, Logger: projectionstest.Logger(t)})
-	projectionstest.Background(t, "access", a.Run)
+	streamstest.Run(t, "access", a.Run)
 	projectionstest.Await(t, a, w.AddHub(t, org, 1, 1))
 	opened, ok := a.Key(key)
 	if !ok {

@@ -10,6 +10,7 @@ import (
 	"hubcloud/projections/access"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // An organization's channel is closed when it gets, moves or loses a hub, and not by the changes of
@@ -70,13 +71,11 @@ func TestAddedAndReleased(t *testing.T) {
 	}
 	a.OnAdd(report("added"))
 	a.OnRelease(report("released"))
-	projectionstest.Background(t, "access", a.Run)
+	streamstest.Run(t, "access", a.Run)
 	<-a.Loaded()
 	hub := projectionstest.HubID(2)
 	projectionstest.Await(t, a, w.AddHub(t, org, 2, 1))
-	projectionstest.Await(t, a, w.Append(t, streams.HubSubject(hub), domain.HubReleased{
-		HubID: hub, OrgID: org,
-	}))
+	w.Do(t, a, streams.HubSubject(hub), domain.HubReleased{HubID: hub, OrgID: org})
 	mu.Lock()
 	defer mu.Unlock()
 	if want := []string{"added " + string(hub), "released " + string(hub)}; !slices.Equal(got, want) {

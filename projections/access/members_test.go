@@ -28,31 +28,19 @@ func TestMemberships(t *testing.T) {
 		projectionstest.MemberAdded(org, 1, domain.RoleOwner),
 		projectionstest.MemberAdded(org, 2, domain.RoleMember),
 	)
-	projectionstest.Await(t, s, w.Append(
-		t,
-		streams.OrgSubject(other),
-		domain.OrgCreated{OrgID: other, Name: "Bay"},
+	w.Do(
+		t, s, streams.OrgSubject(other), domain.OrgCreated{OrgID: other, Name: "Bay"},
 		domain.MemberAdded{
-			OrgID:    other,
-			MemberID: projectionstest.MemberID(3),
-			Email:    "p1@EXAMPLE.org",
-			Role:     domain.RoleMember,
+			OrgID: other, MemberID: projectionstest.MemberID(3), Email: "p1@EXAMPLE.org",
+			Role: domain.RoleMember,
 		},
 		domain.MemberAdded{
 			OrgID: other, MemberID: projectionstest.MemberID(4), Email: "p1+4@example.org",
 			Role: domain.RoleOwner,
 		},
-	))
-	stop()
-	behind := w.Append(
-		t,
-		streams.OrgSubject(org),
-		domain.MemberRoleChanged{
-			OrgID:    org,
-			MemberID: projectionstest.MemberID(2),
-			Role:     domain.RoleAdmin,
-		},
 	)
+	stop()
+	behind := w.Append(t, streams.OrgSubject(org), projectionstest.RoleChanged(org, 2, domain.RoleAdmin))
 	for name, store := range map[string]*readmodel.Store{
 		"from the read models": s, "from the directory": nil,
 	} {
@@ -81,14 +69,7 @@ func TestMemberships(t *testing.T) {
 	projectionstest.Await(t, a, behind)
 	here, _ := a.Membership(org, "p1@example.org")
 	there, _ := a.Membership(other, "p1@example.org")
-	projectionstest.Await(
-		t,
-		a,
-		w.Append(
-			t, streams.OrgSubject(org),
-			domain.MemberRemoved{OrgID: org, MemberID: projectionstest.MemberID(1)},
-		),
-	)
+	w.Do(t, a, streams.OrgSubject(org), projectionstest.MemberRemoved(org, 1))
 	select {
 	case <-here.Ended:
 	default:

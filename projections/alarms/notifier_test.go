@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"hubcloud/domain"
+	"hubcloud/projections/projectionstest"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 )
@@ -46,37 +45,6 @@ func TestMails(t *testing.T) {
 	e.await(t, "heat", want...)
 	e.advance(11 * time.Second)
 	e.await(t, "its end", append(want, end(olga, "smoke", hub), end(max, "smoke", hub))...)
-}
-
-// Regression: an unrelated report of the same alarm channel, such as a heartbeat, ended the mails'
-// smoke: the channel has only the last report.
-func TestHeartbeatEndsNoSmoke(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	hub := e.org.NewHub(t)
-	e.start(t)
-	report := func(typ, event string, active bool) {
-		t.Helper()
-		e.report(t, hub, 1, "alarm", fmt.Sprintf(
-			`{"type":%q,"event":%q,"active":%t,"user":null}`, typ, event, active,
-		))
-	}
-	report("Smoke Alarm", "Smoke detected", true)
-	want := []string{begin(olga, "smoke", hub)}
-	e.await(t, "smoke", want...)
-	kinds := []string{"co", "heat", "leak", "tamper"}
-	for n, event := range []string{"Heartbeat", "Software failure"} {
-		report("System", event, true)
-		// What follows shows that the heartbeat was observed, and then its end.
-		for _, kind := range kinds[2*n : 2*n+2] {
-			e.report(t, hub, 2, kind, "true")
-			want = append(want, begin(olga, kind, hub))
-			e.await(t, kind, want...)
-			e.advance(11 * time.Second)
-		}
-	}
-	report("Smoke Alarm", "Smoke detected", false)
-	e.await(t, "its end", append(want, end(olga, "smoke", hub))...)
 }
 
 // Every round read the states of all organizations, and mails waited for it: the more, the longer.
@@ -142,16 +110,11 @@ func TestStatesAreLost(t *testing.T) {
 	e.start(t)
 	e.report(t, hub, 1, "smoke", "true")
 	e.await(t, "smoke", begin(olga, "smoke", hub))
-	conn, err := pgx.ConnectConfig(t.Context(), e.Store.ConnConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
 	want := []string{begin(olga, "smoke", hub)}
 	for n, what := range []string{"co", "heat", "tamper"} {
-		if _, err := conn.Exec(t.Context(), loseStates); err != nil {
-			t.Fatal(err)
-		}
+		projectionstest.Execute(
+			t, e.Env.URL, "SET search_path = "+e.Store.Schema()+"; "+loseStates,
+		)
 		e.advance(10 * time.Minute)
 		e.report(t, hub, int64(10+n), what, "true")
 		want = append(want, begin(olga, what, hub))

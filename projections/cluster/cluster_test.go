@@ -6,11 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
-
-	"hubcloud/streams/streamstest"
 )
 
 func TestStartsStopsAndKeepsWhatWasWritten(t *testing.T) {
@@ -62,25 +59,6 @@ func TestOneProcessHasTheDirectory(t *testing.T) {
 		t.Fatalf("second Start: got %v, want ErrInUse", err)
 	}
 	run(t, url, "SELECT 1")
-}
-
-func TestStartsAgainAServerThatDies(t *testing.T) {
-	t.Parallel()
-	c := start(t, filepath.Join(t.TempDir(), "postgres"))
-	run(t, c.URL(), "CREATE TABLE kept AS SELECT 1 AS n")
-	for range 3 {
-		pid := readPIDFile(c.data).pid
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		streamstest.Eventually(t, "another server is ready", func() bool {
-			state := readPIDFile(c.data)
-			return state.ready && state.pid != pid
-		})
-		if n := count(t, c.URL()); n != 1 {
-			t.Errorf("got %d rows, want 1", n)
-		}
-	}
 }
 
 // Tests and careful operators put their data into directories that only root may enter.

@@ -236,10 +236,3 @@ func TestOnlyDemosFetch(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestNoBinariesSayWhatToInstall(t *testing.T) {
-	t.Parallel()
-	if hint := installHint(); !strings.HasPrefix(hint, "install ") {
-		t.Error(hint)
-	}
-}

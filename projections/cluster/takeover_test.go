@@ -14,28 +14,6 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-func TestTakesOverAfterItsProcessWasKilled(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "postgres")
-	command, url := holder(t, dir)
-	run(t, url, "CREATE TABLE kept (n int)")
-	for i := range 5 {
-		run(t, url, "INSERT INTO kept VALUES (1)")
-		if err := command.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = command.Wait()
-		if command, url = holder(t, dir); i == 4 {
-			_ = command.Process.Kill()
-			_ = command.Wait()
-		}
-	}
-	c := start(t, dir)
-	if n := count(t, c.URL()); n != 5 {
-		t.Errorf("got %d rows, want 5", n)
-	}
-}
-
 // orphanWithTable returns a cluster with the table kept, which has one row, its directory, and a
 // server on it whose parent has ended.
 func orphanWithTable(t *testing.T) (c *Cluster, dir string, command *exec.Cmd) {

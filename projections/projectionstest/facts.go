@@ -43,11 +43,26 @@ func HubAdded(org string, hub, site int) domain.HubAdded {
 	}
 }
 
+// HubMoved returns the fact that a hub is moved to another site.
+func HubMoved(org string, hub, site int) domain.HubMoved {
+	return domain.HubMoved{HubID: HubID(hub), OrgID: org, SiteID: SiteID(site)}
+}
+
 // MemberAdded returns the fact that member n joins an organization.
 func MemberAdded(org string, n int, role domain.Role) domain.MemberAdded {
 	return domain.MemberAdded{
 		MemberID: MemberID(n), OrgID: org, Email: fmt.Sprintf("P%d@example.org", n), Role: role,
 	}
+}
+
+// RoleChanged returns the fact that member n gets another role.
+func RoleChanged(org string, n int, role domain.Role) domain.MemberRoleChanged {
+	return domain.MemberRoleChanged{MemberID: MemberID(n), OrgID: org, Role: role}
+}
+
+// MemberRemoved returns the fact that member n leaves an organization.
+func MemberRemoved(org string, n int) domain.MemberRemoved {
+	return domain.MemberRemoved{MemberID: MemberID(n), OrgID: org}
 }
 
 // MemberInvited returns the fact that invitation n is sent.
@@ -84,6 +99,12 @@ func (e *Env) AppendAt(t testing.TB, at time.Time, subject string, facts ...doma
 		t.Fatal(err)
 	}
 	return seq
+}
+
+// Do appends facts about one subject and waits until w has them.
+func (e *Env) Do(t testing.TB, w Waiter, subject string, facts ...domain.Fact) {
+	t.Helper()
+	Await(t, w, e.Append(t, subject, facts...))
 }
 
 // AddSite appends the creation of site n and returns its sequence.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
@@ -64,6 +63,15 @@ func New(t testing.TB) *Env {
 		t.Fatal(err)
 	}
 	return e
+}
+
+// NewProjected returns an Env, and a store that a projector keeps up to date.
+func NewProjected(t testing.TB) (*Env, *readmodel.Store) {
+	t.Helper()
+	e := New(t)
+	s := e.OpenStore(t)
+	e.Project(t, s)
+	return e, s
 }
 
 // WithDatabase returns a copy of the Env with the same broker and another database.
@@ -128,7 +136,7 @@ func RunProjector(t testing.TB, cfg projector.Config) *Projecting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Projecting{Stop: Background(t, "the projector", p.Run), Metrics: Metrics{registry}}
+	return &Projecting{Stop: streamstest.Run(t, "the projector", p.Run), Metrics: Metrics{registry}}
 }
 
 // Metric returns the value of hubcloud_projections_NAME with the label projection, or with no label
@@ -215,23 +223,6 @@ func Verify(
 	return all, differences
 }
 
-// Background runs a function until stop is called or the test ends. The function must then return
-// nil.
-func Background(t testing.TB, what string, run func(ctx context.Context) error) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("%s ended with %v, want nil", what, err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
-}
-
 // Logger returns a logger that writes to the test's output.
 func Logger(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
@@ -256,7 +247,7 @@ func Await(t testing.TB, w Waiter, seq uint64) {
 func (e *Env) RunIndex(t testing.TB, s *readmodel.Store) *access.Index {
 	t.Helper()
 	a := access.New(access.Config{Directory: e.Directory, Store: s, Logger: Logger(t)})
-	Background(t, "access", a.Run)
+	streamstest.Run(t, "access", a.Run)
 	select {
 	case <-a.Loaded():
 	case <-time.After(time.Minute):

@@ -50,94 +50,53 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 				record(projectionstest.MemberAdded(org, step, domain.RoleMember))
 			case kind == 2 || len(sites) == 0:
 				sites = append(sites, step)
-				record(
-					domain.SiteCreated{
-						OrgID:  org,
-						SiteID: projectionstest.SiteID(step),
-						Name:   name,
-					},
-				)
+				record(domain.SiteCreated{OrgID: org, SiteID: siteID(step), Name: name})
 			case kind == 3:
-				record(
-					domain.SiteRenamed{
-						OrgID:  org,
-						SiteID: projectionstest.SiteID(pick(sites)),
-						Name:   name,
-					},
-				)
+				record(domain.SiteRenamed{OrgID: org, SiteID: siteID(pick(sites)), Name: name})
 			case kind == 4 || len(hubs) == 0:
 				hubs = append(hubs, step)
 				record(projectionstest.HubAdded(org, step, pick(sites)))
 			case kind == 5:
-				record(
-					domain.HubMoved{
-						HubID:  projectionstest.HubID(pick(hubs)),
-						OrgID:  org,
-						SiteID: projectionstest.SiteID(pick(sites)),
-					},
-				)
+				record(projectionstest.HubMoved(org, pick(hubs), pick(sites)))
 			case kind == 6:
-				record(
-					domain.HubRenamed{
-						HubID: projectionstest.HubID(pick(hubs)),
-						OrgID: org,
-						Name:  rapid.SampledFrom([]*string{nil, &name}).Draw(rt, "new name"),
-					},
-				)
+				record(domain.HubRenamed{
+					HubID: hubID(pick(hubs)), OrgID: org,
+					Name: rapid.SampledFrom([]*string{nil, &name}).Draw(rt, "new name"),
+				})
 			case kind == 7:
 				if rapid.Bool().Draw(rt, "restored") {
-					record(
-						domain.HubLogRestored{
-							HubID:   projectionstest.HubID(pick(hubs)),
-							OrgID:   org,
-							EpochID: domain.NewEpochID(uint32(step)),
-							Former:  domain.FormerEpochs{{ID: domain.NewEpochID(0xa), Through: 5}},
-						},
-					)
+					record(domain.HubLogRestored{
+						HubID: hubID(pick(hubs)), OrgID: org,
+						EpochID: domain.NewEpochID(uint32(step)),
+						Former:  domain.FormerEpochs{{ID: domain.NewEpochID(0xa), Through: 5}},
+					})
 					break
 				}
-				record(
-					domain.HubLogBegun{
-						HubID:   projectionstest.HubID(pick(hubs)),
-						OrgID:   org,
-						EpochID: domain.NewEpochID(uint32(step)),
-						After:   uint64(step),
-					},
-				)
+				record(domain.HubLogBegun{
+					HubID: hubID(pick(hubs)), OrgID: org, EpochID: domain.NewEpochID(uint32(step)),
+					After: uint64(step),
+				})
 			case kind == 8 || len(keys) == 0:
 				keys = append(keys, step)
-				record(
-					domain.KeyCreated{
-						KeyID:       fmt.Sprint("key-", step),
-						OrgID:       org,
-						Environment: domain.EnvironmentDev,
-						Scopes:      domain.AllScopes()[:1+step%3],
-						SecretHash:  make([]byte, 32),
-					},
-				)
+				record(domain.KeyCreated{
+					KeyID: fmt.Sprint("key-", step), OrgID: org, Environment: domain.EnvironmentDev,
+					Scopes: domain.AllScopes()[:1+step%3], SecretHash: make([]byte, 32),
+				})
 			case kind == 9 && len(members) > 0:
 				role := rapid.SampledFrom([]domain.Role{
 					domain.RoleOwner, domain.RoleAdmin, domain.RoleMember,
 				}).
 					Draw(rt, "role")
-				record(
-					domain.MemberRoleChanged{
-						OrgID:    org,
-						MemberID: projectionstest.MemberID(pick(members)),
-						Role:     role,
-					},
-				)
+				record(projectionstest.RoleChanged(org, pick(members), role))
 			case kind == 10 && len(members) > 0:
 				var gone int
 				gone, members = take(rt, members)
-				record(domain.MemberRemoved{OrgID: org, MemberID: projectionstest.MemberID(gone)})
+				record(projectionstest.MemberRemoved(org, gone))
 			case kind == 11 && len(invitations) > 0 && rapid.Bool().Draw(rt, "replace"):
 				var former int
 				former, invitations = take(rt, invitations)
 				record(
-					projectionstest.MemberInvited(
-						org, step, time.UnixMicro(2e15), projectionstest.InvitationID(former),
-					),
+					projectionstest.MemberInvited(org, step, time.UnixMicro(2e15), invitationID(former)),
 				)
 				invitations = append(invitations, step)
 			case kind == 11:
@@ -146,15 +105,12 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 			case kind == 12 && len(invitations) > 0:
 				var former int
 				if former, invitations = take(rt, invitations); rapid.Bool().Draw(rt, "revoke") {
-					record(
-						domain.MemberInvitationRevoked{
-							OrgID:        org,
-							InvitationID: projectionstest.InvitationID(former),
-						},
-					)
+					record(domain.MemberInvitationRevoked{
+						OrgID: org, InvitationID: invitationID(former),
+					})
 					if rapid.Bool().Draw(rt, "restore") {
 						record(domain.MemberInvitationRestored{
-							OrgID: org, InvitationID: projectionstest.InvitationID(former),
+							OrgID: org, InvitationID: invitationID(former),
 						})
 						invitations = append(invitations, former)
 					}
@@ -162,31 +118,20 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 				}
 				record(projectionstest.MemberAdded(org, step, domain.RoleMember))
 				members = append(members, step)
-				record(
-					domain.MemberInvitationAccepted{
-						OrgID:        org,
-						InvitationID: projectionstest.InvitationID(former),
-						MemberID:     projectionstest.MemberID(step),
-					},
-				)
+				record(domain.MemberInvitationAccepted{
+					OrgID: org, InvitationID: invitationID(former), MemberID: memberID(step),
+				})
 			case kind == 13 || kind == 14:
 				text := rapid.SampledFrom([]*string{nil, &name})
 				record(domain.DeviceLabeled{
-					HubID: projectionstest.HubID(
-						pick(hubs),
-					), OrgID: org, DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device"),
-					Name: text.Draw(rt, "device's name"), Room: text.Draw(rt, "room"),
+					HubID: hubID(pick(hubs)), OrgID: org,
+					DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device"),
+					Name:     text.Draw(rt, "device's name"), Room: text.Draw(rt, "room"),
 				})
 			case kind == 16 && len(hubs) > 1:
 				var gone int
 				gone, hubs = take(rt, hubs)
-				record(
-					domain.HubReleased{
-						HubID: projectionstest.HubID(gone),
-						OrgID: org,
-						After: uint64(step),
-					},
-				)
+				record(domain.HubReleased{HubID: hubID(gone), OrgID: org, After: uint64(step)})
 				released = append(released, gone)
 			case kind == 17 && len(released) > 0:
 				var again int
@@ -196,16 +141,14 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 				record(fact)
 				hubs = append(hubs, again)
 			case kind == 15:
-				record(
-					domain.DeviceForgotten{
-						HubID:    projectionstest.HubID(pick(hubs)),
-						OrgID:    org,
-						DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device"),
-					},
-				)
+				record(domain.DeviceForgotten{
+					HubID: hubID(pick(hubs)), OrgID: org,
+					DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device"),
+				})
 			case kind == 18:
 				record(domain.KeyChanged{
-					KeyID: fmt.Sprint("key-", pick(keys)), OrgID: org, KeyLimits: domain.KeyLimits{
+					KeyID: fmt.Sprint("key-", pick(keys)), OrgID: org,
+					KeyLimits: domain.KeyLimits{
 						Sites: []string{"a", "b"}[:step%3], ExpiresAt: time.Unix(int64(step), 0).UTC(),
 					},
 				})

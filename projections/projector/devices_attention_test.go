@@ -89,7 +89,7 @@ func TestStatesNeedingAttention(t *testing.T) {
 		want      int
 	}{
 		{org, strings.ToUpper(string(hub)), 5}, {org, "  ", 5}, {org, "\x00no such device", 0},
-		{other, string(hub), 0}, {other, string(projectionstest.HubID(2)) + " 1", 1}, {org, "_%", 0},
+		{other, string(hub), 0}, {other, string(hubID(2)) + " 1", 1}, {org, "_%", 0},
 	} {
 		found, err := e.store.FindDevices(t.Context(), c.org, c.find, nil, 5)
 		if err != nil || len(found) != c.want {
@@ -108,10 +108,10 @@ func TestStatesNeedingAttention(t *testing.T) {
 		hub       domain.HubID
 		want      int
 	}{
-		"its site":               {org, projectionstest.SiteID(1), "", len(selected)},
+		"its site":               {org, siteID(1), "", len(selected)},
 		"its hub":                {org, "", hub, len(selected)},
-		"another site":           {org, projectionstest.SiteID(2), "", 0},
-		"another hub":            {org, "", projectionstest.HubID(2), 0},
+		"another site":           {org, siteID(2), "", 0},
+		"another hub":            {org, "", hubID(2), 0},
 		"another organization":   {other, "", "", 1},
 		"a hub of another owner": {other, "", hub, 0},
 		"text that is no id":     {org, "\x00", "", 0},
@@ -164,12 +164,12 @@ func TestStatesAreWrittenInTurns(t *testing.T) {
 		hubs, urgent := schema.ReadAnnouncement(received.Payload)
 		for _, hub := range hubs {
 			place[hub] = len(place)
-			if alarming := hub == innocent || hub == projectionstest.HubID(1); urgent != alarming {
+			if alarming := hub == innocent || hub == hubID(1); urgent != alarming {
 				t.Errorf("the announcement of %s: urgent is %t", hub, urgent)
 			}
 		}
 	}
-	if place[innocent] > 1 || place[projectionstest.HubID(1)] > 1 {
+	if place[innocent] > 1 || place[hubID(1)] > 1 {
 		t.Errorf("hubs were written in the order %v, want the alarms of %s and hub 1 first", place, innocent)
 	}
 }

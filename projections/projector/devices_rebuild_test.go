@@ -13,6 +13,7 @@ import (
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/rebuild"
+	"hubcloud/projections/schema"
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
@@ -52,10 +53,11 @@ func TestRebuildAndVerify(t *testing.T) {
 		e.commit(t, observed(1, int64(n), start, "lock", "true"), observed(2, int64(n), start, "co", "false"))
 	}
 	e.await(t, "states")
-	stopReports := projectionstest.Background(t, "reports", func(ctx context.Context) error {
+	stopReports := streamstest.Run(t, "reports", func(ctx context.Context) error {
 		for n := 0; ctx.Err() == nil; n++ {
 			at, value := start.Add(time.Duration(n)*time.Second), fmt.Sprint(n)
 			e.commit(t, observed(2, 30, at, "power", value), observed(3, 30, at, "power", value))
+			schema.Pause(ctx, 10*time.Millisecond) // reports must not outrun a rebuild
 		}
 		return nil
 	})
@@ -81,7 +83,7 @@ func TestRebuildAndVerify(t *testing.T) {
 	if got := e.verify(t); !slices.Equal(got, want) {
 		t.Errorf("after the damage: got differences %q, want %q", got, want)
 	}
-	stopReads := projectionstest.Background(t, "reads", func(ctx context.Context) error {
+	stopReads := streamstest.Run(t, "reads", func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			page, err := e.store.States(
 				ctx, domain.Reach{OrgID: org}, domain.StateFilter{}, 1000, domain.StatePosition{},

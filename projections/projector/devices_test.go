@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
@@ -70,9 +69,9 @@ func (e *env) openJournal(t *testing.T) {
 // addHub adds hub n to an organization.
 func (e *env) addHub(t *testing.T, org string, n int) domain.HubID {
 	t.Helper()
-	e.Append(t, streams.HubSubject(projectionstest.HubID(n)),
+	e.Append(t, streams.HubSubject(hubID(n)),
 		projectionstest.HubAdded(org, n, 1))
-	return projectionstest.HubID(n)
+	return hubID(n)
 }
 
 // project runs a projector until the test ends or stop is called.
@@ -88,7 +87,7 @@ func (e *env) project(t *testing.T, change func(*projector.Config)) (stop func()
 
 // event returns an event of a hub that is to be committed.
 func event(n int, typ string, device int64, at time.Time, data string) journal.Record {
-	hub := projectionstest.HubID(n)
+	hub := hubID(n)
 	return journal.Record{
 		Hub: hub, Kind: journal.KindHubEvent, EpochID: domain.NewEpochID(uint32(n)), OrgID: org,
 		Payload: fmt.Appendf(nil,
@@ -188,23 +187,6 @@ func (e *env) await(t *testing.T, when string) {
 	streamstest.Eventually(t, when, func() bool { return e.same(t) })
 }
 
-func TestStatesFollowTheJournal(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	e.addHub(t, org, 1)
-	e.addHub(t, other, 2)
-	now := e.at
-	e.commit(t, observed(1, 7, now, "lock", "true"), observed(1, 7, now, "battery", "55.5"))
-	e.project(t, nil)
-	e.await(t, "states of events from before the start")
-	e.commit(t, observed(1, 7, now.Add(time.Second), "lock", "false"))
-	e.await(t, "states of events since")
-	e.commit(t, event(1, "device.unavailable", 7, now, `{}`))
-	e.await(t, "the availability of channels")
-	e.commit(t, event(1, "device.forgotten", 7, now, `{"name":"x"}`))
-	e.await(t, "no states of a forgotten device")
-}
-
 // Random events reach the tables whatever is interrupted: the projector is stopped and replaced at
 // random moments, keeps few states in memory, writes one hub in a round, and two processes compete.
 func TestStatesSurviveInterruptions(t *testing.T) {
@@ -258,7 +240,7 @@ func TestStatesOfAFormerOwner(t *testing.T) {
 	subject := streams.HubSubject(hub)
 	e.Append(t, subject, domain.HubReleased{HubID: hub, OrgID: org})
 	seq := e.Append(t, subject, domain.HubAdded{
-		HubID: hub, OrgID: other, SiteID: projectionstest.SiteID(1),
+		HubID: hub, OrgID: other, SiteID: siteID(1),
 		EpochID: domain.NewEpochID(99), After: 1,
 	})
 	if err := e.store.WaitFor(t.Context(), seq); err != nil {
@@ -328,33 +310,19 @@ func TestStatesStayWhileTheDirectoryStands(t *testing.T) {
 	nobodys := observed(3, 1, e.at, "lock", "true") // a hub that no organization has
 	e.commit(t, nobodys)
 	delete(e.expected, nobodys.Hub)
-	rows := func() (hubs []string) {
-		err := schema.WithConn(t.Context(), e.store.ConnConfig(), func(conn *pgx.Conn) error {
-			found, err := conn.Query(
-				t.Context(), "SELECT hub_id FROM reported_hubs ORDER BY hub_id",
-			)
-			if err == nil {
-				hubs, err = pgx.CollectRows(found, pgx.RowTo[string])
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return hubs
-	}
-	streamstest.Eventually(t, "the states", func() bool { return len(rows()) == 3 })
+	rows := func() int { return e.RowCount(t, e.store.Schema(), "reported_hubs") }
+	streamstest.Eventually(t, "the states", func() bool { return rows() == 3 })
 	before := swept.Load()
 	streamstest.Eventually(t, "searches", func() bool { return swept.Load() > before+3 })
-	if got := rows(); len(got) != 3 {
-		t.Fatalf("hubs with states while the directory stands: %q, want 3", got)
+	if got := rows(); got != 3 {
+		t.Fatalf("hubs with states while the directory stands: %d, want 3", got)
 	}
 	if err := stops.Resume(t.Context(), []string{schema.Directory}); err != nil {
 		t.Fatal(err)
 	}
-	streamstest.Eventually(t, "the states of nobody's hub are deleted", func() bool {
-		return len(rows()) == 2
-	})
+	streamstest.Eventually(
+		t, "the states of nobody's hub are deleted", func() bool { return rows() == 2 },
+	)
 	e.await(t, "the states of the organization's hubs")
 	if got := e.states(t, org, domain.StateFilter{HubID: &two}); len(got) != 1 {
 		t.Errorf("states of the hub that was added: %+v, want one", got)
@@ -436,7 +404,7 @@ func read(t *testing.T, n int, after uint64, value string) journal.Record {
 		t.Fatal(err)
 	}
 	return journal.Record{
-		Hub: projectionstest.HubID(n), Kind: journal.KindState,
+		Hub: hubID(n), Kind: journal.KindState,
 		EpochID: domain.NewEpochID(uint32(n)), OrgID: org, Payload: records[0],
 	}
 }

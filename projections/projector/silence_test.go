@@ -183,9 +183,7 @@ func TestOnlyTheLatestTermCommits(t *testing.T) {
 // A rebuild that hangs does not delay others.
 func TestHangingBuildLosesItsLock(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
 	hangs(t, s, schema.BuildLock(s.Schema()), func(ctx context.Context, conn *pgx.Conn) error {
 		// as a switch does

@@ -12,4 +12,12 @@ const (
 	other = projectionstest.OtherOrg
 )
 
+// Ids of the tests' things by number.
+var (
+	hubID        = projectionstest.HubID
+	siteID       = projectionstest.SiteID
+	memberID     = projectionstest.MemberID
+	invitationID = projectionstest.InvitationID
+)
+
 func TestMain(m *testing.M) { projectionstest.Main(m) }

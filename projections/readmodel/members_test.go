@@ -35,9 +35,7 @@ func everyPage[T any](
 
 func TestMembersAreListedOwnersFirst(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	// All in the same microsecond, with unordered ids.
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 	subject := streams.OrgSubject(org)
@@ -51,13 +49,7 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		projectionstest.MemberAdded(org, 1, domain.RoleOwner),
 		projectionstest.MemberAdded(org, 3, domain.RoleMember),
 	)
-	projectionstest.Await(
-		t,
-		s,
-		w.Append(
-			t, streams.OrgSubject(other), projectionstest.MemberAdded(other, 8, domain.RoleOwner),
-		),
-	)
+	w.Do(t, s, streams.OrgSubject(other), projectionstest.MemberAdded(other, 8, domain.RoleOwner))
 
 	members := func(limit int, after string) (domain.Page[domain.Member], error) {
 		return s.Members(t.Context(), org, limit, after)
@@ -67,7 +59,7 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		t.Helper()
 		ids := make([]string, 0, len(want))
 		for _, n := range want {
-			ids = append(ids, projectionstest.MemberID(n))
+			ids = append(ids, memberID(n))
 		}
 		for limit := 1; limit <= len(want)+1; limit++ {
 			if got := everyPage(t, limit, members, id); !reflect.DeepEqual(got, ids) {
@@ -77,59 +69,33 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 	}
 	listed(9, 1, 5, 7, 3)
 	want := domain.Member{
-		ID:       projectionstest.MemberID(7),
+		ID:       memberID(7),
 		Email:    "P7@example.org",
 		Role:     domain.RoleAdmin,
 		JoinedAt: at,
 	}
-	if got, err := s.Member(t.Context(), org, projectionstest.MemberID(7)); err != nil ||
+	if got, err := s.Member(t.Context(), org, memberID(7)); err != nil ||
 		got != want {
 		t.Errorf("Member: got %+v, %v, want %+v", got, err, want)
 	}
 
 	// A new owner is listed among the owners by the order of joining.
-	projectionstest.Await(
-		t,
-		s,
-		w.Append(
-			t,
-			subject,
-			domain.MemberRoleChanged{
-				OrgID:    org,
-				MemberID: projectionstest.MemberID(5),
-				Role:     domain.RoleOwner,
-			},
-		),
-	)
+	w.Do(t, s, subject, projectionstest.RoleChanged(org, 5, domain.RoleOwner))
 	listed(9, 5, 1, 7, 3)
-	projectionstest.Await(
-		t,
-		s,
-		w.Append(
-			t,
-			subject,
-			domain.MemberRoleChanged{
-				OrgID:    org,
-				MemberID: projectionstest.MemberID(9),
-				Role:     domain.RoleMember,
-			},
-			domain.MemberRoleChanged{
-				OrgID:    org,
-				MemberID: projectionstest.MemberID(9),
-				Role:     domain.RoleAdmin,
-			},
-			domain.MemberRemoved{OrgID: org, MemberID: projectionstest.MemberID(3)},
-		),
+	w.Do(
+		t, s, subject, projectionstest.RoleChanged(org, 9, domain.RoleMember),
+		projectionstest.RoleChanged(org, 9, domain.RoleAdmin),
+		projectionstest.MemberRemoved(org, 3),
 	)
 	listed(5, 1, 9, 7)
-	if got, err := s.Member(t.Context(), org, projectionstest.MemberID(9)); err != nil ||
+	if got, err := s.Member(t.Context(), org, memberID(9)); err != nil ||
 		got.Role != domain.RoleAdmin ||
 		!got.JoinedAt.Equal(at) {
 		t.Errorf("Members: got %+v, %v", got, err)
 	}
 	for _, unknown := range []string{
-		projectionstest.MemberID(3), projectionstest.MemberID(8), "x", "\x00", "\xff",
-		projectionstest.MemberID(5) + "\x00",
+		memberID(3), memberID(8), "x", "\x00", "\xff",
+		memberID(5) + "\x00",
 	} {
 		if _, err := s.Members(t.Context(), org, 5, unknown); !isCode(
 			err, domain.CodeInvalidRequest,
@@ -141,25 +107,15 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		}
 	}
 	// Added, changed and removed in one batch.
-	projectionstest.Await(t, s, w.Append(
-		t,
-		subject,
-		projectionstest.MemberAdded(org, 4, domain.RoleMember),
-		domain.MemberRoleChanged{
-			OrgID:    org,
-			MemberID: projectionstest.MemberID(4),
-			Role:     domain.RoleAdmin,
-		},
+	w.Do(
+		t, s, subject, projectionstest.MemberAdded(org, 4, domain.RoleMember),
+		projectionstest.RoleChanged(org, 4, domain.RoleAdmin),
 		projectionstest.MemberAdded(org, 2, domain.RoleMember),
-		domain.MemberRoleChanged{
-			OrgID:    org,
-			MemberID: projectionstest.MemberID(2),
-			Role:     domain.RoleOwner,
-		},
-		domain.MemberRemoved{OrgID: org, MemberID: projectionstest.MemberID(4)},
-	))
+		projectionstest.RoleChanged(org, 2, domain.RoleOwner),
+		projectionstest.MemberRemoved(org, 4),
+	)
 	listed(5, 1, 2, 9, 7)
-	if page, err := s.Members(t.Context(), projectionstest.SiteID(1), 50, ""); err != nil ||
+	if page, err := s.Members(t.Context(), siteID(1), 50, ""); err != nil ||
 		page.Data == nil ||
 		len(page.Data) != 0 ||
 		page.HasMore {
@@ -169,9 +125,7 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 
 func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 	soon, late := now.Add(time.Hour), now.Add(48*time.Hour)
 	subject := streams.OrgSubject(org)
@@ -184,15 +138,12 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 		facts = append(facts, projectionstest.MemberInvited(org, n, expires, ""))
 	}
 	w.AppendAt(t, now, subject, facts...)
-	projectionstest.Await(
-		t, s,
-		w.Append(t, streams.OrgSubject(other), projectionstest.MemberInvited(other, 7, late, "")),
-	)
+	w.Do(t, s, streams.OrgSubject(other), projectionstest.MemberInvited(other, 7, late, ""))
 	listed := func(at time.Time, want ...int) {
 		t.Helper()
 		ids := make([]string, 0, len(want))
 		for _, n := range want {
-			ids = append(ids, projectionstest.InvitationID(n))
+			ids = append(ids, invitationID(n))
 		}
 		for limit := 1; limit <= len(want)+1; limit++ {
 			got := everyPage(
@@ -209,9 +160,9 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 		}
 	}
 	listed(now, 6, 9, 2, 8, 1, 4)
-	page, err := s.Invitations(t.Context(), org, 1, projectionstest.InvitationID(2), now)
+	page, err := s.Invitations(t.Context(), org, 1, invitationID(2), now)
 	want := domain.Invitation{
-		ID: projectionstest.InvitationID(
+		ID: invitationID(
 			8,
 		), Email: "I8@example.org", Role: domain.RoleMember, Status: domain.InvitationPending,
 		CreatedAt: now, ExpiresAt: soon,
@@ -222,42 +173,35 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 	listed(soon.Add(-time.Microsecond), 6, 9, 2, 8, 1, 4)
 	listed(soon, 6, 9, 2, 1, 4)
 
-	projectionstest.Await(t, s, w.Append(
-		t,
-		subject,
-		domain.MemberInvitationRevoked{OrgID: org, InvitationID: projectionstest.InvitationID(9)},
+	w.Do(
+		t, s, subject,
+		domain.MemberInvitationRevoked{OrgID: org, InvitationID: invitationID(9)},
 		projectionstest.MemberAdded(org, 1, domain.RoleMember),
 		domain.MemberInvitationAccepted{
-			OrgID:        org,
-			InvitationID: projectionstest.InvitationID(1),
-			MemberID:     projectionstest.MemberID(1),
+			OrgID: org, InvitationID: invitationID(1),
+			MemberID: memberID(1),
 		},
-		projectionstest.MemberInvited(org, 3, late, projectionstest.InvitationID(4)),
+		projectionstest.MemberInvited(org, 3, late, invitationID(4)),
 		// created and replaced in one batch
-		projectionstest.MemberInvited(org, 5, late, projectionstest.InvitationID(3)),
-	))
+		projectionstest.MemberInvited(org, 5, late, invitationID(3)),
+	)
 	listed(now, 5, 6, 2, 8)
 	// An invitation that is no longer pending is a valid start.
 	for n, want := range map[int]string{
-		9: projectionstest.InvitationID(2), 3: projectionstest.InvitationID(6),
+		9: invitationID(2), 3: invitationID(6),
 	} {
 		if page, err := s.Invitations(
-			t.Context(), org, 1, projectionstest.InvitationID(n), now,
+			t.Context(), org, 1, invitationID(n), now,
 		); err != nil ||
 			len(page.Data) != 1 ||
 			page.Data[0].ID != want {
 			t.Errorf("after invitation %d: got %+v, %v", n, page, err)
 		}
 	}
-	for _, unknown := range []string{
-		projectionstest.InvitationID(7), "x", "\x00", "\xff",
-		projectionstest.InvitationID(2) + "\x00",
-	} {
-		if _, err := s.Invitations(t.Context(), org, 5, unknown, now); !isCode(
-			err, domain.CodeInvalidRequest,
-		) {
-			t.Errorf("starting_after %q: got %v, want invalid_request", unknown, err)
-		}
+	if _, err := s.Invitations(
+		t.Context(), org, 5, invitationID(7), now,
+	); !isCode(err, domain.CodeInvalidRequest) {
+		t.Errorf("starting_after of another organization: got %v, want invalid_request", err)
 	}
 	if page, err := s.Invitations(t.Context(), org, 5, "", late); err != nil || page.Data == nil ||
 		len(page.Data) != 0 ||

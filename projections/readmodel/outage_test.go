@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"hubcloud/domain"
-	"hubcloud/projections/cluster"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams/streamstest"
 )
@@ -16,7 +15,7 @@ import (
 // up. Reads wait only while it has just gone.
 func TestReadsDoNotWaitInALongOutage(t *testing.T) {
 	t.Parallel()
-	s := openComplete(t, projectionstest.New(t))
+	s := openComplete(t)
 	tries := 0
 	away := func(context.Context) (int, error) { tries++; return 0, errors.New("no connection") }
 	for _, c := range []struct {
@@ -43,19 +42,8 @@ func TestReadsDoNotWaitInALongOutage(t *testing.T) {
 func TestStoreOpensWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
-	cfg := cluster.Config{
-		Dir: filepath.Join(t.TempDir(), "postgres"), Logger: projectionstest.Logger(t),
-	}
-	run := func() *cluster.Cluster {
-		t.Helper()
-		c, err := cluster.Start(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Stop(context.Background()) })
-		return c
-	}
-	c := run()
+	dir := filepath.Join(t.TempDir(), "postgres")
+	c := startServer(t, dir)
 	w.URL = c.URL()
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -82,7 +70,7 @@ func TestStoreOpensWithoutItsDatabase(t *testing.T) {
 		t.Error("the database is claimed before it runs")
 	default:
 	}
-	run()
+	startServer(t, dir)
 	<-s.Claimed()
 	w.Project(t, s)
 	streamstest.Eventually(t, "the store is ready", func() bool { return s.Ready(t.Context()) == nil })

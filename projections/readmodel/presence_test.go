@@ -17,117 +17,55 @@ import (
 
 func TestPresenceIsShown(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	w.AddSite(t, org, 1)
 	addedAt := time.Now().UTC().Truncate(time.Microsecond)
-	before := addedAt.Add(-time.Hour)
-	reason := "client closed"
-	firmware, network := `{"version":"2.4.1"}`, `{"type":"wifi","ssid":"a\u0000b \ud800"}`
-	w.PutPresence(
-		t,
-		domain.Presence{
-			HubID:    projectionstest.HubID(1),
-			Since:    before,
-			PublicIP: "192.0.2.1",
-			Reason:   &reason,
-			Firmware: json.RawMessage(firmware),
-		},
-	)
-	w.AppendAt(
-		t, addedAt, streams.HubSubject(projectionstest.HubID(1)),
-		projectionstest.HubAdded(org, 1, 1),
-	)
-	projectionstest.Await(
-		t,
-		s,
-		w.AppendAt(
-			t, addedAt, streams.HubSubject(projectionstest.HubID(2)),
-			projectionstest.HubAdded(org, 2, 1),
-		),
-	)
-
+	id, reason := hubID(1), "client closed"
+	presence := domain.Presence{
+		HubID: id, Since: addedAt.Add(-time.Hour), PublicIP: "192.0.2.1", Reason: &reason,
+		Firmware: json.RawMessage(`{"version":"2.4.1"}`),
+	}
+	w.PutPresence(t, presence)
+	projectionstest.Await(t, s, w.AppendAt(
+		t, addedAt, streams.HubSubject(id), projectionstest.HubAdded(org, 1, 1),
+	))
 	// Added right after its presence was written, the hub is shown with its presence: the
 	// directory's projection waits for the other one.
-	hub, err := s.Hub(t.Context(), org, projectionstest.HubID(1))
-	if err != nil {
+	hub, err := s.Hub(t.Context(), org, id)
+	if err != nil || hub.Status != domain.HubUnknown || !hub.Since.Equal(addedAt) ||
+		hub.PublicIP != nil || hub.DisconnectReason != nil ||
+		string(hub.Firmware) != string(presence.Firmware) || hub.Network != nil {
+		t.Errorf("hub with presence from before it was added: got %+v, %v, want unknown", hub, err)
+	}
+	presence.Online, presence.Since, presence.Reason = true, addedAt.Add(time.Second), nil
+	presence.Network = json.RawMessage(`{"type":"wifi","ssid":"a\u0000b \ud800"}`)
+	w.PutPresence(t, presence)
+	streamstest.Eventually(t, "the hub is online", func() bool {
+		hub, err = s.Hub(t.Context(), org, id)
+		return err == nil && hub.Status == domain.HubOnline
+	})
+	if !hub.Since.Equal(presence.Since) || *hub.PublicIP != "192.0.2.1" ||
+		hub.DisconnectReason != nil || string(hub.Network) != string(presence.Network) {
+		t.Errorf("online hub: got %+v, want %+v", hub, presence)
+	}
+	page, err := s.Hubs(t.Context(), domain.Reach{OrgID: org}, nil, 50, "")
+	if err != nil || len(page.Data) != 1 || page.Data[0].Status != domain.HubOnline ||
+		page.Data[0].PublicIP != nil || page.Data[0].Firmware != nil || page.Data[0].Network != nil {
+		t.Errorf("Hubs: got %+v, %v, want the status, and no fields of single reads", page.Data, err)
+	}
+	if err := w.Buckets.Presence.Delete(t.Context(), string(id)); err != nil {
 		t.Fatal(err)
 	}
-	if hub.Status != domain.HubUnknown || !hub.Since.Equal(addedAt) || hub.PublicIP != nil ||
-		hub.DisconnectReason != nil {
-		t.Errorf("hub with presence from before it was added: got %+v, want unknown", hub)
-	}
-	if string(hub.Firmware) != firmware || hub.Network != nil {
-		t.Errorf("got firmware %s and network %s", hub.Firmware, hub.Network)
-	}
-	if hub, err := s.Hub(t.Context(), org, projectionstest.HubID(2)); err != nil ||
-		hub.Status != domain.HubUnknown ||
-		hub.Firmware != nil {
-		t.Errorf("hub without presence: got %+v, %v, want unknown", hub, err)
-	}
-
-	status := func(want domain.HubStatus) domain.Hub {
-		t.Helper()
-		var hub domain.Hub
-		streamstest.Eventually(t, "the hub is "+string(want), func() bool {
-			var err error
-			hub, err = s.Hub(t.Context(), org, projectionstest.HubID(1))
-			return err == nil && hub.Status == want
-		})
-		page, err := s.Hubs(t.Context(), domain.Reach{OrgID: org}, nil, 50, "")
-		if err != nil || len(page.Data) != 2 || page.Data[0].Status != want ||
-			!page.Data[0].Since.Equal(hub.Since) {
-			t.Errorf("Hubs: got %+v, %v, want the same status", page.Data, err)
-		}
-		if page.Data[0].PublicIP != nil || page.Data[0].Firmware != nil ||
-			page.Data[0].Network != nil {
-			t.Errorf("Hubs shows fields of single reads: %+v", page.Data[0])
-		}
-		return hub
-	}
-	online := addedAt.Add(time.Second)
-	w.PutPresence(
-		t,
-		domain.Presence{
-			HubID:    projectionstest.HubID(1),
-			Online:   true,
-			Since:    online,
-			PublicIP: "192.0.2.2",
-			Network:  json.RawMessage(network),
-		},
-	)
-	if hub := status(domain.HubOnline); !hub.Since.Equal(online) || *hub.PublicIP != "192.0.2.2" ||
-		hub.DisconnectReason != nil ||
-		string(hub.Network) != network ||
-		hub.Firmware != nil {
-		t.Errorf("online hub: got %+v", hub)
-	}
-	w.PutPresence(
-		t,
-		domain.Presence{
-			HubID:    projectionstest.HubID(1),
-			Since:    online.Add(time.Second),
-			PublicIP: "192.0.2.2",
-			Reason:   &reason,
-		},
-	)
-	if hub := status(domain.HubOffline); !hub.Since.Equal(online.Add(time.Second)) ||
-		*hub.DisconnectReason != reason {
-		t.Errorf("offline hub: got %+v", hub)
-	}
-	if err := w.Buckets.Presence.Delete(t.Context(), string(projectionstest.HubID(1))); err != nil {
-		t.Fatal(err)
-	}
-	status(domain.HubUnknown)
+	streamstest.Eventually(t, "the hub is unknown", func() bool {
+		hub, err = s.Hub(t.Context(), org, id)
+		return err == nil && hub.Status == domain.HubUnknown
+	})
 }
 
 // A hub may send texts that the database cannot hold. None of them may stop the projection.
 func TestNoHubStopsTheProjection(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	w.AddSite(t, org, 1)
 	w.AddHub(t, org, 1, 1)
 	deep := ""
@@ -141,15 +79,13 @@ func TestNoHubStopsTheProjection(t *testing.T) {
 		value := fmt.Appendf(
 			nil,
 			`{"hub_id":%q,"online":false,"since":"2026-01-02T03:04:05.123456789Z","public_ip":%q,"reason":%q,"network":%s}`,
-			projectionstest.HubID(1), "x\x00", reason, network,
+			hubID(1), "x\x00", reason, network,
 		)
-		w.PutPresenceValue(t, projectionstest.HubID(1), value)
+		w.PutPresenceValue(t, hubID(1), value)
 	}
-	w.PutPresence(
-		t, domain.Presence{HubID: projectionstest.HubID(1), Online: true, Since: time.Now()},
-	)
+	w.PutPresence(t, domain.Presence{HubID: hubID(1), Online: true, Since: time.Now()})
 	streamstest.Eventually(t, "the hub is online", func() bool {
-		hub, err := s.Hub(t.Context(), org, projectionstest.HubID(1))
+		hub, err := s.Hub(t.Context(), org, hubID(1))
 		return err == nil && hub.Status == domain.HubOnline && hub.Network == nil
 	})
 	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
@@ -190,9 +126,7 @@ func TestReadsFollowWrites(t *testing.T) {
 
 func TestWaitForEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	_, s := projectionstest.NewProjected(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := s.WaitFor(ctx, 1000); !errors.Is(err, context.DeadlineExceeded) {

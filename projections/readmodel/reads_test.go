@@ -17,46 +17,36 @@ import (
 	"hubcloud/projections/cluster"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/readmodel"
-	"hubcloud/projections/schema"
 	"hubcloud/streams/streamstest"
 )
 
 // Lists were answered 500 while PostgreSQL restarted. They wait, whatever ends the connections: a
-// server that is killed, shut down or away for seconds, or an administrator who ends sessions.
+// server that is killed, shut down or away for seconds, or an administrator who ends sessions. The
+// projector goes on, and applies each event once.
 func TestReadsWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	dir := filepath.Join(t.TempDir(), "postgres")
-	own := func() *cluster.Cluster {
-		c, err := cluster.Start(
-			t.Context(), cluster.Config{Dir: dir, Logger: projectionstest.Logger(t)},
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Stop(context.Background()) })
-		return c
-	}
-	c := own()
+	c := startServer(t, dir)
 	w.URL = c.URL()
 	s := w.OpenStore(t)
-	stop := w.Project(t, s).Stop
+	w.Project(t, s)
 	w.AddSite(t, org, 1)
+	hubs := 1
 	projectionstest.Await(t, s, w.AddHub(t, org, 1, 1))
-	stop()
 	var reads [2]atomic.Int64
 	stopReading := []func(){}
 	for i := range reads {
 		stopReading = append(
 			stopReading,
-			projectionstest.Background(t, "a reader", func(ctx context.Context) error {
+			streamstest.Run(t, "a reader", func(ctx context.Context) error {
 				for ctx.Err() == nil {
 					sites, err := s.Sites(ctx, domain.Reach{OrgID: org}, 50, "")
 					if err == nil && len(sites.Data) != 1 {
 						err = fmt.Errorf("%d sites, want 1", len(sites.Data))
 					}
 					if err == nil {
-						_, err = s.Hub(ctx, org, projectionstest.HubID(1))
+						_, err = s.Hub(ctx, org, hubID(1))
 					}
 					if err != nil && ctx.Err() == nil {
 						return err
@@ -69,6 +59,8 @@ func TestReadsWaitForTheDatabase(t *testing.T) {
 	}
 	goOn := func(what string) {
 		t.Helper()
+		hubs++
+		w.AddHub(t, org, hubs, 1)
 		var before [len(reads)]int64
 		for i := range reads {
 			before[i] = reads[i].Load()
@@ -95,7 +87,7 @@ func TestReadsWaitForTheDatabase(t *testing.T) {
 		}
 		return answer
 	}
-	for range 20 {
+	for range 5 {
 		ask(
 			"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = " +
 				"current_database() AND pid <> pg_backend_pid()",
@@ -122,11 +114,29 @@ func TestReadsWaitForTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	streamstest.Eventually(t, "the reads wait", s.Away)
-	own()
+	startServer(t, dir)
 	goOn("the server was away")
+	projectionstest.Await(t, s, w.Head(t))
+	if site, err := s.Site(t.Context(), org, siteID(1)); err != nil ||
+		site.HubCount != hubs {
+		t.Errorf("Site: got %d hubs, %v, want %d", site.HubCount, err, hubs)
+	}
 	for _, stop := range stopReading {
 		stop()
 	}
+}
+
+// startServer runs a PostgreSQL server of the test's own.
+func startServer(t *testing.T, dir string) *cluster.Cluster {
+	t.Helper()
+	c, err := cluster.Start(
+		t.Context(), cluster.Config{Dir: dir, Logger: projectionstest.Logger(t)},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Stop(context.Background()) })
+	return c
 }
 
 // Reads do not wait for errors that cannot pass, and do not answer service_unavailable.
@@ -161,13 +171,7 @@ func TestMayPass(t *testing.T) {
 // deadline.
 func TestReadsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	// Reads fail until the read models are complete.
-	_, err := w.OpenStore(t).Sites(t.Context(), domain.Reach{OrgID: org}, 50, "")
-	if !errors.Is(err, schema.ErrBuilding) || domain.CodeOf(err) != domain.CodeServiceUnavailable {
-		t.Errorf("Sites before they are complete: got %v, want service_unavailable", err)
-	}
-	s := openComplete(t, w)
+	s := openComplete(t)
 	away := func(context.Context) (int, error) { return 0, errors.New("no connection") }
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -181,11 +185,10 @@ func TestReadsEndWithTheirCaller(t *testing.T) {
 	}
 }
 
-// openComplete opens the store of a world and waits until its read models are complete.
-func openComplete(t *testing.T, w *projectionstest.Env) *readmodel.Store {
+// openComplete returns a store whose read models are complete.
+func openComplete(t *testing.T) *readmodel.Store {
 	t.Helper()
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	_, s := projectionstest.NewProjected(t)
 	<-s.Complete()
 	return s
 }

@@ -14,9 +14,7 @@ import (
 // rows however the read models are built.
 func TestOldActivityIsDeleted(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	now := time.Now()
 	old := now.Add(-domain.ActivityRetention - 48*time.Hour)
 	kept := now.Add(-domain.ActivityRetention + 48*time.Hour)
@@ -37,7 +35,7 @@ func TestOldActivityIsDeleted(t *testing.T) {
 		t.Errorf("got %d rows of activity, want 3", n)
 	}
 	if page, err := s.Activity(t.Context(), org, 10, 0); err != nil || len(page.Data) != 1 ||
-		page.Data[0].SubjectID != projectionstest.MemberID(2) {
+		page.Data[0].SubjectID != memberID(2) {
 		t.Errorf("Activity: got %+v, %v, want one event", page, err)
 	}
 	projectionstest.Await(
@@ -62,9 +60,7 @@ func TestOldActivityIsDeleted(t *testing.T) {
 // hub's past.
 func TestReleasedHubIsNotFound(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	a := w.RunIndex(t, s)
 	name := "Front door"
 	w.Append(t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"})
@@ -72,55 +68,54 @@ func TestReleasedHubIsNotFound(t *testing.T) {
 	w.AddSite(t, other, 2)
 	w.AddHub(t, org, 1, 1)
 	labeled := w.Append(
-		t, streams.HubSubject(projectionstest.HubID(1)),
-		domain.DeviceLabeled{HubID: projectionstest.HubID(1), OrgID: org, DeviceID: 3, Name: &name},
+		t, streams.HubSubject(hubID(1)),
+		domain.DeviceLabeled{HubID: hubID(1), OrgID: org, DeviceID: 3, Name: &name},
 	)
 	projectionstest.Await(t, s, labeled)
 	released := w.Append(
-		t, streams.HubSubject(projectionstest.HubID(1)),
-		domain.HubReleased{HubID: projectionstest.HubID(1), OrgID: org, After: 77},
+		t, streams.HubSubject(hubID(1)), domain.HubReleased{HubID: hubID(1), OrgID: org, After: 77},
 	)
 	projectionstest.Await(t, s, released)
 	projectionstest.Await(t, a, released)
-	if access, ok := a.Hub(projectionstest.HubID(1)); ok {
+	if access, ok := a.Hub(hubID(1)); ok {
 		t.Errorf("access to a released hub: got %+v, want none", access)
 	}
 	if hubs, err := s.Hubs(t.Context(), domain.Reach{OrgID: org}, nil, 10, ""); err != nil || len(hubs.Data) != 0 {
 		t.Errorf("Hubs: got %+v, %v, want none", hubs, err)
 	}
-	if _, err := s.Hub(t.Context(), org, projectionstest.HubID(1)); domain.CodeOf(
+	if _, err := s.Hub(t.Context(), org, hubID(1)); domain.CodeOf(
 		err,
 	) != domain.CodeNotFound {
 		t.Errorf("Hub: got %v, want not_found", err)
 	}
-	if site, err := s.Site(t.Context(), org, projectionstest.SiteID(1)); err != nil ||
+	if site, err := s.Site(t.Context(), org, siteID(1)); err != nil ||
 		site.HubCount != 0 {
 		t.Errorf("Site: got %+v, %v, want no hubs", site, err)
 	}
 	if page, err := s.Activity(t.Context(), org, 1, 0); err != nil || len(page.Data) != 1 ||
 		page.Data[0].Type != (domain.HubReleased{}).EventType() ||
-		page.Data[0].SubjectID != string(projectionstest.HubID(1)) {
+		page.Data[0].SubjectID != string(hubID(1)) {
 		t.Errorf("Activity: got %+v, %v, want the release", page, err)
 	}
 	again := projectionstest.HubAdded(other, 1, 2)
 	again.After, again.EpochID = 77, domain.NewEpochID(0xabcd)
-	seq := w.Append(t, streams.HubSubject(projectionstest.HubID(1)), again)
+	seq := w.Append(t, streams.HubSubject(hubID(1)), again)
 	projectionstest.Await(t, s, seq)
 	projectionstest.Await(t, a, seq)
 	want := domain.HubAccess{
-		OrgID: other, SiteID: projectionstest.SiteID(2),
+		OrgID: other, SiteID: siteID(2),
 		Epoch: domain.Epoch{ID: domain.NewEpochID(0xabcd), After: 77},
 	}
-	if got, ok := a.Hub(projectionstest.HubID(1)); !ok || !reflect.DeepEqual(got, want) {
+	if got, ok := a.Hub(hubID(1)); !ok || !reflect.DeepEqual(got, want) {
 		t.Errorf("access to the hub is %+v, want %+v", got, want)
 	}
 	if fresh := w.RunIndex(t, s); fresh != nil {
 		projectionstest.Await(t, fresh, seq)
-		if got, _ := fresh.Hub(projectionstest.HubID(1)); !reflect.DeepEqual(got, want) {
+		if got, _ := fresh.Hub(hubID(1)); !reflect.DeepEqual(got, want) {
 			t.Errorf("from the read models, access to the hub is %+v, want %+v", got, want)
 		}
 	}
-	if labels, err := s.DeviceLabels(t.Context(), other, projectionstest.HubID(1)); err != nil ||
+	if labels, err := s.DeviceLabels(t.Context(), other, hubID(1)); err != nil ||
 		len(labels) != 0 {
 		t.Errorf("DeviceLabels: got %+v, %v, want none", labels, err)
 	}

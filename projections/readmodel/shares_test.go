@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
 	"hubcloud/projections/projectionstest"
@@ -17,14 +18,13 @@ import (
 // answered 503. Now its reads wait for its share, and others' do not.
 func TestReadsOfOneOrganizationLeaveConnections(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
 	asking, end := make(chan bool, 100), make(chan bool)
+	var slow errgroup.Group
 	for range 50 {
-		projectionstest.Background(t, "a slow read", func(ctx context.Context) error {
-			return s.Read(ctx, func(context.Context) (int, error) {
+		slow.Go(func() error {
+			return s.Read(t.Context(), func(context.Context) (int, error) {
 				asking <- true
 				<-end
 				return 0, nil
@@ -41,13 +41,15 @@ func TestReadsOfOneOrganizationLeaveConnections(t *testing.T) {
 		t.Errorf("got %d reads of one organization at the same time, want at most 4", n)
 	}
 	close(end)
-	streamstest.Eventually(t, "all slow reads are served", func() bool { return len(asking) == 50 })
+	if err := slow.Wait(); err != nil || len(asking) != 50 {
+		t.Errorf("slow reads: got %v, %d of 50 served", err, len(asking))
+	}
 }
 
 // A read that panicked kept its connection of the organization's share for ever.
 func TestPanicReleasesTheShare(t *testing.T) {
 	t.Parallel()
-	s := openComplete(t, projectionstest.New(t))
+	s := openComplete(t)
 	for n := range 10 { // more than the share
 		func() {
 			defer func() { _ = recover() }()
@@ -66,7 +68,7 @@ func TestPanicReleasesTheShare(t *testing.T) {
 // everybody's reads failed.
 func TestSlowQueryIsNoOutage(t *testing.T) {
 	t.Parallel()
-	s := openComplete(t, projectionstest.New(t))
+	s := openComplete(t)
 	if limit, err := s.StatementTimeout(t.Context()); err != nil || limit != "4s" {
 		t.Errorf("got statement_timeout %s, %v, want 4s", limit, err)
 	}

@@ -14,9 +14,7 @@ import (
 // A request for states that a filter rarely selects looked at all channels of the organization.
 func TestStatesLookAtFewChannels(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
 	streamstest.Eventually(t, "complete states", func() bool {
 		_, err := s.States(t.Context(), domain.Reach{OrgID: org}, domain.StateFilter{}, 1, domain.StatePosition{})

@@ -16,9 +16,7 @@ import (
 // was deleted from it; filters choose among it.
 func TestBook(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	publish := func(subject string, what any) {
 		data, err := json.Marshal(what)
 		if err == nil {

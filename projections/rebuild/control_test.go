@@ -25,7 +25,7 @@ func TestStopAndResume(t *testing.T) {
 	projecting := w.Project(t, s)
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
 	c := w.Control(t)
-	writing := projectionstest.Background(t, "the writer", func(ctx context.Context) error {
+	writing := streamstest.Run(t, "the writer", func(ctx context.Context) error {
 		for n := 2; ctx.Err() == nil; n++ {
 			w.AddSite(t, org, n)
 		}
@@ -110,9 +110,7 @@ func TestSkip(t *testing.T) {
 			)
 		},
 		"an unknown row": func() uint64 {
-			return w.Append(t, streams.HubSubject(projectionstest.HubID(8)), domain.HubMoved{
-				HubID: projectionstest.HubID(8), OrgID: org, SiteID: projectionstest.SiteID(1),
-			})
+			return w.Append(t, streams.HubSubject(projectionstest.HubID(8)), projectionstest.HubMoved(org, 8, 1))
 		},
 		"rubbish where skips are written": func() uint64 {
 			return w.StoreRaw(t, streams.ProjectionSubject(schema.Directory), []byte(
@@ -181,9 +179,7 @@ func TestSkip(t *testing.T) {
 // Verify finds every difference and nothing else, also while the streams grow.
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	populate(t, w, 500)
 	for n := range 5 {
 		w.PutPresence(
@@ -192,7 +188,7 @@ func TestVerify(t *testing.T) {
 	}
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
 	c := w.Control(t)
-	writing := projectionstest.Background(t, "the writer", func(ctx context.Context) error {
+	writing := streamstest.Run(t, "the writer", func(ctx context.Context) error {
 		for n := 2; ctx.Err() == nil; n++ {
 			w.AddSite(t, org, n)
 			w.PutPresence(

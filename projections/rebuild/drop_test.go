@@ -15,9 +15,7 @@ import (
 // Drop keeps schemas that are served from or built, and the one in use.
 func TestDrop(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
 	c := w.Control(t)
 	if err := c.Rebuild(t.Context(), nil); err != nil {

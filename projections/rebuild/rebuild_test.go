@@ -141,9 +141,7 @@ func TestClientsReadTheirWritesDuringRebuilds(t *testing.T) {
 // does not block the next.
 func TestTwoRebuildsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := projectionstest.New(t)
-	s := w.OpenStore(t)
-	w.Project(t, s)
+	w, s := projectionstest.NewProjected(t)
 	projectionstest.Await(t, s, populate(t, w, 300).Head)
 	c := w.Control(t)
 	if err := c.Stop(t.Context(), []string{

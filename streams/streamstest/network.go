@@ -11,11 +11,12 @@ import (
 	"hubcloud/streams"
 )
 
-// Network is a TCP network between clients and a Broker. While it is held nothing gets through and
-// no connection is closed.
+// Network is a network between clients and a server. While it is held nothing gets through and no
+// connection is closed.
 type Network struct {
 	net.Listener
 	broker *Broker
+	dial   func() (net.Conn, error)
 
 	mu      sync.Mutex
 	free    *sync.Cond
@@ -23,14 +24,23 @@ type Network struct {
 	copying sync.WaitGroup
 }
 
-// NewNetwork returns a Network that ends with the test.
+// NewNetwork returns a Network to a Broker, which ends with the test.
 func NewNetwork(t testing.TB, broker *Broker) *Network {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Network{Listener: listener, broker: broker}
+	n := NewNetworkTo(t, listener, broker.InProcessConn)
+	n.broker = broker
+	return n
+}
+
+// NewNetworkTo returns a Network from a listener to what dial connects to. It ends with the test.
+func NewNetworkTo(
+	t testing.TB, listener net.Listener, dial func() (net.Conn, error),
+) *Network {
+	n := &Network{Listener: listener, dial: dial}
 	n.free = sync.NewCond(&n.mu)
 	n.copying.Go(n.run)
 	t.Cleanup(func() {
@@ -47,7 +57,7 @@ func (n *Network) run() {
 		if err != nil {
 			return
 		}
-		server, err := n.broker.InProcessConn()
+		server, err := n.dial()
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -62,12 +72,12 @@ func (n *Network) copy(to io.WriteCloser, from io.ReadCloser) {
 	defer func() { _ = from.Close() }()
 	buffer := make([]byte, 4096)
 	for {
+		count, err := from.Read(buffer)
 		n.mu.Lock()
 		for n.held {
 			n.free.Wait()
 		}
 		n.mu.Unlock()
-		count, err := from.Read(buffer)
 		if err != nil {
 			return
 		}
