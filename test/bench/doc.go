@@ -21,8 +21,7 @@
 // # Measurements
 //
 //   - single events: hubs that each have one event in flight, over MQTT and TLS: acknowledged
-//     events, the CPU of an event, and what the process has written to the disk for it. The limit
-//     is a fixed figure.
+//     events, and the CPU of an event. Limit: the bare broker of paced events.
 //   - paced events: 500 hubs with an event a second each, from the hub's write to two readers of its
 //     event stream. Limit: a bare broker as anybody could set it up: MQTT, TLS and QoS 1, the events
 //     of all hubs in one stream that is synced every two minutes, and readers that subscribe to the

@@ -60,13 +60,6 @@ func cpuOf(t testing.TB, pids []int) (sum time.Duration) {
 	return sum
 }
 
-// written returns how many bytes the process has had the kernel write to disks: the pages that it
-// has changed, once for each time that they are written.
-func (p process) written(t testing.TB) float64 {
-	t.Helper()
-	return field(t, string(read(t, fmt.Sprintf("/proc/%d/io", p.pid))), "\nwrite_bytes:")
-}
-
 // busyShare returns the share of the machine's processors that is in use before a measurement.
 func busyShare(t testing.TB) float64 {
 	t.Helper()

@@ -41,8 +41,8 @@ func (s *service) senders(count int) senders {
 type load struct {
 	// rate is the acknowledged events per second.
 	rate float64
-	// cpu and written are the CPU time, in nanoseconds, and the bytes written for each event.
-	cpu, written float64
+	// cpu is the CPU time for each event, in nanoseconds.
+	cpu float64
 	// latencies has the time from each event's sending to its ack, in nanoseconds.
 	latencies []float64
 }
@@ -52,8 +52,7 @@ func (s senders) oneInFlight(b *bench, hubs []*hub, during time.Duration) load {
 	b.Helper()
 	var mu sync.Mutex
 	var l load
-	cpu, written := s.cpu(b), s.written(b)
-	began := time.Now()
+	cpu, began := s.cpu(b), time.Now()
 	deadline := began.Add(during)
 	var group errgroup.Group
 	for _, h := range hubs {
@@ -82,6 +81,5 @@ func (s senders) oneInFlight(b *bench, hubs []*hub, during time.Duration) load {
 	events := float64(len(l.latencies))
 	l.rate = events / time.Since(began).Seconds()
 	l.cpu = float64(s.cpu(b)-cpu) / events
-	l.written = (s.written(b) - written) / events
 	return l
 }
