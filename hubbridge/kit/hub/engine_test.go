@@ -22,6 +22,8 @@ type lock struct {
 	Handler
 	unavailable bool
 	commands    atomic.Int32
+	// Before each command is accepted: a value is sent to begun and one is received from proceed.
+	begun, proceed chan struct{}
 }
 
 func (l *lock) channel() Channel {
@@ -38,6 +40,10 @@ func (l *lock) Command(_ context.Context, cmd *Command) error {
 	var value bool
 	if json.Unmarshal(cmd.Value, &value) != nil {
 		return Errorf(ErrorInvalidRequest, "value must be true or false")
+	}
+	if l.begun != nil {
+		l.begun <- struct{}{}
+		<-l.proceed
 	}
 	c := l.channel()
 	c.ChannelState = c.Commanded(value, noon)
@@ -146,6 +152,28 @@ func TestCommandMemoryOverRestart(t *testing.T) {
 	}
 	if got := e.send(h, "unavailable", "false", last); !strings.Contains(got, "pending") {
 		t.Errorf("command that was unavailable: %s, want it to run", got)
+	}
+}
+
+// TestConcurrentCommands: of two requests with one command id, only the first runs, and commands
+// with other ids do not wait for it.
+func TestConcurrentCommands(t *testing.T) {
+	t.Parallel()
+	e, h := newTestEngine(t, ""), &lock{begun: make(chan struct{}), proceed: make(chan struct{})}
+	answers := make(chan string, 3)
+	go func() { answers <- e.send(h, "c1", "false", noon) }()
+	<-h.begun
+	go func() { answers <- e.send(h, "c1", "false", noon) }()
+	go func() { answers <- e.send(h, "c2", "false", noon) }()
+	<-h.begun // c2 runs although c1 has not ended
+	close(h.proceed)
+	for range 3 {
+		if answer := <-answers; !strings.Contains(answer, "pending") {
+			t.Errorf("answer %s, want a pending channel", answer)
+		}
+	}
+	if n := h.commands.Load(); n != 2 {
+		t.Errorf("%d commands have run, want 2", n)
 	}
 }
 
