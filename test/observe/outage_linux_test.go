@@ -91,6 +91,12 @@ func TestOutage(t *testing.T) {
 	}
 
 	// Hanging: reads get 503, and a change is stored and answered.
+	const unhealthy, healthy = `msg="component unhealthy"`, `msg="component healthy again"`
+	streamstest.Eventually(t, "the process is ready after the kills", func() bool {
+		_, body := ready(t, s)
+		return body.Ready && !body.Degraded &&
+			strings.Count(s.Log(), unhealthy) == strings.Count(s.Log(), healthy)
+	})
 	before := s.Log()
 	all := postgres(t, s)
 	for _, pid := range all {
@@ -174,9 +180,7 @@ func TestOutage(t *testing.T) {
 	streamstest.Eventually(t, "the process is ready again",
 		func() bool { _, body := ready(t, s); return body.Ready && !body.Degraded },
 	)
-	for _, text := range []string{
-		`msg="component unhealthy"`, `msg="component healthy again"`,
-	} {
+	for _, text := range []string{unhealthy, healthy} {
 		streamstest.Eventually(t, "one line "+text, func() bool {
 			return strings.Count(s.Log(), text)-strings.Count(before, text) == 1
 		})
