@@ -12,7 +12,8 @@ var (
 	boxNames = regexp.MustCompile(`type="checkbox"[^>]* name="(\w+)"`)
 )
 
-// Pages have no look of their own: each class of a page is in the style sheet, or a script looks for it.
+// Pages have no look of their own: each class of a page is in the style sheet, or a script looks for
+// it.
 func TestPagesUseTheDesign(t *testing.T) {
 	t.Parallel()
 	styled, named := StyledClasses(), map[string]bool{}

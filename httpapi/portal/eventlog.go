@@ -1,11 +1,7 @@
 package portal
 
-import ()
-
-const (
-	// logPageEvents is how many events a page of a log shows.
-	logPageEvents = 100
-)
+// logPageEvents is how many events a page of a log shows.
+const logPageEvents = 100
 
 // logEntry is an event for display.
 type logEntry struct {
