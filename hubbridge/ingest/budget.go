@@ -187,7 +187,7 @@ func (s *hubState) spend(records []journal.Record) error {
 	if b == nil || len(records) == 0 {
 		return nil
 	}
-	b.cfg.Shares.Active(s.log.org, time.Now())
+	b.cfg.Shares.Active(s.log.org, b.cfg.Now())
 	bytes := int64(0)
 	for i := range records {
 		bytes += copies * int64(len(records[i].Payload)+eventOverhead)
@@ -211,7 +211,7 @@ func (s *hubState) spend(records []journal.Record) error {
 
 // isShared reports whether others than an organization use the replica.
 func (b *Budget) isShared(org string) bool {
-	return b != nil && b.cfg.Shares.OthersActive(org, time.Now())
+	return b != nil && b.cfg.Shares.OthersActive(org, b.cfg.Now())
 }
 
 // pace counts events of an organization, and returns how long their hub waits for its next turn: not

@@ -146,7 +146,7 @@ func TestControlCharactersAreReplaced(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for flag, c := range map[string]struct{ want, hidden string }{
-		"--json": {`Front\u202edoor\u2067`, "\x1b\t\u202e\u2067"},
+		"--json": {`\u009b\tFront\u202edoor\u2067\u007f`, "\x1b\t\x7f\u009b\u202e\u2067"},
 		"":       {"Frontdoor", "\x1b\x7f\t\u009b\u202e\u2067"},
 	} {
 		args := []string{"devices", hub1, "--url", server.URL, "--key", "hc_dev_x"}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -65,9 +66,10 @@ func printJSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// textWriter writes text in UTF-8 to a terminal or a file. It escapes the characters that set the
-// direction of the text after them as JSON escapes them, so that they do not act on the rest of the
-// line, and JSON keeps its meaning. A write must not end within a character.
+// textWriter writes text in UTF-8 to a terminal or a file. It escapes control characters that JSON
+// may have as they are, which are commands to some terminals, and characters that set the direction
+// of the text after them. It does so as JSON does, which keeps its meaning. A write must not end
+// within a character.
 type textWriter struct{ w io.Writer }
 
 // belowTerminal returns the writer that w writes to, if that is no terminal.
@@ -79,13 +81,18 @@ func belowTerminal(w io.Writer) io.Writer {
 	return w
 }
 
+// isActive reports whether a terminal does something else with r than to show it.
+func isActive(r rune) bool {
+	return unicode.Is(unicode.Bidi_Control, r) || r >= 0x7f && unicode.IsControl(r)
+}
+
 // Write writes text.
 func (t textWriter) Write(text []byte) (int, error) {
 	escaped := text
-	if len(domain.PlainPage(text)) != len(text) {
+	if bytes.ContainsFunc(text, isActive) {
 		escaped = nil
 		for _, r := range string(text) {
-			if unicode.Is(unicode.Bidi_Control, r) {
+			if isActive(r) {
 				escaped = fmt.Appendf(escaped, `\u%04x`, r)
 			} else {
 				escaped = utf8.AppendRune(escaped, r)
