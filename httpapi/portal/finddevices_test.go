@@ -130,6 +130,10 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	b.unreadable = domain.Unavailable("the database is away")
+	page := read(t, b.ask("GET", "/search?q=unlocked", nil))
+	if !strings.Contains(page, "/devices?show=unlocked\"") {
+		t.Errorf("a search for unlocked does not find the list of unlocked doors: %s", page)
+	}
 	if page := read(t, b.ask("GET", "/search?q=keys", nil)); !strings.Contains(page, "/keys\"") {
 		t.Errorf("without reports: got %s, want the page of keys", page)
 	}

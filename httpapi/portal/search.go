@@ -141,6 +141,11 @@ func (req *request) findEverything(view *searchView) error {
 			}
 		}
 	}
+	for _, search := range deviceSearches {
+		if has(search.Label, "devices") {
+			found = append(found, searchResult{"devices?show=" + search.Name, search.Label, "Devices"})
+		}
+	}
 	add("Pages", "overview", found)
 	return nil
 }

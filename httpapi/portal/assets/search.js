@@ -4,7 +4,7 @@
 import { sayFound } from "./parts.js";
 import { textOf } from "./texts.js";
 
-const PAUSE = 80; // after a key, before the results are loaded
+const PAUSE = 30; // after a key, before the results are loaded
 
 const link = document.querySelector(".search-link");
 let palette = null;
