@@ -6,6 +6,7 @@ import (
 	"html"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,8 +39,9 @@ type Layout struct {
 	ViewOnly bool
 	// Several reports whether the person is a member of more than one organization.
 	Several bool
-	// Notice is the result of the last action; mostly empty.
-	Notice string
+	// Notice is the result of the last action; mostly empty. NoticeWaits reports that it was not done.
+	Notice      string
+	NoticeWaits bool
 	// NoticeHub is the hub that the notice is about; mostly empty. noticeAbout is that or another id.
 	NoticeHub   domain.HubID
 	noticeAbout string
@@ -71,7 +73,9 @@ func (req *request) layout(heading, section string) Layout {
 		Collapsed: sideCollapsed(req.http),
 	}
 	_, layout.page, _ = strings.Cut(req.http.URL.Path, "/"+req.org+"/")
-	layout.Notice, layout.noticeAbout = req.popNotice()
+	notice, about := req.popNotice()
+	layout.Notice, layout.NoticeWaits = notices[notice], slices.Contains(notDone, notice)
+	layout.noticeAbout = about
 	layout.NoticeHub, _ = domain.ParseHubID(layout.noticeAbout) // "" if the notice is about no hub
 	layout.NoticeHere = layout.NoticeHub != "" && layout.NoticeHub == req.hub
 	layout.Notice = fill(
@@ -90,11 +94,11 @@ func (req *request) setNotice(name string) {
 	http.SetCookie(req.w, req.cookies.make(req.cookies.notice(), name, time.Minute))
 }
 
-// popNotice returns the pending notice, "" if there is none, with the id of what it is about, and
-// removes its cookie.
-func (req *request) popNotice() (notice, about string) {
-	name, about, _ := strings.Cut(req.pop(req.cookies.notice()), " ")
-	return notices[name], about
+// popNotice returns the name of the pending notice, "" if there is none, with the id of what it is
+// about, and removes its cookie.
+func (req *request) popNotice() (name, about string) {
+	name, about, _ = strings.Cut(req.pop(req.cookies.notice()), " ")
+	return name, about
 }
 
 // when renders a relative time, with the exact time as title, in the zone of now and in UTC.

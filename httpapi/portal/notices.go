@@ -56,3 +56,8 @@ var notices = map[string]string{
 	"link-reset": "Link reset. The hub requests a new certificate within six hours, or at " +
 		"once when it is restarted.",
 }
+
+// notDone are the notices of what was not done, or not wholly.
+var notDone = []string{
+	"session-ended", "form-not-sent", "invitation-used", "undone-partly", "undo-newer", "undo-over",
+}

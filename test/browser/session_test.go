@@ -45,7 +45,7 @@ func TestSessionEndsInForm(t *testing.T) {
 	p.signOutElsewhere()
 	p.fill("#site-name", "North <mill>")
 	p.press(`[aria-labelledby="add-site"] button`)
-	p.await(".notice", "your change was not saved")
+	p.await(".notice.wait", "your change was not saved")
 	p.check("session-ended")
 	p.signInAgain(2)
 	p.await("#draft", "Your session ended before this was saved")
