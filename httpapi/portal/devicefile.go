@@ -30,8 +30,8 @@ func (req *request) exportDevices() error {
 	req.csvHeaders("devices-"+cmp.Or(search.Name, "all"), zone)
 	out := NewCSV(req.w)
 	_ = out.Row( // a write that fails makes the next one fail
-		"Device", "Device number", "Model", "Battery type", "Value", "Since ("+zone.String()+")", "Room", "Hub",
-		"Hub ID", "Site", "Hub offline since",
+		"Device", "Device number", "Model", "Battery type", "Value",
+		"Since ("+zone.String()+")", "Room", "Hub", "Hub ID", "Site", "Hub offline since",
 	)
 	for _, d := range devices {
 		value := d.Value

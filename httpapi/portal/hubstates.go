@@ -51,6 +51,17 @@ func (p *Portal) hubStates(ctx context.Context, org string, only domain.HubID) (
 	return p.readStates(ctx, domain.Reach{OrgID: org}, nil)
 }
 
+// statesAt returns the states of the hubs at a site, or as hubStates those of one hub, or of all if
+// site is "" too.
+func (p *Portal) statesAt(
+	ctx context.Context, org, site string, hub domain.HubID,
+) ([]hubState, error) {
+	if site == "" || hub != "" {
+		return p.hubStates(ctx, org, hub)
+	}
+	return p.readStates(ctx, domain.Reach{OrgID: org}, &site)
+}
+
 // readStates returns the states of the hubs within a reach, only those at the site unless it is nil.
 func (p *Portal) readStates(
 	ctx context.Context, reach domain.Reach, site *string,

@@ -73,13 +73,13 @@ func (req *request) layout(heading, section string) Layout {
 		Collapsed: sideCollapsed(req.http),
 	}
 	_, layout.page, _ = strings.Cut(req.http.URL.Path, "/"+req.org+"/")
-	notice, about := req.popNotice()
-	layout.Notice, layout.NoticeWaits = notices[notice], slices.Contains(notDone, notice)
-	layout.noticeAbout = about
+	name, about, _ := strings.Cut(req.pop(req.cookies.notice()), " ")
+	layout.NoticeWaits, layout.noticeAbout = slices.Contains(notDone, name), about
 	layout.NoticeHub, _ = domain.ParseHubID(layout.noticeAbout) // "" if the notice is about no hub
 	layout.NoticeHere = layout.NoticeHub != "" && layout.NoticeHub == req.hub
 	layout.Notice = fill(
-		layout.Notice, "hub", cmp.Or(req.hubTitle, layout.noticeAbout), "site", cmp.Or(req.hubSite, "its site"),
+		notices[name], "hub", cmp.Or(req.hubTitle, layout.noticeAbout),
+		"site", cmp.Or(req.hubSite, "its site"),
 	)
 	if req.http.Method == http.MethodGet {
 		layout.Undo, layout.Draft = req.popUndo(), req.popDraft()
@@ -92,13 +92,6 @@ func (req *request) layout(heading, section string) Layout {
 // a name and not the text, so that a planted cookie cannot make a page show other text.
 func (req *request) setNotice(name string) {
 	http.SetCookie(req.w, req.cookies.make(req.cookies.notice(), name, time.Minute))
-}
-
-// popNotice returns the name of the pending notice, "" if there is none, with the id of what it is
-// about, and removes its cookie.
-func (req *request) popNotice() (name, about string) {
-	name, about, _ = strings.Cut(req.pop(req.cookies.notice()), " ")
-	return name, about
 }
 
 // when renders a relative time, with the exact time as title, in the zone of now and in UTC.

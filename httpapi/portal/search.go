@@ -142,7 +142,7 @@ func (req *request) findEverything(view *searchView) error {
 		}
 	}
 	for _, search := range deviceSearches {
-		if has(search.Label, "devices") {
+		if has(search.Label) {
 			found = append(found, searchResult{"devices?show=" + search.Name, search.Label, "Devices"})
 		}
 	}

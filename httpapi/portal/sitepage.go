@@ -33,7 +33,7 @@ func (req *request) siteHubs() (domain.Site, []hubState, error) {
 	if err != nil {
 		return domain.Site{}, nil, err
 	}
-	hubs, err := req.siteStates(req.ctx, req.org, site.ID)
+	hubs, err := req.statesAt(req.ctx, req.org, site.ID, "")
 	if err != nil {
 		return domain.Site{}, nil, err
 	}

@@ -61,7 +61,7 @@ func (s *stream) statesOf(ctx context.Context) ([]hubState, error) {
 	case len(s.filter.Hubs) > 0:
 		return s.hubStates(ctx, s.viewer.OrgID, s.filter.Hubs[0])
 	case len(s.filter.Sites) > 0:
-		return s.siteStates(ctx, s.viewer.OrgID, s.filter.Sites[0])
+		return s.statesAt(ctx, s.viewer.OrgID, s.filter.Sites[0], "")
 	}
 	return s.hubStates(ctx, s.viewer.OrgID, "")
 }

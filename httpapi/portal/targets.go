@@ -40,11 +40,6 @@ type foundTargets struct {
 	Failed map[domain.HubID]error
 }
 
-// siteStates returns the states of the hubs at a site.
-func (p *Portal) siteStates(ctx context.Context, org, site string) ([]hubState, error) {
-	return p.readStates(ctx, domain.Reach{OrgID: org}, &site)
-}
-
 // findTargets asks hubs for their writable channels with that key and, if states is set, for what
 // these have reported. It waits at most five seconds.
 func (p *Portal) findTargets(

@@ -60,17 +60,16 @@
 // repeats-stored-again, offline-for-good, feed-drops-at-the-end-of-a-merge,
 // reader-skips-at-the-ring, old-directory-confirmed, takeover-has-new-id and times-go-back with its
 // first seed. TestSim finds offline-for-good with seed 10, leases-stolen with seed 2, and with its
-// first one acks-before-storage,
-// ends-not-asked, unfenced-commits, keys-from-followers, checkpoint-before-log, and stale-page, which
-// the simulator found in the service (one run of seed 1 missed it). Clocks were not among the faults
-// in most of these runs, so the same seeds may have others now. lease-without-end has not been run
-// since leases are as they are.
+// first one acks-before-storage, ends-not-asked, unfenced-commits, keys-from-followers,
+// checkpoint-before-log, and stale-page, which the simulator found in the service (one run of seed
+// 1 missed it). Clocks were not among the faults in most of these runs, so the same seeds may have
+// others now. lease-without-end has not been run since leases are as they are.
 //
 // Not found in the seeds that were run, which had fewer checks and clients: routes-unwatched (16),
 // any-server-answers (5), first-answer-ends-readers (2), cursors-not-confirmed (1), and in four seeds
-// each conflict-is-stored, writer-does-not-read-on, gone-not-looked-up and silent-replicas-are-gone.
-// Probably hubs and clients of NATS leave a server that is cut off
-// before some of these matter.
+// each conflict-is-stored, writer-does-not-read-on, gone-not-looked-up and
+// silent-replicas-are-gone. Probably hubs and clients of NATS leave a server that is cut off before
+// some of these matter.
 //
 // # Healing
 //
