@@ -3,8 +3,8 @@ package streams
 import "fmt"
 
 // AccountTap is the account in which `hubcloud tap` reads hub logs with the service's own
-// credentials. The account has no streams. It imports the feeds of all shards, and the read-only
-// part of each shard's JetStream API under the prefix ShardAPI.
+// credentials. The account has no streams. It imports the feeds of all shards, CompleteViews, and the
+// read-only part of each shard's JetStream API under the prefix ShardAPI.
 const AccountTap Account = "TAP"
 
 // MaxTaps is the most tap credentials that an installation can have. Each has an account of its
@@ -36,6 +36,14 @@ const NoFeed = "no-feed.>"
 // AnyFeed matches the feeds of all hubs: the service publishes each message of a hub log there
 // once it is stored.
 const AnyFeed = "feed.>"
+
+// CompleteViews is the subject of a request without content in a shard's account. The process that
+// writes the shard's hub logs answers without content once they have everything that was stored
+// before the request, or with the text of an error. Taps import it as CompleteViewsOf.
+const CompleteViews = "views.complete"
+
+// CompleteViewsOf returns the subject of CompleteViews of a shard in the accounts of taps.
+func CompleteViewsOf(shard int) string { return ShardAPI(shard) + ".COMPLETE" }
 
 // ShardAPI returns the prefix under which tap accounts import a shard's JetStream API. It replaces
 // $JS.API: requests go to <ShardAPI>.STREAM.INFO.… instead of $JS.API.STREAM.INFO.….
@@ -71,10 +79,12 @@ type Permissions struct {
 func TapInbox(user string) string { return "_INBOX." + user }
 
 // TapPermissions returns the permissions of a tap's user: to subscribe to the feeds and to its own
-// inbox, and to make the requests of ReadOnly. The server's streams of MQTT sessions, which are in
+// inbox, to have hub logs completed, and to make the requests of ReadOnly. The server's streams of MQTT sessions, which are in
 // the same accounts as hub logs, are denied by name.
 func TapPermissions(user string) Permissions {
-	p := Permissions{Subscribe: []string{AnyFeed, TapInbox(user) + ".>"}}
+	p := Permissions{
+		Publish: []string{"shard.*.COMPLETE"}, Subscribe: []string{AnyFeed, TapInbox(user) + ".>"},
+	}
 	for _, request := range ReadOnly() {
 		p.Publish = append(p.Publish, "shard.*."+request.Subject)
 	}

@@ -118,7 +118,10 @@ func NewLayout(c streams.Credentials) (Layout, error) {
 
 // tapExports returns the exports of a shard to the accounts of taps.
 func tapExports() []Export {
-	exports := []Export{{Subject: streams.AnyFeed, To: streams.TapAccounts()}}
+	exports := []Export{
+		{Subject: streams.AnyFeed, To: streams.TapAccounts()},
+		{Service: true, Subject: streams.CompleteViews, To: streams.TapAccounts()},
+	}
 	for _, request := range streams.ReadOnly() {
 		export := Export{
 			Service: true,
@@ -136,7 +139,13 @@ func tapExports() []Export {
 // tapImports returns the imports of a tap's account from a shard.
 func tapImports(shard int) []Import {
 	account := streams.ShardAccount(shard)
-	imports := []Import{{From: account, Subject: streams.AnyFeed}}
+	imports := []Import{
+		{From: account, Subject: streams.AnyFeed},
+		{
+			Service: true, From: account, Subject: streams.CompleteViews,
+			As: streams.CompleteViewsOf(shard),
+		},
+	}
 	for _, request := range streams.ReadOnly() {
 		imports = append(imports, Import{
 			Service: true, From: account, Subject: jsapi.Prefix + "." + request.Subject,

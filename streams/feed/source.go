@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -52,6 +53,19 @@ type Event struct {
 	// Type is the event's type, Cursor its cursor, Envelope the API's envelope as one JSON line.
 	Type, Cursor string
 	Envelope     []byte
+}
+
+// Complete has a shard's logs completed: reads find what was stored before the call. Nobody answers
+// while no process writes the logs (nats.ErrNoResponders).
+func (s *Source) Complete(ctx context.Context, shard int) error {
+	answer, err := s.nc.RequestWithContext(ctx, streams.CompleteViewsOf(shard), nil)
+	if err == nil && len(answer.Data) > 0 {
+		err = errors.New(string(answer.Data))
+	}
+	if err != nil {
+		return fmt.Errorf("complete the logs of shard %d: %w", shard, err)
+	}
+	return nil
 }
 
 // MaxRead is the most messages that one read returns.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -11,6 +12,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/feed"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -26,6 +28,8 @@ const (
 	listShare = 20
 	// listWarnEvery is the number of failed listings in a row between two log lines.
 	listWarnEvery = 20
+	// completeTry is how long one request to complete the logs of a shard may take.
+	completeTry = 5 * time.Second
 	// listTimeout limits the listing of one shard.
 	listTimeout = 30 * time.Second
 )
@@ -93,6 +97,9 @@ func (t *Tap) handle(msg *nats.Msg) {
 func (t *Tap) watch(ctx context.Context, subs feeds) error {
 	ticker := time.NewTicker(watchPause)
 	defer ticker.Stop()
+	if !t.cfg.Follow {
+		t.complete(ctx)
+	}
 	var connection uint64
 	var dropped, failures int
 	var next time.Time
@@ -124,6 +131,28 @@ func (t *Tap) watch(ctx context.Context, subs feeds) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// complete has the logs of all shards completed, so that a tap that does not follow gets everything
+// that was stored at its start. The service writes new records to the logs up to some seconds later.
+// While it does not run, nothing is added to them: after jsapi.Patience the tap reads what they have.
+func (t *Tap) complete(ctx context.Context) {
+	policy := jsapi.Retry{Try: completeTry, If: func(error) bool { return true }}
+	var shards sync.WaitGroup
+	for shard := range t.cfg.Shards {
+		shards.Go(func() {
+			err := errors.New("not asked yet")
+			for err != nil && ctx.Err() == nil && !errors.Is(err, nats.ErrNoResponders) {
+				err = policy.Do(ctx, func(ctx context.Context) error {
+					return t.source.Complete(ctx, shard)
+				})
+				if err != nil && ctx.Err() == nil {
+					t.cfg.Logger.Warn("hub logs lack events of the last seconds", "error", err)
+				}
+			}
+		})
+	}
+	shards.Wait()
 }
 
 // list reads the state of every selected log. It returns feed.ErrIncomplete if some logs have no

@@ -25,7 +25,8 @@
 //   - Records are collected for the time of Linger, or of FeedLinger while the feed has
 //     subscribers, and a view gets the records of several commits at once. A cluster cannot be
 //     asked for subscribers: its records are collected for FeedLinger, and for Linger where many
-//     views have some.
+//     views have some. Who needs all of a shard's views at once asks for them
+//     (streams.CompleteViews).
 //
 // # Repair
 //
@@ -70,7 +71,7 @@
 //
 // # Goroutines
 //
-// Run owns all: one that follows the journal, one for each shard, one for the feed, 16 for repairs,
+// Run owns all: one that follows the journal, two for each shard, one for the feed, 16 for repairs,
 // one for the audit and one that looks for overdue work each second.
 //
 // Two processes may write to the same views for a moment, when the lease of a group changes: both

@@ -44,8 +44,8 @@ type group struct {
 	sometimes rate.Sometimes
 	// away counts the views whose servers are away, and behind those that lack records.
 	away, behind atomic.Int64
-	// hurried is set once records are to be sent without a linger.
-	hurried atomic.Bool
+	// hurried counts the reasons to send records without a linger.
+	hurried atomic.Int64
 
 	mu sync.Mutex
 	// retries are the repairs that failed, with the time at which each is tried again.
@@ -92,6 +92,7 @@ func (g *group) run(ctx context.Context) error {
 	})
 	for _, s := range g.own() {
 		tasks.Go(func() error { return s.run(working) })
+		tasks.Go(func() error { return s.serveComplete(working) })
 	}
 	for range repairWorkers {
 		tasks.Go(func() error { return g.runRepairs(working) })
@@ -116,7 +117,7 @@ func (g *group) run(ctx context.Context) error {
 func (g *group) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	g.hurried.Store(true)
+	g.hurried.Add(1)
 	g.signalShards()
 	err := g.follower.Await(ctx, g.cfg.Journal.Position(g.number))
 	if err == nil {
@@ -194,7 +195,7 @@ func (g *group) dropWaiting() {
 }
 
 // urgent reports whether records are to be sent without a linger.
-func (g *group) urgent() bool { return g.hurried.Load() || g.backlog.isCrowded() }
+func (g *group) urgent() bool { return g.hurried.Load() > 0 || g.backlog.isCrowded() }
 
 func (g *group) signalShards() {
 	for _, s := range g.own() {

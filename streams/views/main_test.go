@@ -183,8 +183,8 @@ func (f *fixture) flush() {
 	f.Helper()
 	f.followed()
 	g := f.group
-	g.hurried.Store(true)
-	defer g.hurried.Store(false)
+	g.hurried.Add(1)
+	defer g.hurried.Add(-1)
 	streamstest.EventuallyNil(f, "the views are written", func() error {
 		g.signalShards()
 		if g.follower.Position() < f.End() {

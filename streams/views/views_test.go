@@ -119,6 +119,28 @@ func TestUnfollowedFeed(t *testing.T) {
 	}
 }
 
+// TestComplete asks for views that wait for their linger. The answer comes once they have what was
+// stored, also the ones that a repair has to begin.
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Linger, f.cfg.FeedLinger = 2*time.Hour, 2*time.Hour
+	f.start()
+	f.commit(hub(1))
+	f.flush()
+	f.commit(hub(1), hub(1), hub(2))
+	f.followed()
+	for _, id := range hubs(3)[1:] {
+		answer, err := f.nc(id).Request(streams.CompleteViews, nil, time.Minute)
+		if err != nil || len(answer.Data) > 0 {
+			t.Fatalf("request to complete the views: got %v, error %v", answer, err)
+		}
+		if got, want := f.state(id).State.LastSeq, uint64(len(f.stored[id])); got != want {
+			t.Errorf("last sequence in the view of %s: got %d, want %d", id, got, want)
+		}
+	}
+}
+
 // TestBusyShardCollects: without word of subscribers, as in a cluster, records wait for FeedLinger
 // only, but those for many views of a shard for up to Linger, so that they share runs.
 func TestBusyShardCollects(t *testing.T) {
