@@ -79,8 +79,8 @@ type Permissions struct {
 func TapInbox(user string) string { return "_INBOX." + user }
 
 // TapPermissions returns the permissions of a tap's user: to subscribe to the feeds and to its own
-// inbox, to have hub logs completed, and to make the requests of ReadOnly. The server's streams of MQTT sessions, which are in
-// the same accounts as hub logs, are denied by name.
+// inbox, to have hub logs completed, and to make the requests of ReadOnly. The server's streams of
+// MQTT sessions, which are in the same accounts as hub logs, are denied by name.
 func TapPermissions(user string) Permissions {
 	p := Permissions{
 		Publish: []string{"shard.*.COMPLETE"}, Subscribe: []string{AnyFeed, TapInbox(user) + ".>"},
