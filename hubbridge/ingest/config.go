@@ -121,6 +121,9 @@ const (
 	// the log, or when the outcome of a write is unknown, as after the loss of a leader. Then the
 	// hub pauses.
 	maxTries = 4
+	// endCheckPause is the least time between two looks at the end of a log for messages that begin
+	// beyond it.
+	endCheckPause = 10 * time.Second
 	// drainTime is how long a shard that ends may take to handle the messages it has received.
 	drainTime = 3 * time.Second
 	// maxCheckpointDelay is how long a hub's checkpoint may be behind its log, when retention is

@@ -121,6 +121,11 @@ func (s *hubState) store(ctx context.Context, batches []codec.Batch) error {
 		return s.ackUnowned(ctx, batches)
 	}
 	plan := s.planStore(batches)
+	if plan.beyond > 0 && len(plan.records) == 0 {
+		if err := s.checkEnd(ctx); err != nil {
+			return err
+		}
+	}
 	if err := s.spend(plan.records); err != nil {
 		return err
 	}
@@ -138,6 +143,26 @@ func (s *hubState) store(ctx context.Context, batches []codec.Batch) error {
 		s.ack(s.log.ownLog, through)
 	}
 	return nil
+}
+
+// checkEnd returns errStale if the hub's log has an event after the last one that s knows. A former
+// holder of the lease can still append through the next holder's writer, whose state of the hub then
+// lacks that. The next append finds out, but messages beyond the known end lead to none. Since they
+// cost the hub nothing, checkEnd looks at most once in endCheckPause.
+func (s *hubState) checkEnd(ctx context.Context) error {
+	now := s.now()
+	if now.Sub(s.endChecked).Abs() < endCheckPause {
+		return nil
+	}
+	s.endChecked = now
+	events, err := s.shard.cfg.Logs.LastEvents(ctx, s.hub)
+	for _, event := range events {
+		if event.Seq > s.log.lastEventSeq {
+			s.loaded = false
+			return errStale
+		}
+	}
+	return err
 }
 
 // ensureOwnLog reports whether the messages are of the hub's own log. If they begin a new log, it

@@ -50,6 +50,8 @@ type hubState struct {
 	noResetBefore time.Time
 	warned        time.Time
 	progress      hubProgress
+	// endChecked is when the end of the log was last compared with log (checkEnd).
+	endChecked time.Time
 	// unheardUntil is when a hub that was beyond its budget is listened to again.
 	unheardUntil time.Time
 	// wait is the pause before the hub's next turn (Budget.pace).

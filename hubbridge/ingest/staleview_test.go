@@ -1,13 +1,17 @@
 package ingest_test
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/ingest"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/installationtest"
+	"hubcloud/streams/journal"
 )
 
 // emptyView is a view of the directory that has no hubs.
@@ -112,4 +116,53 @@ func TestLogResetIsNotRepeated(t *testing.T) {
 	h.helloAcked("b", 1, 1, 0)
 	h.eventsAcked("b", 1, 1)
 	h.wantJournal("log_reset:factory_reset 1")
+}
+
+// countedLogs counts the calls of LastEvents.
+type countedLogs struct {
+	ingest.Logs
+	looks atomic.Int32
+}
+
+func (l *countedLogs) LastEvents(
+	ctx context.Context, hub domain.HubID,
+) ([]feed.LastEvent, error) {
+	l.looks.Add(1)
+	return l.Logs.LastEvents(ctx, hub)
+}
+
+// TestAppendOfAFormerHolder holds that an event that another replica has stored since the hub's state
+// was loaded is acknowledged, and what follows it is stored at once. Messages beyond the end do not
+// make the log be read each time.
+func TestAppendOfAFormerHolder(t *testing.T) {
+	t.Parallel()
+	r := newTestIngest(t, time.Hour)
+	h := adopted(r)
+	logs := &countedLogs{Logs: r.HubLogs}
+	r.shard(h.id, func(cfg *ingest.Config) { cfg.Logs = logs })
+	h.helloAcked("a", 1, 0, 0)
+	h.eventsAcked("a", 1, 1)
+	last, err := r.HubLogs.LastSequence(t.Context(), h.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	access, _ := r.Hub(h.id)
+	payload := `{"type":"channel.observed","seq":2,"device_id":1,"time":"2026-01-02T03:04:05.000000Z",` +
+		`"clock_trusted":true,"data":{"value":2}}`
+	if _, err := r.HubLogs.Append(t.Context(), h.id, last, []journal.Record{{
+		Kind: journal.KindHubEvent, Payload: []byte(payload), EpochID: access.Epoch.ID,
+		OrgID: access.OrgID, OwnLog: "a", Through: 2,
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	h.eventsAcked("a", 3, 3)
+	h.wantEventLog("1 2 3")
+	before := logs.looks.Load()
+	for range 20 {
+		h.events("a", 9, 9)
+		h.wantAck("a", 3)
+	}
+	if looks := logs.looks.Load() - before; looks > 10 {
+		t.Errorf("the end of the log was read %d times for 20 messages beyond it", looks)
+	}
 }
