@@ -148,17 +148,17 @@ func (b *Bridge) serve(ctx context.Context, group int, term *lease.Term) error {
 // part is a part of a served group that goes on after the group's context has ended, until it is
 // stopped.
 type part struct {
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	ended  chan error
 }
 
 // start starts a part. It calls fail if the part ends by itself, and ends the part if the lease is
 // lost.
 func start(ctx context.Context, fail func(error), run func(context.Context) error) part {
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	keep := context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), lease.ErrLost) {
-			cancel()
+			cancel(lease.ErrLost)
 		}
 	})
 	p := part{cancel, make(chan error, 1)}
@@ -175,7 +175,7 @@ func start(ctx context.Context, fail func(error), run func(context.Context) erro
 
 // stop ends the part and returns its error.
 func (p part) stop() error {
-	p.cancel()
+	p.cancel(nil)
 	return <-p.ended
 }
 

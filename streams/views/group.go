@@ -78,7 +78,7 @@ func newGroup(v *Views, number int) (*group, error) {
 	return g, nil
 }
 
-// run writes the views until ctx ends, and then what they lack.
+// run writes the views until ctx ends, and then what they lack unless ctx ended for a cause.
 func (g *group) run(ctx context.Context) error {
 	defer g.close()
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -103,7 +103,9 @@ func (g *group) run(ctx context.Context) error {
 	tasks.Go(func() error {
 		select {
 		case <-ctx.Done():
-			g.flush(working)
+			if errors.Is(context.Cause(ctx), context.Canceled) {
+				g.flush(working)
+			}
 		case <-working.Done():
 		}
 		g.backlog.stop() // the follower may wait for room

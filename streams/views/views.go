@@ -46,9 +46,10 @@ func New(cfg Config) (*Views, error) {
 	return v, nil
 }
 
-// Run writes the views of a group until ctx ends, and then for some seconds what they still lack.
-// The next Run, of this or another process, writes the rest. It returns nil, or the error without
-// which it cannot begin. The caller must hold the group's lease, and the journal must be open.
+// Run writes the views of a group until ctx ends, and then for some seconds what they still lack,
+// unless ctx ended for a cause, as that the lease is lost. The next Run, of this or another process,
+// writes the rest. It returns nil, or the error without which it cannot begin. The caller must hold
+// the group's lease, and the journal must be open.
 func (v *Views) Run(ctx context.Context, number int) error {
 	g, err := newGroup(v, number)
 	if err != nil {
