@@ -271,8 +271,9 @@ var importerRules = []importerRule{
 		"domain and httpapi do not know the broker",
 	},
 	{
-		"github.com/nats-io/nats-server/...", []string{"streams/broker", "streams/backup"},
-		"only package broker runs a server; backup reads its archives",
+		"github.com/nats-io/nats-server/...",
+		[]string{"streams/broker", "streams/backup", "cmd/hubcloud/internal/doctor"},
+		"only package broker runs a server; backup reads its archives, the doctor its statistics",
 	},
 	{
 		"github.com/jackc/pgx/...", []string{

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // checkBroker checks the broker's servers, their storage limits, and in a cluster the copies of
@@ -57,8 +59,8 @@ func judgeBroker(ctx context.Context, s survey, limits Limits, replicas int, f *
 	}
 	var versions []string
 	for _, server := range servers {
-		if !slices.Contains(versions, server.Version) {
-			versions = append(versions, server.Version)
+		if !slices.Contains(versions, server.Server.Version) {
+			versions = append(versions, server.Server.Version)
 		}
 	}
 	f.note("nats-server %s, %s", strings.Join(versions, ", "), serversFor(servers))
@@ -68,35 +70,35 @@ func judgeBroker(ctx context.Context, s survey, limits Limits, replicas int, f *
 		)
 	}
 	for _, server := range servers {
-		if server.JetStream != nil {
+		if server.Stats.JetStream != nil {
 			judgeStorage(limits, server, f)
 		}
-		if server.SlowConsumers > 0 {
-			f.note("%s has cut %d slow connections since it started", server.Name, server.SlowConsumers)
+		if slow := server.Stats.SlowConsumers; slow > 0 {
+			f.note("%s has cut %d slow connections since it started", server.Server.Name, slow)
 		}
 	}
-	if servers[0].Cluster != "" {
+	if servers[0].Server.Cluster != "" {
 		checkCluster(ctx, s, replicas, servers, f)
 	}
 }
 
 // serversFor describes how long the servers have been up.
 func serversFor(servers []serverInfo) string {
-	if len(servers) == 1 && servers[0].Cluster == "" {
-		return "up for " + ago(time.Since(servers[0].Started))
+	if len(servers) == 1 && servers[0].Server.Cluster == "" {
+		return "up for " + ago(time.Since(servers[0].Stats.Start))
 	}
 	parts := make([]string, 0, len(servers))
 	for _, s := range servers {
-		parts = append(parts, fmt.Sprintf("%s up for %s", s.Name, ago(time.Since(s.Started))))
+		parts = append(parts, fmt.Sprintf("%s up for %s", s.Server.Name, ago(time.Since(s.Stats.Start))))
 	}
 	return strings.Join(parts, ", ")
 }
 
 // judgeStorage compares the storage of a server with its limit.
 func judgeStorage(limits Limits, s serverInfo, f *findings) {
-	used, limit := s.JetStream.Stats.Storage, s.JetStream.Config.MaxStorage
+	used, limit := int64(s.Stats.JetStream.Stats.Store), s.Stats.JetStream.Config.MaxStore
 	if limit <= 0 {
-		f.note("%s stores %s, without a limit", s.Name, Size(used))
+		f.note("%s stores %s, without a limit", s.Server.Name, Size(used))
 		return
 	}
 	part := 100 * float64(used) / float64(limit)
@@ -104,7 +106,7 @@ func judgeStorage(limits Limits, s serverInfo, f *findings) {
 		verdictOf(part >= limits.StorageUsed, part >= 0.8*limits.StorageUsed),
 		"beyond the limit, hub events and changes are rejected: enlarge the broker's disk and "+
 			"start the broker again, or shorten --event-retention",
-		"%s stores %s of the %s allowed (%.0f %%)", s.Name, Size(used), Size(limit), part,
+		"%s stores %s of the %s allowed (%.0f %%)", s.Server.Name, Size(used), Size(limit), part,
 	)
 }
 
@@ -112,11 +114,11 @@ func judgeStorage(limits Limits, s serverInfo, f *findings) {
 func checkCluster(
 	ctx context.Context, s survey, replicas int, servers []serverInfo, f *findings,
 ) {
-	var meta *metaInfo
-	for _, server := range servers {
-		if server.JetStream != nil && server.JetStream.Meta != nil &&
-			(meta == nil || len(server.JetStream.Meta.Peers) > len(meta.Peers)) {
-			meta = server.JetStream.Meta
+	var meta *server.MetaClusterInfo
+	for _, s := range servers {
+		if store := s.Stats.JetStream; store != nil && store.Meta != nil &&
+			(meta == nil || len(store.Meta.Replicas) > len(meta.Replicas)) {
+			meta = store.Meta
 		}
 	}
 	switch {
@@ -159,12 +161,12 @@ func checkCluster(
 }
 
 // absent names the missing servers.
-func absent(servers []serverInfo, meta *metaInfo) string {
+func absent(servers []serverInfo, meta *server.MetaClusterInfo) string {
 	var names []string
-	for _, peer := range meta.Peers {
+	for _, peer := range meta.Replicas {
 		if peer.Offline &&
 			!slices.ContainsFunc(
-				servers, func(s serverInfo) bool { return s.Name == peer.Name },
+				servers, func(s serverInfo) bool { return s.Server.Name == peer.Name },
 			) {
 			names = append(names, peer.Name)
 		}
@@ -183,16 +185,16 @@ func judgeCopies(survey survey, replicas int, f *findings) {
 		return
 	}
 	var leaderless, behind, few []string
-	lags := func(peer peerInfo) bool { return peer.Offline || !peer.Current }
+	lags := func(peer *jetstream.PeerInfo) bool { return peer.Offline || !peer.Current }
 	for _, s := range all {
 		switch {
-		case s.Leader == "":
-			leaderless = append(leaderless, s.Name)
-		case slices.ContainsFunc(s.Peers, lags):
-			behind = append(behind, s.Name)
+		case s.Cluster == nil || s.Cluster.Leader == "":
+			leaderless = append(leaderless, s.Config.Name)
+		case slices.ContainsFunc(s.Cluster.Replicas, lags):
+			behind = append(behind, s.Config.Name)
 		}
-		if s.Replicas < replicas {
-			few = append(few, s.Name)
+		if s.Config.Replicas < replicas {
+			few = append(few, s.Config.Name)
 		}
 	}
 	if len(leaderless) > 0 {

@@ -46,11 +46,11 @@ func checkServerClocks(_ context.Context, v *visit, f *findings) {
 		return
 	}
 	for _, s := range servers {
-		v.limits.compareClocks(f, "the broker's "+s.Name, s.Time, s.Before, s.After)
+		v.limits.compareClocks(f, "the broker's "+s.Server.Name, s.Server.Time, s.Before, s.After)
 	}
 	if all, err := v.cloud(); err == nil {
 		if s, ok := find(all, streams.DirectoryStream); ok {
-			v.limits.judgeStamp(f, "the newest entry of the directory", s.Newest)
+			v.limits.judgeStamp(f, "the newest entry of the directory", s.State.LastTime)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
 )
@@ -26,7 +27,7 @@ func checkJournal(ctx context.Context, v *visit, f *findings) {
 		f.unknown("", err)
 		return
 	}
-	var journals []streamInfo
+	var journals []jetstream.StreamInfo
 	// The journals are asked at once, and reported in their order.
 	found := make([]*findings, v.Journals)
 	var asking sync.WaitGroup
@@ -55,7 +56,7 @@ func checkJournal(ctx context.Context, v *visit, f *findings) {
 	if intact > 0 {
 		var bytes int64
 		for _, s := range journals {
-			bytes += s.Bytes
+			bytes += int64(s.State.Bytes)
 		}
 		f.note(
 			"%d of %d journals are written; the journals have %s", intact, v.Journals, Size(bytes),
@@ -79,14 +80,15 @@ func judgeViews(v *visit, f *findings) {
 }
 
 // judgeJournal reports what a journal has.
-func judgeJournal(s streamInfo, group int, f *findings) {
-	if s.Messages == 0 {
-		f.note("journal %d is empty and ends at commit %d", group, s.Last)
+func judgeJournal(s jetstream.StreamInfo, group int, f *findings) {
+	if s.State.Msgs == 0 {
+		f.note("journal %d is empty and ends at commit %d", group, s.State.LastSeq)
 		return
 	}
 	f.note(
-		"journal %d ends at commit %d, stored %s ago, and has %s of the last %s", group, s.Last,
-		ago(time.Since(s.Newest)), Size(s.Bytes), ago(time.Since(s.Oldest)),
+		"journal %d ends at commit %d, stored %s ago, and has %s of the last %s", group,
+		s.State.LastSeq, ago(time.Since(s.State.LastTime)), Size(int64(s.State.Bytes)),
+		ago(time.Since(s.State.FirstTime)),
 	)
 }
 
@@ -114,17 +116,18 @@ func judgeWriter(ctx context.Context, conns *streams.Conns, group int, f *findin
 
 // judgeRoom compares the room that the broker has left with how much the journals will still grow:
 // a journal grows until its oldest commits expire.
-func judgeRoom(v *visit, journals []streamInfo, f *findings) {
+func judgeRoom(v *visit, journals []jetstream.StreamInfo, f *findings) {
 	servers, err := v.servers()
 	if err != nil {
 		return // the component broker reports that
 	}
 	room, limited := int64(0), false
 	for _, s := range servers {
-		if s.JetStream == nil || s.JetStream.Config.MaxStorage <= 0 {
+		store := s.Stats.JetStream
+		if store == nil || store.Config.MaxStore <= 0 {
 			continue
 		}
-		left := max(0, s.JetStream.Config.MaxStorage-s.JetStream.Stats.Storage)
+		left := max(0, store.Config.MaxStore-int64(store.Stats.Store))
 		if !limited || left < room {
 			room, limited = left, true
 		}
@@ -134,8 +137,9 @@ func judgeRoom(v *visit, journals []streamInfo, f *findings) {
 	}
 	var growth int64
 	for _, s := range journals {
-		if age := time.Since(s.Oldest); s.Messages > 0 && age > steadyAge && age < s.MaxAge {
-			growth += int64(float64(s.Bytes) * (float64(s.MaxAge)/float64(age) - 1))
+		age, keeps := time.Since(s.State.FirstTime), s.Config.MaxAge
+		if s.State.Msgs > 0 && age > steadyAge && age < keeps {
+			growth += int64(float64(s.State.Bytes) * (float64(keeps)/float64(age) - 1))
 		}
 	}
 	if growth > room {

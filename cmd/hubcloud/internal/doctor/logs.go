@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/jsapi"
@@ -37,8 +39,9 @@ func checkLogs(ctx context.Context, v *visit, f *findings) {
 		return
 	}
 	for _, s := range cloud {
-		if s.Name == streams.DirectoryStream || s.Name == idempotencyStream {
-			f.note("%s has %d entries (%s)", s.Name, s.Messages, Size(s.Bytes))
+		name, state := s.Config.Name, s.State
+		if name == streams.DirectoryStream || name == idempotencyStream {
+			f.note("%s has %d entries (%s)", name, state.Msgs, Size(int64(state.Bytes)))
 		}
 	}
 	judgeLasting(ctx, v.survey, cloud, f)
@@ -53,15 +56,16 @@ func checkLogs(ctx context.Context, v *visit, f *findings) {
 }
 
 // judgeLasting reports lost messages of the directory and the journals.
-func judgeLasting(ctx context.Context, s survey, cloud []streamInfo, f *findings) {
+func judgeLasting(ctx context.Context, s survey, cloud []jetstream.StreamInfo, f *findings) {
 	conns, err := s.conns()
 	if err != nil {
 		return // there is no cloud then
 	}
 	for _, stream := range cloud {
-		if stream.Name == streams.DirectoryStream || isJournal(stream.Name) {
-			holes, err := jsapi.New(conns.Cloud).Holes(ctx, stream.Name, isJournal(stream.Name))
-			judgeHoles(stream.Name, holes, err, f)
+		name := stream.Config.Name
+		if name == streams.DirectoryStream || isJournal(name) {
+			holes, err := jsapi.New(conns.Cloud).Holes(ctx, name, isJournal(name))
+			judgeHoles(name, holes, err, f)
 		}
 	}
 }
@@ -144,18 +148,22 @@ func judgeHoles(stream string, holes []jsapi.Hole, err error, f *findings) {
 // judgeAccounts compares accounts with their limits.
 func judgeAccounts(limits Limits, accounts []accountInfo, f *findings) {
 	for _, a := range accounts {
-		judge(limits, f, fmt.Sprintf("account %s", a.Name), "bytes", a.StorageBytes, a.StorageLimit)
-		judge(limits, f, fmt.Sprintf("account %s", a.Name), "streams", a.Streams, a.StreamLimit)
+		what := fmt.Sprintf("account %s", a.Name)
+		judge(limits, f, what, "bytes", a.Store, a.Limits.MaxStore)
+		judge(limits, f, what, "streams", uint64(a.Streams), int64(a.Limits.MaxStreams))
 	}
 }
 
 // judgeStreams compares streams with their limits, and reports lost messages.
-func judgeStreams(limits Limits, all []streamInfo, f *findings) {
+func judgeStreams(limits Limits, all []jetstream.StreamInfo, f *findings) {
 	for _, s := range all {
-		judge(limits, f, "stream "+s.Name, "bytes", s.Bytes, s.ByteLimit)
-		judge(limits, f, "stream "+s.Name, "messages", s.Messages, s.MessageLimit)
-		if s.Lost > 0 {
-			f.wrong("%d messages of stream %s cannot be read from the disk", s.Lost, s.Name).todo(
+		name := s.Config.Name
+		judge(limits, f, "stream "+name, "bytes", s.State.Bytes, s.Config.MaxBytes)
+		judge(limits, f, "stream "+name, "messages", s.State.Msgs, s.Config.MaxMsgs)
+		if lost := s.State.Lost; lost != nil && len(lost.Msgs) > 0 {
+			f.wrong(
+				"%d messages of stream %s cannot be read from the disk", len(lost.Msgs), name,
+			).todo(
 				"check the disk (dmesg); a stream with copies repairs itself; restore the " +
 					"directory with `hubcloud restore`",
 			)
@@ -164,7 +172,7 @@ func judgeStreams(limits Limits, all []streamInfo, f *findings) {
 }
 
 // judge compares a number with its limit; 0 means no limit. It reports nothing far below the limit.
-func judge(limits Limits, f *findings, what, unit string, used, limit int64) {
+func judge(limits Limits, f *findings, what, unit string, used uint64, limit int64) {
 	if limit <= 0 {
 		return
 	}
@@ -183,12 +191,12 @@ func judge(limits Limits, f *findings, what, unit string, used, limit int64) {
 // judgeLargest sums up the hub logs, and reports a hub whose log is a large part of all stored
 // bytes.
 func judgeLargest(accounts []accountInfo, list hubLogList, f *findings) {
-	var all, logs int64
+	var all, logs uint64
 	for _, a := range accounts {
-		all += a.StorageBytes
+		all += a.Store
 	}
 	for _, s := range list.logs {
-		logs += s.Bytes
+		logs += s.State.Bytes
 	}
 	if !list.complete {
 		f.note("only some of the hub logs were read in time:")
@@ -198,15 +206,15 @@ func judgeLargest(accounts []accountInfo, list hubLogList, f *findings) {
 		return
 	}
 	largest := slices.MaxFunc(
-		list.logs, func(a, b streamInfo) int { return cmp.Compare(a.Bytes, b.Bytes) },
+		list.logs, func(a, b jetstream.StreamInfo) int { return cmp.Compare(a.State.Bytes, b.State.Bytes) },
 	)
 	hub := hubOf(largest)
 	f.note(
-		"%d hub logs hold %s, the log of %s the most with %s", len(list.logs), Size(logs), hub,
-		Size(largest.Bytes),
+		"%d hub logs hold %s, the log of %s the most with %s", len(list.logs), Size(int64(logs)), hub,
+		Size(int64(largest.State.Bytes)),
 	)
-	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart &&
-		largest.Bytes >= largeLog {
+	if part := 100 * float64(largest.State.Bytes) / float64(max(all, 1)); part >= largePart &&
+		largest.State.Bytes >= largeLog {
 		f.warn("the log of %s is %.0f %% of all stored bytes", hub, part).todo(
 			fmt.Sprintf("check what the hub sends: hubcloud tap --hub %s", hub),
 		)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"hubcloud/httpapi/mail"
 	"hubcloud/streams/outbox"
 )
@@ -110,15 +112,15 @@ func checkQueue(_ context.Context, v *visit, f *findings) {
 }
 
 // judgeWaiting compares the oldest waiting mail with the limit.
-func judgeWaiting(limits Limits, s streamInfo, f *findings) {
-	if s.Messages == 0 {
+func judgeWaiting(limits Limits, s jetstream.StreamInfo, f *findings) {
+	if s.State.Msgs == 0 {
 		f.note("no mail waits")
 		return
 	}
-	age := time.Since(s.Oldest)
+	age := time.Since(s.State.FirstTime)
 	f.grade(
 		verdictIf(age > limits.MailAge, Wrong),
 		"see the service's log (\"mail\"): the mail server may be down, or defer or greylist mails",
-		"%d mails wait, the oldest for %s", s.Messages, ago(age),
+		"%d mails wait, the oldest for %s", s.State.Msgs, ago(age),
 	)
 }

@@ -55,7 +55,7 @@ func (v *visit) countHubLogs() (int, error) {
 	accounts, err := v.accounts()
 	all := 0
 	for _, a := range accounts {
-		all += int(a.Streams)
+		all += a.Streams
 	}
 	return all, err
 }

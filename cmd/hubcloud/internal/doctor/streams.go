@@ -27,7 +27,7 @@ type survey struct {
 	servers  func() ([]serverInfo, error)
 	accounts func() ([]accountInfo, error)
 	// cloud are the streams of the account CLOUD.
-	cloud   func() ([]streamInfo, error)
+	cloud   func() ([]jetstream.StreamInfo, error)
 	hubLogs func() (hubLogList, error)
 }
 
@@ -44,7 +44,7 @@ func newSurvey(ctx context.Context, connect func() (*streams.Conns, error)) surv
 	s.accounts = once(s, func(conns *streams.Conns) ([]accountInfo, error) {
 		return readAccounts(ctx, conns)
 	})
-	s.cloud = once(s, func(conns *streams.Conns) ([]streamInfo, error) {
+	s.cloud = once(s, func(conns *streams.Conns) ([]jetstream.StreamInfo, error) {
 		return readStreams(ctx, conns.Cloud)
 	})
 	s.hubLogs = once(s, func(conns *streams.Conns) (hubLogList, error) {
@@ -66,9 +66,8 @@ func once[T any](s survey, read func(*streams.Conns) (T, error)) func() (T, erro
 
 // accountInfo is the use of an account and its limits. A limit of -1 means none.
 type accountInfo struct {
-	Name                       streams.Account
-	Streams, StreamLimit       int64
-	StorageBytes, StorageLimit int64
+	Name streams.Account
+	*jetstream.AccountInfo
 }
 
 // readAccounts returns the account CLOUD and the accounts of the shards, in this order.
@@ -87,79 +86,32 @@ func readAccounts(ctx context.Context, conns *streams.Conns) ([]accountInfo, err
 		if err != nil {
 			return nil, fmt.Errorf("account %s: %w", name, err)
 		}
-		all = append(all, accountInfo{
-			Name: name, Streams: int64(info.Streams), StreamLimit: int64(info.Limits.MaxStreams),
-			StorageBytes: int64(info.Store), StorageLimit: info.Limits.MaxStore,
-		})
+		all = append(all, accountInfo{name, info})
 	}
 	return all, nil
 }
 
-// streamInfo is the state of one stream. A limit of -1 or 0 means none.
-type streamInfo struct {
-	Name                   string
-	Messages, MessageLimit int64
-	Bytes, ByteLimit       int64
-	// Oldest and Newest are the times of the first and the last message, zero without messages.
-	Oldest, Newest time.Time
-	// Last is the sequence of the last message, also when it has expired.
-	Last uint64
-	// MaxAge is how long messages are kept, 0 for ever.
-	MaxAge time.Duration
-	// Lost is the number of messages that are unreadable on disk.
-	Lost int
-	// Replicas is the configured number of copies. Leader and Peers are empty without a cluster.
-	Replicas int
-	Leader   string
-	Peers    []peerInfo
-}
-
 // readStreams returns the streams of an account. After an error they are those that answered.
-func readStreams(ctx context.Context, nc *nats.Conn) (all []streamInfo, err error) {
+func readStreams(ctx context.Context, nc *nats.Conn) (all []jetstream.StreamInfo, err error) {
 	_, err = jsapi.New(nc).List(ctx, func(infos []jetstream.StreamInfo) (more bool) {
-		for i := range infos {
-			all = append(all, streamOf(&infos[i]))
-		}
+		all = append(all, infos...)
 		return true
 	})
 	return all, err
 }
 
-func streamOf(info *jetstream.StreamInfo) streamInfo {
-	s := streamInfo{
-		Name: info.Config.Name, Replicas: info.Config.Replicas,
-		Messages: int64(info.State.Msgs), MessageLimit: info.Config.MaxMsgs,
-		Bytes: int64(info.State.Bytes), ByteLimit: info.Config.MaxBytes,
-		Oldest: info.State.FirstTime, Newest: info.State.LastTime,
-		Last: info.State.LastSeq, MaxAge: info.Config.MaxAge,
-	}
-	if info.State.Lost != nil {
-		s.Lost = len(info.State.Lost.Msgs)
-	}
-	if info.Cluster == nil {
-		return s
-	}
-	s.Leader = info.Cluster.Leader
-	for _, peer := range info.Cluster.Replicas {
-		s.Peers = append(
-			s.Peers, peerInfo{Name: peer.Name, Current: peer.Current, Offline: peer.Offline},
-		)
-	}
-	return s
-}
-
 // find returns the stream of a name; false if there is none.
-func find(all []streamInfo, name string) (streamInfo, bool) {
-	i := slices.IndexFunc(all, func(s streamInfo) bool { return s.Name == name })
+func find(all []jetstream.StreamInfo, name string) (jetstream.StreamInfo, bool) {
+	i := slices.IndexFunc(all, func(s jetstream.StreamInfo) bool { return s.Config.Name == name })
 	if i < 0 {
-		return streamInfo{}, false
+		return jetstream.StreamInfo{}, false
 	}
 	return all[i], true
 }
 
 // hubLogList has the hub logs that could be listed in time.
 type hubLogList struct {
-	logs     []streamInfo
+	logs     []jetstream.StreamInfo
 	complete bool
 }
 
@@ -177,7 +129,7 @@ func listHubLogs(ctx context.Context, conns *streams.Conns) hubLogList {
 			defer mu.Unlock()
 			for _, s := range all {
 				// The broker keeps streams of its own for MQTT.
-				if _, ok := streams.HubOfStream(s.Name); ok {
+				if _, ok := streams.HubOfStream(s.Config.Name); ok {
 					list.logs = append(list.logs, s)
 				}
 			}
@@ -189,7 +141,7 @@ func listHubLogs(ctx context.Context, conns *streams.Conns) hubLogList {
 }
 
 // hubOf returns the hub of the stream of a hub log.
-func hubOf(s streamInfo) domain.HubID {
-	hub, _ := streams.HubOfStream(s.Name)
+func hubOf(s jetstream.StreamInfo) domain.HubID {
+	hub, _ := streams.HubOfStream(s.Config.Name)
 	return hub
 }

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -35,16 +36,17 @@ func TestStreamsAreListedToTheLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(
-		all, func(a, b streamInfo) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) },
-	)
+	slices.SortFunc(all, func(a, b jetstream.StreamInfo) int {
+		return strings.Compare(a.Config.Name, b.Config.Name)
+	})
 	if len(all) != count {
 		t.Fatalf("got %d streams, want %d", len(all), count)
 	}
-	if last := all[count-1]; last.Name != "S299" || last.Messages != 1 || last.MessageLimit != 10 ||
-		last.Bytes == 0 ||
-		last.Newest.IsZero() ||
-		last.Replicas != 1 {
+	if last := all[count-1]; last.Config.Name != "S299" || last.State.Msgs != 1 ||
+		last.Config.MaxMsgs != 10 ||
+		last.State.Bytes == 0 ||
+		last.State.LastTime.IsZero() ||
+		last.Config.Replicas != 1 {
 		t.Errorf("%+v", last)
 	}
 	accounts, err := readAccounts(t.Context(), conns)

@@ -49,37 +49,38 @@ func checkSync(_ context.Context, v *visit, f *findings) {
 		return
 	}
 	for _, s := range servers {
-		if s.JetStream == nil {
+		if s.Stats.JetStream == nil {
 			continue
 		}
-		every := s.JetStream.Config.SyncInterval.String()
+		name, config := s.Server.Name, s.Stats.JetStream.Config
+		every := config.SyncInterval.String()
 		// The embedded broker's server for hubs has only views of the journal, which is on the
 		// durable server.
 		views := slices.ContainsFunc(servers, func(other serverInfo) bool {
-			return other.Name == s.Name+broker.DurableSuffix
+			return other.Server.Name == name+broker.DurableSuffix
 		})
 		switch {
-		case s.JetStream.Config.SyncAlways:
+		case config.SyncAlways:
 			f.note(
 				"%s syncs every write before it acknowledges it: a power cut loses no "+
-					"acknowledged write", s.Name,
+					"acknowledged write", name,
 			)
 		case views:
 			f.note(
 				"%s syncs the hub logs every %s: after a power cut they are completed from the "+
-					"journal", s.Name, every,
+					"journal", name, every,
 			)
 		case v.LogReplicas > 1:
 			f.note(
 				"%s syncs every %s: a power cut of all machines with a copy can lose the writes "+
-					"since", s.Name, every,
+					"since", name, every,
 			)
 		default:
 			f.grade(
 				verdictIf(v.Live, Warning),
 				"start with --sync always (sync_interval: always in an external broker), unless "+
 					"speed matters more",
-				"%s syncs every %s: a power cut can lose acknowledged writes", s.Name, every,
+				"%s syncs every %s: a power cut can lose acknowledged writes", name, every,
 			)
 		}
 	}
