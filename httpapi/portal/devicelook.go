@@ -43,6 +43,18 @@ func stateTag(key, value string) string {
 	return map[string]string{"bad": "bad", "active": "wait"}[is]
 }
 
+// stateIcon returns the icon of a device whose main channel has a value; "" for another channel.
+func stateIcon(key, value string) string {
+	i := slices.Index(mainChannels, key)
+	switch {
+	case i < 0:
+		return ""
+	case value == "true":
+		return looks[i].TrueIcon
+	}
+	return looks[i].Icon
+}
+
 // deviceLook is the look of a device, with its main channel and the channel's value: "true",
 // "false", or "" for others.
 type deviceLook struct {

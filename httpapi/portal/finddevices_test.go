@@ -116,6 +116,7 @@ func TestSearch(t *testing.T) {
 	for find, want := range map[string]string{
 		"door":                            "/devices/9\"",
 		"Back door":                       "Back door &lt;9&gt;",
+		"Back":                            `<bdi class="tag wait">unlocked</bdi>`,
 		"door H":                          "Nothing has",
 		b.SiteID:                          "/sites/" + b.SiteID + "\"",
 		"ann@":                            "/members?find=ann",

@@ -31,7 +31,12 @@ type searchGroup struct {
 
 // searchResult is a link to something that was found. Its address is relative to the
 // organization's.
-type searchResult struct{ Address, Name, Where string }
+type searchResult struct {
+	Address, Name, Where string
+	// Icon is a device's own, "" for the icon of the group. Value is what the device last reported,
+	// "" for nothing, and Tag the class of its tag.
+	Icon, Value, Tag string
+}
 
 // searchAll finds hubs, sites, rooms, devices, people and pages. Its address can be shared, and
 // scripts load the results from it while a person types.
@@ -73,7 +78,7 @@ func (req *request) findEverything(view *searchView) error {
 	if err != nil {
 		return err
 	}
-	devices, err := req.Reported.FindDevices(req.ctx, req.org, view.Find, nil, mostFound)
+	devices, err := req.Reported.FindDevices(req.ctx, req.org, view.Find, mainChannels, mostFound)
 	if err != nil && codeOf(err) != domain.CodeServiceUnavailable {
 		return err // while the reports cannot be read, the rest is found
 	}
@@ -85,7 +90,7 @@ func (req *request) findEverything(view *searchView) error {
 	var found []searchResult
 	for _, site := range sites {
 		if has(site.Name, site.ID) {
-			found = append(found, searchResult{"sites/" + site.ID, site.Name, ""})
+			found = append(found, searchResult{Address: "sites/" + site.ID, Name: site.Name})
 		}
 	}
 	add("Sites", "site", found)
@@ -97,7 +102,8 @@ func (req *request) findEverything(view *searchView) error {
 		}
 		if has(name, string(hub.ID), strings.ReplaceAll(string(hub.ID), "-", ""), names[hub.SiteID]) {
 			found = append(found, searchResult{
-				hubAddress(hub.ID), cmp.Or(name, string(hub.ID)), names[hub.SiteID],
+				Address: hubAddress(hub.ID), Name: cmp.Or(name, string(hub.ID)),
+				Where: names[hub.SiteID],
 			})
 		}
 	}
@@ -109,12 +115,15 @@ func (req *request) findEverything(view *searchView) error {
 		hub := cmp.Or(d.HubName, string(d.HubID))
 		where := strings.Join(nonEmpty(d.Site, hub, d.Room), " › ")
 		name := cmp.Or(d.Name, "Device "+formatInt(d.DeviceID))
-		found = append(found, searchResult{deviceAddress(d.HubID, d.DeviceID), name, where})
+		found = append(found, searchResult{
+			deviceAddress(d.HubID, d.DeviceID), name, where, stateIcon(d.Key, string(d.Value)),
+			formatValue(d.Key, d.Unit, d.Value), stateTag(d.Key, string(d.Value)),
+		})
 		room := hubAddress(d.HubID) + "?" + url.Values{"find": {d.Room}}.Encode()
 		if d.Room != "" && has(d.Room) && !known[room] {
 			known[room] = true
 			rooms = append(rooms, searchResult{
-				room, d.Room, strings.Join(nonEmpty(d.Site, hub), " › "),
+				Address: room, Name: d.Room, Where: strings.Join(nonEmpty(d.Site, hub), " › "),
 			})
 		}
 	}
@@ -128,8 +137,8 @@ func (req *request) findEverything(view *searchView) error {
 	for _, member := range people.Data {
 		known, _ := org.Member(member.ID)
 		found = append(found, searchResult{
-			"members?" + url.Values{"find": {member.Email}}.Encode(), member.Email,
-			string(domain.AccessOf(member.Role, known.ViewOnly)),
+			Address: "members?" + url.Values{"find": {member.Email}}.Encode(), Name: member.Email,
+			Where: string(domain.AccessOf(member.Role, known.ViewOnly)),
 		})
 	}
 	add("People", "people", found)
@@ -137,13 +146,17 @@ func (req *request) findEverything(view *searchView) error {
 	for _, section := range sections {
 		for _, page := range section.Pages {
 			if has(section.Label, page.Label) {
-				found = append(found, searchResult{page.Address, page.Label, section.Label})
+				found = append(found, searchResult{
+					Address: page.Address, Name: page.Label, Where: section.Label,
+				})
 			}
 		}
 	}
 	for _, search := range deviceSearches {
 		if has(search.Label) {
-			found = append(found, searchResult{"devices?show=" + search.Name, search.Label, "Devices"})
+			found = append(found, searchResult{
+				Address: "devices?show=" + search.Name, Name: search.Label, Where: "Devices",
+			})
 		}
 	}
 	add("Pages", "overview", found)
