@@ -2,23 +2,50 @@ package portal
 
 import "slices"
 
-// look is how a device with a main channel of a key looks: its icon, and for boolean channels the
-// icon while the value is true, and the colors of both values. Colors are "bad" for danger to
-// people, "active" for what a person wants to see at once, such as an open door, "good" or "".
-type look struct{ Key, Icon, TrueIcon, True, False string }
+// look is how a device with a main channel of a key looks: its kind, its icon, and for boolean
+// channels the icon while the value is true, and the colors of both values. Colors are "bad" for
+// danger to people, "active" for what a person wants to see at once, such as an open door, "good" or
+// "".
+type look struct{ Key, Kind, Icon, TrueIcon, True, False string }
 
 // looks are in the order in which a channel becomes the main one of its device.
 var looks = []look{
-	{"smoke", "smoke", "smoke", "bad", ""}, {"co", "smoke", "smoke", "bad", ""},
-	{"heat", "flame", "flame", "bad", ""}, {"leak", "drop", "drop", "bad", ""},
-	{"lock", "unlocked", "locked", "good", "active"},
-	{"barrier", "gate", "gate-open", "active", ""}, {"contact", "door", "door-open", "active", ""},
-	{"mode", "thermostat", "", "", ""}, {"heating_setpoint", "thermostat", "", "", ""},
-	{"color", "bulb", "", "", ""}, {"switch", "power", "power", "active", ""},
-	{"motion", "motion", "motion", "active", ""}, {"position", "shade", "", "", ""},
-	{"level", "bulb", "", "", ""}, {"temperature", "thermostat", "", "", ""},
-	{"energy", "bolt", "", "", ""}, {"power", "bolt", "", "", ""}, {"water", "drop", "", "", ""},
-	{"gas", "flame", "", "", ""}, {"scene", "keypad", "", "", ""},
+	{"smoke", "Smoke and heat alarms", "smoke", "smoke", "bad", ""},
+	{"co", "Smoke and heat alarms", "smoke", "smoke", "bad", ""},
+	{"heat", "Smoke and heat alarms", "flame", "flame", "bad", ""},
+	{"leak", "Water leak sensors", "drop", "drop", "bad", ""},
+	{"lock", "Locks", "unlocked", "locked", "good", "active"},
+	{"barrier", "Barriers", "gate", "gate-open", "active", ""},
+	{"contact", "Doors and windows", "door", "door-open", "active", ""},
+	{"mode", "Thermostats", "thermostat", "", "", ""},
+	{"heating_setpoint", "Thermostats", "thermostat", "", "", ""},
+	{"color", "Lights and switches", "bulb", "", "", ""},
+	{"switch", "Lights and switches", "power", "power", "active", ""},
+	{"motion", "Motion sensors", "motion", "motion", "active", ""},
+	{"position", "Shades", "shade", "", "", ""},
+	{"level", "Lights and switches", "bulb", "", "", ""},
+	{"temperature", "Temperature sensors", "thermostat", "", "", ""},
+	{"energy", "Meters", "bolt", "", "", ""}, {"power", "Meters", "bolt", "", "", ""},
+	{"water", "Meters", "drop", "", "", ""}, {"gas", "Meters", "flame", "", "", ""},
+	{"scene", "Buttons", "keypad", "", "", ""},
+}
+
+// deviceKinds are the kinds of looks, in their order.
+var deviceKinds = func() (kinds []string) {
+	for _, l := range looks {
+		if !slices.Contains(kinds, l.Kind) {
+			kinds = append(kinds, l.Kind)
+		}
+	}
+	return kinds
+}()
+
+// kindOf returns the kind of a device with a main channel of a key; "" for another channel.
+func kindOf(key string) string {
+	if i := slices.Index(mainChannels, key); i >= 0 {
+		return looks[i].Kind
+	}
+	return ""
 }
 
 // mainChannels are the keys of looks.

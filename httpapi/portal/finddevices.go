@@ -49,12 +49,10 @@ var deviceSearches = func() []deviceSearch {
 		{"unreachable", "Not reachable", domain.StateFilter{Available: &out}, false},
 		{"low-batteries", "Batteries below 20 %", domain.StateFilter{Key: &battery}, true},
 		{"failed", "Commands that failed", domain.StateFilter{Status: &failed}, false},
-		all("locks", "All locks", "lock"),
 		all("heating", "All heating setpoints", "heating_setpoint"),
 		all("temperatures", "All temperatures", "temperature"),
 		all("humidity", "All humidity sensors", "humidity"),
 		all("batteries", "All batteries", "battery"),
-		all("contacts", "All door and window contacts", "contact"),
 	}
 }()
 
@@ -63,8 +61,9 @@ type foundView struct {
 	Layout
 	Searches []deviceSearch
 	// Show is the name of the search, "" for all devices. Find are words that a device and its place
-	// have.
-	Show, Find string
+	// have, and Kind is one of Kinds, "" for all.
+	Show, Find, Kind string
+	Kinds            []string
 	// Site is the chosen site, "" for all sites, and Room a room, or a part of the names of rooms.
 	Site    string
 	Room    string
@@ -85,7 +84,7 @@ type foundView struct {
 func (v foundView) Query() string {
 	query := url.Values{}
 	for name, value := range map[string]string{
-		"show": v.Show, "site": v.Site, "room": v.Room, "find": v.Find,
+		"show": v.Show, "site": v.Site, "room": v.Room, "find": v.Find, "kind": v.Kind,
 	} {
 		if value != "" {
 			query.Set(name, value)
@@ -163,8 +162,12 @@ func (req *request) showDevices(status int, problem string) error {
 func (req *request) deviceSearch() (view foundView, search deviceSearch, err error) {
 	view = foundView{
 		Searches: deviceSearches, Show: req.queryValue("show"), Site: req.queryValue("site"),
-		Room: truncate(req.queryValue("room"), longestSearch),
-		Find: truncate(req.queryValue("find"), longestSearch),
+		Room:  truncate(req.queryValue("room"), longestSearch),
+		Find:  truncate(req.queryValue("find"), longestSearch),
+		Kinds: deviceKinds,
+	}
+	if kind := req.queryValue("kind"); slices.Contains(deviceKinds, kind) {
+		view.Kind = kind
 	}
 	if view.Sites, err = req.allSites(); err != nil {
 		return view, search, err
@@ -204,7 +207,7 @@ func (req *request) foundDevices(
 	for _, state := range found {
 		device := foundDeviceOf(state, hubs[state.HubID])
 		device.Site = names[state.SiteID]
-		if view.Find+view.Room != "" && !known[device.key()] {
+		if view.Find+view.Room+view.Kind != "" && !known[device.key()] {
 			continue
 		}
 		if search.Name == "unreachable" {
@@ -262,8 +265,8 @@ func (d foundDevice) Field() string { return deviceField(d.Hub, d.DeviceID) }
 
 func (d foundDevice) key() deviceKey { return deviceKey{d.Hub, d.DeviceID} }
 
-// knownDevices returns the devices that have the words and are in the room. A text that is the
-// name of no room stands for all rooms with the text in their names.
+// knownDevices returns the devices of the kind that have the words and are in the room. A text that
+// is the name of no room stands for all rooms with the text in their names.
 func (v foundView) knownDevices() map[deviceKey]bool {
 	room := strings.ToLower(v.Room)
 	whole := slices.ContainsFunc(v.known, func(d domain.FoundDevice) bool {
@@ -272,7 +275,8 @@ func (v foundView) knownDevices() map[deviceKey]bool {
 	known := make(map[deviceKey]bool, len(v.known))
 	for _, d := range v.known {
 		in := strings.ToLower(d.Room)
-		if room == "" || in == room || !whole && strings.Contains(in, room) {
+		isIn := room == "" || in == room || !whole && strings.Contains(in, room)
+		if isIn && (v.Kind == "" || kindOf(d.Key) == v.Kind) {
 			known[deviceKey{d.HubID, d.DeviceID}] = true
 		}
 	}

@@ -50,6 +50,10 @@ func TestFindDevices(t *testing.T) {
 	) {
 		t.Errorf("got %s, want no device of another room", page)
 	}
+	page = read(t, b.ask("GET", "/devices?kind=Locks", nil))
+	if !strings.Contains(page, "1 device<") || !strings.Contains(page, "<option selected>Locks<") {
+		t.Errorf("got %s, want the lock only", page)
+	}
 	if page := read(t, b.ask("GET", "/devices?show=batteries", nil)); strings.Index(
 		page, "Sensor",
 	) > strings.Index(page, "Other") {
@@ -122,6 +126,7 @@ func TestSearch(t *testing.T) {
 		"ann@":                            "/members?find=ann",
 		"developers keys":                 "/keys\"",
 		"unlocked":                        "/devices?show=unlocked\"",
+		"locks":                           "/devices?kind=Locks\"",
 		strings.Repeat("<b>", 60) + "end": "Nothing has",
 		"":                                "Type a part",
 	} {

@@ -43,7 +43,7 @@ func TestRoomsAndChosenDevices(t *testing.T) {
 		{"/rooms", 303, slices.Concat(rename, []string{"Lobby"}), fmt.Sprintf("map[%s:[1 2]] to Lobby", b.hub)},
 		{"/rooms", 400, slices.Concat(rename, []string{" "}), "must be 1 to 200"},
 		{
-			"/devices/room?show=locks", 303, []string{"device", second, "device", other, "room", "Attic"},
+			"/devices/room?kind=Locks", 303, []string{"device", second, "device", other, "room", "Attic"},
 			fmt.Sprintf("map[%s:[2]] to Attic", b.hub),
 		},
 		{"/devices/room", 400, []string{"room", "Attic"}, "Choose 1 to"},

@@ -152,6 +152,14 @@ func (req *request) findEverything(view *searchView) error {
 			}
 		}
 	}
+	for _, kind := range deviceKinds {
+		if has(kind) {
+			found = append(found, searchResult{
+				Address: "devices?" + url.Values{"kind": {kind}}.Encode(), Name: kind,
+				Where: "Devices",
+			})
+		}
+	}
 	for _, search := range deviceSearches {
 		if has(search.Label) {
 			found = append(found, searchResult{

@@ -35,7 +35,7 @@ func estate(t *testing.T) (*portal, map[string]string) {
 	org, hub := "/portal/"+p.tenant.Org, p.hubPage()
 	return p, map[string]string{
 		"overview": org, "sites": org + "/sites", "devices": org + "/devices",
-		"found": org + "/devices?show=locks", "rooms": org + "/rooms", "events": org + "/events", "book": org + "/book",
+		"found": org + "/devices?kind=Locks", "rooms": org + "/rooms", "events": org + "/events", "book": org + "/book",
 		"activity": org + "/activity", "commands": org + "/activity/commands",
 		"people": org + "/members", "codes": org + "/codes", "keys": org + "/keys", "readers": org + "/readers",
 		"webhooks": org + "/webhooks", "settings": org + "/settings",
