@@ -2,7 +2,6 @@ package broker
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -68,9 +67,7 @@ type Export struct {
 	Service bool
 	Subject string
 	To      []streams.Account
-	// Streamed reports that a response has several messages.
-	Streamed bool
-	// Threshold is the longest pause between two messages of a Streamed response.
+	// Threshold is the longest pause between two messages of a response, 0 if it has only one.
 	Threshold time.Duration
 }
 
@@ -129,7 +126,7 @@ func tapExports() []Export {
 			To:      streams.TapAccounts(),
 		}
 		if request.Streamed {
-			export.Streamed, export.Threshold = true, tapResponseThreshold
+			export.Threshold = tapResponseThreshold
 		}
 		exports = append(exports, export)
 	}
@@ -193,104 +190,7 @@ func (l Layout) split() (hubs, durable Layout) {
 
 // Text returns the layout in the syntax of a NATS server's configuration: the blocks accounts and
 // authorization, and the setting system_account.
-func (l Layout) Text() string {
-	var text strings.Builder
-	text.WriteString("accounts {\n")
-	for _, account := range l.Accounts {
-		account.write(&text)
-	}
-	fmt.Fprintf(&text, "}\nsystem_account: %s\n", l.System)
-	fmt.Fprintf(&text, "authorization {\n  timeout: %d\n", calloutTimeoutSeconds)
-	if l.Callout != "" {
-		fmt.Fprintf(
-			&text, "  auth_callout { issuer: %s, account: %s, auth_users: %s }\n", l.Issuer,
-			l.Callout, quoted(l.CalloutUsers),
-		)
-	}
-	text.WriteString("}\n")
-	return text.String()
-}
-
-func (a Account) write(text *strings.Builder) {
-	fmt.Fprintf(text, "  %s {\n", a.Name)
-	if a.JetStream {
-		text.WriteString("    jetstream: enabled\n")
-	}
-	if len(a.Users) > 0 {
-		text.WriteString("    users: [\n")
-		for _, user := range a.Users {
-			user.write(text)
-		}
-		text.WriteString("    ]\n")
-	}
-	if len(a.Exports) > 0 {
-		text.WriteString("    exports: [\n")
-		for _, export := range a.Exports {
-			export.write(text)
-		}
-		text.WriteString("    ]\n")
-	}
-	if len(a.Imports) > 0 {
-		text.WriteString("    imports: [\n")
-		for _, imported := range a.Imports {
-			imported.write(text)
-		}
-		text.WriteString("    ]\n")
-	}
-	for _, from := range slices.Sorted(maps.Keys(a.Mappings)) {
-		fmt.Fprintf(text, "    mappings: { %q: %q }\n", from, a.Mappings[from])
-	}
-	text.WriteString("  }\n")
-}
-
-func (u AccountUser) write(text *strings.Builder) {
-	fmt.Fprintf(
-		text, "      { user: %q, password: %q, allowed_connection_types: [STANDARD, IN_PROCESS]",
-		u.Name, u.PasswordHash,
-	)
-	if p := u.Permissions; p != nil {
-		fmt.Fprintf(
-			text,
-			",\n        permissions: {\n          publish: { allow: %s,\n            deny: %s "+
-				"}\n          subscribe: { allow: %s }\n        }",
-			quoted(p.Publish),
-			quoted(p.Deny),
-			quoted(p.Subscribe),
-		)
-	}
-	text.WriteString(" }\n")
-}
-
-func (e Export) write(text *strings.Builder) {
-	to := make([]string, len(e.To))
-	for i, account := range e.To {
-		to[i] = string(account)
-	}
-	fmt.Fprintf(
-		text, "      { %s: %q, accounts: [%s]", kind(e.Service), e.Subject, strings.Join(to, ", "),
-	)
-	if e.Streamed {
-		fmt.Fprintf(text, ", response: stream, threshold: %q", e.Threshold)
-	}
-	text.WriteString(" }\n")
-}
-
-func (i Import) write(text *strings.Builder) {
-	fmt.Fprintf(
-		text, "      { %s: { account: %s, subject: %q }", kind(i.Service), i.From, i.Subject,
-	)
-	if i.As != "" {
-		fmt.Fprintf(text, ", to: %q", i.As)
-	}
-	text.WriteString(" }\n")
-}
-
-func kind(service bool) string {
-	if service {
-		return "service"
-	}
-	return "stream"
-}
+func (l Layout) Text() string { return execute("accounts", l) }
 
 func quoted(all []string) string {
 	texts := make([]string, len(all))

@@ -11,13 +11,6 @@ import (
 )
 
 const (
-	// maxPayload is the largest message, in bytes. The server disconnects a hub that sends more,
-	// and the hub would send it again forever. The limit of the hub protocol is an eighth: messages
-	// above it are dropped and acknowledged.
-	maxPayload = 2 << 20
-	// maxPending is the most bytes that may wait to be written to one connection. The service's own
-	// connections carry the traffic of thousands of hubs.
-	maxPending = 256 << 20
 	// maxConnections is used when Config.Connections is 0. Memory and open files run out earlier.
 	maxConnections = 1 << 20
 	// ownConnections is an allowance for the connections of the service and of operators' commands,
@@ -28,22 +21,12 @@ const (
 	durableConnections = 256
 	// DurableSuffix is appended to the name of the server for hubs.
 	DurableSuffix = "-durable"
-	// maxClosedConnections is the number of closed connections that the server remembers for its
-	// monitoring, which is not used here.
-	maxClosedConnections = 256
 	// tlsTimeoutSeconds (handshake), connectTimeoutSeconds (CONNECT packet) and sessionTimeout
 	// (storing the MQTT session) allow for thousands of hubs that reconnect at the same time. A hub
 	// that runs into a timeout tries again and makes the queue longer.
 	tlsTimeoutSeconds     = 20
 	connectTimeoutSeconds = 10
 	sessionTimeout        = 20 * time.Second
-	// clusterSessionTimeout is sessionTimeout in a cluster. A request of the server from before its
-	// streams have leaders is lost, and all hubs of the server wait for its timeout, one shard after
-	// the other: longer than they wait for a connect.
-	clusterSessionTimeout = 8 * time.Second
-	// calloutTimeoutSeconds is how long the server waits for the auth callout. It can delay a
-	// shutdown.
-	calloutTimeoutSeconds = 5
 	// memoryStorage is the limit of streams in memory. The service has none, but the server
 	// requires a limit.
 	memoryStorage = 256 << 20
@@ -99,7 +82,7 @@ func commonOptions(
 	accounts, addr, store string, maxStore int64, syncInterval time.Duration,
 ) (*server.Options, error) {
 	opts := &server.Options{}
-	err := opts.ProcessConfigString(accounts)
+	err := opts.ProcessConfigString(execute("limits", nil) + "\n" + accounts)
 	if err != nil {
 		return nil, fmt.Errorf("configure the accounts: %w", err)
 	}
@@ -107,8 +90,6 @@ func commonOptions(
 		return nil, err
 	}
 	opts.NoSigs, opts.NoLog, opts.DisableJetStreamBanner = true, true, true
-	opts.MaxPayload, opts.MaxPending = maxPayload, maxPending
-	opts.MaxClosedClients = maxClosedConnections
 	// On a busy machine a login can take longer than the time to the server's first ping, which
 	// clients do not expect during a login.
 	opts.DisableShortFirstPing = true

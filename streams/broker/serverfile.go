@@ -2,6 +2,7 @@ package broker
 
 import (
 	"crypto/tls"
+	_ "embed" // for the template
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 	"time"
 
 	"hubcloud/streams"
@@ -34,23 +36,8 @@ const (
 // ServerNameVariable is the environment variable with a server's name.
 const ServerNameVariable = "NATS_SERVER_NAME"
 
-// The user of the cluster's routes and the variables in RouteSecretName.
-const (
-	routeUser     = "route"
-	routePassword = "ROUTE_PASSWORD"
-	routeURLs     = "ROUTES"
-)
-
 // routePasswordPattern finds the password in RouteSecretName.
-var routePasswordPattern = regexp.MustCompile(`(?m)^` + routePassword + `: "([A-Za-z0-9_-]+)"$`)
-
-// A server pings each route every routePing, and closes the route when more than routePingMax pings
-// have no answer: after routeSilence to routePing more.
-const (
-	routePing    = 4 * time.Second
-	routePingMax = 3
-	routeSilence = routePingMax * routePing
-)
+var routePasswordPattern = regexp.MustCompile(`(?m)^ROUTE_PASSWORD: "([A-Za-z0-9_-]+)"$`)
 
 // maxReplicas is the most replicas that the server allows for its own MQTT streams.
 const maxReplicas = 3
@@ -167,201 +154,61 @@ func (f ServerFile) Text(c streams.Credentials) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return execute("nats.conf.tmpl", struct {
+		ServerFile
+		Layout                                     Layout
+		TLSTimeout, ConnectTimeout, MaxConnections int
+		SessionReplicas, MemoryStorage             int
+		MQTTRules                                  string
+	}{
+		f, layout, tlsTimeoutSeconds, connectTimeoutSeconds, maxConnections,
+		min(len(f.Nodes), maxReplicas), memoryStorage, mqttRules,
+	}), nil
+}
+
+//go:embed nats.conf.tmpl
+var serverFileTemplate string
+
+var serverFileTemplates = template.Must(template.New("nats.conf.tmpl").Funcs(template.FuncMap{
+	"quote": strconv.Quote, "list": quoted,
+	"suites": func() string {
+		var names []string
+		for _, id := range streams.CipherSuites() {
+			names = append(names, tls.CipherSuiteName(id))
+		}
+		return quoted(names)
+	},
+}).Parse(serverFileTemplate))
+
+// execute returns a template of serverFileTemplate with its data, which the code knows.
+func execute(name string, data any) string {
 	var text strings.Builder
-	f.writeHead(&text)
-	f.writeStore(&text)
-	f.writeMQTT(&text)
-	if len(f.Nodes) > 1 {
-		f.writeCluster(&text)
+	if err := serverFileTemplates.ExecuteTemplate(&text, name, data); err != nil {
+		panic(fmt.Sprintf("broker: %v", err))
 	}
-	text.WriteString(`
-# The accounts, their users and what they share, as in the service's embedded broker. The service's users log in with a password, on the
-# client port only. About all other clients, such as hubs, the server asks the service (auth_callout). The service decides by its directory
-# and signs its answer with the issuer's key. This file has only hashes of the passwords. The passwords are in ` + credentialsFile + `.
-#   SYS      the servers' own events and requests: connects, disconnects, and closing connections
-#   CLOUD    the directory, the buckets, queued mails, and messages between replicas
-#   TAP      "hubcloud tap" with the service's credentials: reads all feeds and hub logs (its imports, the shards' exports) and writes
-#            nothing. The mappings drop responses on a feed's subject, since a server sends a response to any subject that is asked for
-#   TAP00…   the same for analytics: an account for each of the tap credentials, so that none can send to another's inbox
-#   SHARD00… hubs and their logs. There are several shards because a server compares each new stream with all others of its account
-`)
-	text.WriteString(layout.Text())
-	return text.String(), nil
+	return text.String()
 }
 
-func (f ServerFile) writeHead(text *strings.Builder) {
-	fmt.Fprintf(
-		text,
-		`# Configuration of nats-server for hubcloud, written by "hubcloud broker-config". All servers use this file. Each has its name in its environment:
-#   %s=NAME nats-server --config %s
-# A server's name must never change: the others identify it and its data by the name. (With --name, the server could not reload this file.)
-server_name: $%s
+// Path returns the path of a file of the configuration on the servers.
+func (f ServerFile) Path(name string) string { return path.Join(f.Folder, name) }
 
-# For the service. Passwords are sent here, so it has TLS. The service checks the certificate against the authority in %s.
-listen: %q
-tls {
-  cert_file: %q
-  key_file: %q
-  # For TLS 1.2: without suites in CBC mode.
-  cipher_suites: [%s]
-  # Long enough for hundreds of connections at once. A client that times out tries again and makes the queue longer.
-  timeout: %d
-}
-`,
-		ServerNameVariable,
-		f.file(ServerFileName),
-		ServerNameVariable,
-		credentialsFile,
-		net.JoinHostPort(f.Listen, strconv.Itoa(f.ClientPort)),
-		f.file(CertificateName),
-		f.file(KeyName),
-		cipherSuites(),
-		tlsTimeoutSeconds,
-	)
-	if f.Monitor != "" {
-		fmt.Fprintf(text, `
-# Health (/healthz) and statistics (/varz, /jsz, /connz), without a password: make it reachable for operators only.
-http: %q
-`, f.Monitor)
-	}
-	fmt.Fprintf(text, `
-# The largest message. A hub that sends more is disconnected and would send it again forever. The hub protocol's limit is an eighth of this.
-max_payload: %d
-# The most bytes that may wait for a connection. The service's connections carry the messages of thousands of hubs.
-max_pending: %d
-# Practically no limit: memory and open files run out first. A hub needs a connection and an open file for its log (LimitNOFILE, ulimit -n).
-max_connections: %d
-# Closed connections that are remembered for /connz.
-max_closed_clients: %d
-# The time over which a server hands over its clients before it stops ("nats-server --signal ldm=PID", before an upgrade).
-lame_duck_duration: "30s"
-lame_duck_grace_period: "2s"
-`, maxPayload, maxPending, maxConnections, maxClosedConnections)
-}
-
-func (f ServerFile) writeStore(text *strings.Builder) {
-	sync, why := "always", "Every write is synced to disk before it is acknowledged, except to hub "+
-		"logs, which are written again from the journal. A power cut loses no acknowledged message."
-	if f.SyncInterval > 0 {
-		sync, why = f.SyncInterval.String(), "Writes are synced to disk at this interval. A crash "+
-			"of the server loses no acknowledged message, a power cut of all servers may."
-	}
-	fmt.Fprintf(text, `
-# Streams: hub logs, the directory and the buckets.
-jetstream {
-  store_dir: %q
-  # %s
-  sync_interval: %s
-  # Not used by the service, but the server requires a limit.
-  max_memory_store: %d
-`, f.Store, why, sync, memoryStorage)
-	if f.MaxStore != "" {
-		fmt.Fprintf(
-			text,
-			"  # Beyond this the server rejects writes, which the service reports to its callers. "+
-				"A full disk would stop everything.\n  max_file_store: %s\n",
-			f.MaxStore,
-		)
-	}
-	text.WriteString("}\n")
-}
-
-// cipherSuites returns the names of streams.CipherSuites for the file.
-func cipherSuites() string {
-	var names []string
-	for _, id := range streams.CipherSuites() {
-		names = append(names, strconv.Quote(tls.CipherSuiteName(id)))
-	}
-	return strings.Join(names, ", ")
-}
-
-func (f ServerFile) writeMQTT(text *strings.Builder) {
-	fmt.Fprintf(text, `
-# Hubs: MQTT 3.1.1 over TLS.
-mqtt {
-  listen: %q
-  tls {
-    cert_file: %q
-    key_file: %q
-    # The authority that signs hubs' certificates. A client without a certificate of this authority is rejected in the handshake.
-    ca_file: %q
-    verify: true
-    cipher_suites: [%s]
-    timeout: %d
-  }
-  # For the CONNECT packet: long enough for all hubs that reconnect after a failure.
-  authorization { timeout: %d }
-  # For each request about a session. One from before the streams have leaders gets no answer, and holds up all hubs of the server.
-  js_api_timeout: %q
-  # Replicas of MQTT sessions, so that hubs can connect while a server is down.
-  stream_replicas: %d
-  # With QoS 2 a client could fill the disk: publishing is rejected, a subscription gets QoS 1. The hub protocol does not use QoS 2.
-  %s
-}
-`, net.JoinHostPort(f.Listen, strconv.Itoa(f.MQTTPort)), f.file(CertificateName), f.file(KeyName),
-		f.file(AuthorityName), cipherSuites(), tlsTimeoutSeconds,
-		connectTimeoutSeconds, clusterSessionTimeout, min(len(f.Nodes), maxReplicas), mqttRules)
-}
-
-func (f ServerFile) writeCluster(text *strings.Builder) {
-	fmt.Fprintf(
-		text,
-		`
-# The routes between the servers. They carry the data of all accounts. They have mutual TLS and a password, since hubs too have
-# certificates of the same authority. The password and the routes, which contain it, are in a file of their own.
-include %q
-cluster {
-  name: %q
-  listen: %q
-  authorization { user: %s, password: $%s, timeout: %d }
-  tls {
-    cert_file: %q
-    key_file: %q
-    ca_file: %q
-    verify: true
-    cipher_suites: [%s]
-    timeout: %d
-  }
-  # A route without a network is closed after %s to %s, and opened again as soon as the network is back. The server's default is minutes,
-  # and a connection that survived an interruption can take as long again to notice that it is over.
-  ping_interval: %q
-  ping_max: %d
-  # Clients have the addresses of all servers in their credentials. The servers' addresses for each other may be unreachable for clients.
-  no_advertise: true
-  routes: $%s
-}
-`,
-		RouteSecretName,
-		f.Cluster,
-		net.JoinHostPort(f.Listen, strconv.Itoa(f.RoutePort)),
-		routeUser,
-		routePassword,
-		connectTimeoutSeconds,
-		f.file(CertificateName),
-		f.file(KeyName),
-		f.file(AuthorityName),
-		cipherSuites(),
-		tlsTimeoutSeconds,
-		routeSilence,
-		routeSilence+routePing,
-		routePing.String(),
-		routePingMax,
-		routeURLs,
-	)
+// Address returns an address that the servers listen on.
+func (f ServerFile) Address(port int) string {
+	return net.JoinHostPort(f.Listen, strconv.Itoa(port))
 }
 
 // RouteSecret returns the content of RouteSecretName. It keeps the password of the former content,
 // or generates one if there is none.
 func (f ServerFile) RouteSecret(former []byte) string {
-	password := newUser(routeUser).Password
+	password := newUser("route").Password
 	if kept := routePasswordPattern.FindSubmatch(former); kept != nil {
 		password = string(kept[1])
 	}
 	var text strings.Builder
 	fmt.Fprintf(
 		&text,
-		"# The password of the cluster's routes. Included by %s.\n%s: %q\n%s: [\n",
-		ServerFileName, routePassword, password, routeURLs,
+		"# The password of the cluster's routes. Included by %s.\nROUTE_PASSWORD: %q\nROUTES: [\n",
+		ServerFileName, password,
 	)
 	for _, node := range f.Nodes {
 		address := net.JoinHostPort(node, strconv.Itoa(f.RoutePort))
@@ -369,15 +216,13 @@ func (f ServerFile) RouteSecret(former []byte) string {
 			&text,
 			"  %q\n",
 			(&url.URL{
-				Scheme: "nats-route", User: url.UserPassword(routeUser, password), Host: address,
+				Scheme: "nats-route", User: url.UserPassword("route", password), Host: address,
 			}).String(),
 		)
 	}
 	text.WriteString("]\n")
 	return text.String()
 }
-
-func (f ServerFile) file(name string) string { return path.Join(f.Folder, name) }
 
 // bracketed returns host, in brackets if it is an IPv6 address.
 func bracketed(host string) string {
