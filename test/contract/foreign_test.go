@@ -18,7 +18,7 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 	tenant, stranger := c.Tenant("Own"), c.OtherTenant("Foreign")
 	foreign := c.VirtualHub(stranger, virtualhub.Config{}).ID()
 	// A registered hub without an organization does not exist either.
-	unowned := c.Inventory(1)[0].HubID
+	unowned := c.Hub().HubID
 
 	for _, e := range endpoints {
 		if !e.ofHub() {

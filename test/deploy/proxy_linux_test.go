@@ -68,11 +68,8 @@ func TestBehindTheProxy(t *testing.T) {
 	database := &database{dir: filepath.Join(t.TempDir(), "postgres")}
 	database.start(t)
 	t.Cleanup(func() { database.stop(t) })
-	places := make([]harness.Place, 3)
-	for i := range places {
-		places[i].Address = fmt.Sprintf("127.0.2.%d", i+2)
-	}
-	brokers := natscluster.New(t, "4", places, database.running.URL())
+	hosts := []string{"127.0.2.2", "127.0.2.3", "127.0.2.4"}
+	brokers := natscluster.New(t, "4", hosts, database.running.URL())
 	brokers.Start()
 	replicas := []*harness.Service{brokers.Join(), brokers.Join()}
 	tenant := harness.NewTenant(t, replicas[0], "Proxied")

@@ -21,7 +21,7 @@ import (
 // kills is how often a test kills the service.
 var kills = flag.Int("kills", 3, "how often a test kills the service")
 
-// retryPause is the pause between two requests while the service is down.
+// retryPause is the pause between two requests of clients that write, or while the service is down.
 const retryPause = 50 * time.Millisecond
 
 // sender is a hub that sends numbered events through every crash. It resends unacknowledged events,
@@ -346,7 +346,7 @@ func numbersOf(t *testing.T, who string, events []harness.Event) uint64 {
 // misses and repeats nothing.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	const hubs = 8
+	const hubs = 4
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
 	tenant := harness.NewTenant(t, s, "Kill")
 	senders := make([]*sender, hubs)
@@ -355,7 +355,7 @@ func TestKill(t *testing.T) {
 	for i := range hubs {
 		hub := adopted(t, s, tenant)
 		hub.Disconnect()
-		senders[i] = &sender{hub: hub, pace: 25 * time.Millisecond}
+		senders[i] = &sender{hub: hub, pace: 50 * time.Millisecond}
 		followers[i] = &follower{client: tenant.Client, hub: hub.ID}
 		starts[i] = tenant.Head(hub.ID)
 		streamers[i] = &follower{client: tenant.Client, hub: hub.ID, cursor: starts[i]}

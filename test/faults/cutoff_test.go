@@ -11,16 +11,12 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestReplicaCutOffFromBroker stops the broker, which runs in the first replica. Regression: on a
-// replica that was cut off from the broker, a revoked key stayed valid, and streams and long polls
-// hung until the outage ended.
-func TestReplicaCutOffFromBroker(t *testing.T) {
-	t.Parallel()
-	c := harness.NewTarget(t)
-	first := c.OwnService()
-	second := first.Replica()
-	tenant := harness.NewTenant(t, first, "Cut off")
-	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
+// cutOffFromBroker stops the broker, which runs in the first replica. Regression: on a replica that
+// was cut off from the broker, a revoked key stayed valid, and streams and long polls hung until the
+// outage ended.
+func cutOffFromBroker(
+	t *testing.T, first, second *harness.Service, tenant *harness.Tenant, hub *virtualhub.Hub,
+) {
 	_, key := first.Key(tenant.Org)
 	client := harness.NewClient(t, second.Base(), key)
 	stream := harness.OpenStream(t, client, hub.ID(), "")
@@ -80,15 +76,10 @@ func TestReplicaCutOffFromBroker(t *testing.T) {
 	})
 }
 
-// TestResumedReplicaRejectsRevokedKey stops a replica process while a key is revoked. A regression:
-// after it resumed, the replica accepted the key until it had read the revocation.
-func TestResumedReplicaRejectsRevokedKey(t *testing.T) {
-	t.Parallel()
-	c := harness.NewTarget(t)
-	first := c.OwnService()
-	second := first.Replica()
-	tenant := harness.NewTenant(t, first, "Resumed")
-	id, key := first.Key(tenant.Org)
+// resumedReplica stops a replica process while a key is revoked. A regression: after it resumed, the
+// replica accepted the key until it had read the revocation.
+func resumedReplica(t *testing.T, first, second *harness.Service, org string) {
+	id, key := first.Key(org)
 	client := harness.NewClient(t, second.Base(), key)
 	client.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	second.Signal(syscall.SIGSTOP)

@@ -36,15 +36,16 @@ const (
 // and nothing acknowledged is lost or duplicated.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	const hubs, writers = 4, 2
+	const hubs, writers = 3, 2
 	dir := streamstest.SmallDisk(t, diskSize)
+	harness.Install(t, dir)
 	s := harness.StartIn(t, dir, "--rate", "100000", "--burst", "100000")
 	tenant := harness.NewTenant(t, s, "Disk")
 	senders, followers := make([]*sender, hubs), make([]*follower, hubs)
 	for i := range hubs {
 		hub := adopted(t, s, tenant)
 		hub.Disconnect()
-		senders[i] = &sender{hub: hub, pace: 25 * time.Millisecond}
+		senders[i] = &sender{hub: hub, pace: 50 * time.Millisecond}
 		followers[i] = &follower{client: tenant.Client, hub: hub.ID, unavailable: true}
 	}
 	organizations := make([]*writer, writers)
@@ -144,6 +145,7 @@ func TestFullDisk(t *testing.T) {
 func TestDiskReserve(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, diskSize)
+	harness.Install(t, dir)
 	s := harness.StartIn(t, dir, "--rate", "100000", "--burst", "100000", "--disk-reserve", "64MiB")
 	tenant := harness.NewTenant(t, s, "Reserve")
 	hub := adopted(t, s, tenant)

@@ -6,7 +6,8 @@
 // TestKillAtEachStep kills the service at each step between the journal and the hub logs, and
 // damages hub logs while it is stopped: one round by default, -kills 6*N for more.
 //
-// TestOutages puts each part of a cluster through each kind of outage: one round by default,
-// -faults.rounds N for more, as for TestCluster. TestPowerCut cuts the power of the
-// disk, on a file system that loses unsynced changes: -power.cuts N.
+// TestOutages takes a cluster through outages of its parts: one round by default, -faults.rounds N for
+// more. What happens when networks are cut, processes stop, and disks of servers are slow or full,
+// test/sim decides. TestPowerCut cuts the power of the disk, on a file system that loses unsynced
+// changes: -power.cuts N.
 package faults

@@ -35,12 +35,10 @@ func (f *feedTrial) read(set, query string, streams bool) {
 		trial: f, query: query, streams: streams, got: map[string][]harness.Event{},
 	}
 	f.readers[set] = append(f.readers[set], r)
-	first := len(f.readers[set]) // so that both replicas have readers
 	f.reading.Go(func() {
 		pause := time.NewTicker(100 * time.Millisecond)
 		defer pause.Stop()
-		for turn := first; ; turn++ {
-			client := f.clients[turn%len(f.clients)]
+		for client := f.tenant.Client; ; {
 			if r.streams && r.at() != "" {
 				r.readStream(client)
 			} else {

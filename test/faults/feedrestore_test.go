@@ -20,19 +20,8 @@ import (
 func TestFeedOverARestore(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
-	tenant := harness.NewTenant(t, s, "Restored")
-	f := &feedTrial{
-		t: t, tenant: tenant, clients: []*harness.Client{tenant.Client},
-		readers: map[string][]*feedReader{}, stop: make(chan struct{}),
-	}
-	for range 3 {
-		hub := adopted(t, s, tenant)
-		hub.Disconnect()
-		h := &feedHub{sender: &sender{hub: hub, pace: 50 * time.Millisecond, forgets: true}}
-		h.begin()
-		t.Cleanup(h.end)
-		f.hubs = append(f.hubs, h)
-	}
+	f := newFeedTrial(t, s, 50*time.Millisecond)
+	f.send()
 	f.read("pages", "part=1/1", false)
 	f.read("streams", "part=1/2", true)
 	f.read("streams", "part=2/2", true)
@@ -63,7 +52,7 @@ func TestFeedOverARestore(t *testing.T) {
 	logs := map[string][]harness.Event{}
 	for _, h := range f.hubs {
 		h.end()
-		log := f.eventsOf(h)
+		log := f.tenant.AllEvents(h.hub.ID, "")
 		logs[h.hub.ID] = log
 		resets := slices.DeleteFunc(slices.Clone(log), func(e harness.Event) bool {
 			return e.Type != "hub.log_reset"

@@ -21,29 +21,16 @@ func TestFeedOfShortRetention(t *testing.T) {
 	s := harness.Start(
 		t, "--event-retention", retention.String(), "--rate", "100000", "--burst", "100000",
 	)
-	tenant := harness.NewTenant(t, s, "Short")
-	f := &feedTrial{
-		t: t, tenant: tenant, clients: []*harness.Client{tenant.Client},
-		readers: map[string][]*feedReader{}, stop: make(chan struct{}),
-	}
-	for range 3 {
-		hub := adopted(t, s, tenant)
-		hub.Disconnect()
-		h := &feedHub{sender: &sender{hub: hub, pace: 100 * time.Millisecond, forgets: true}}
-		f.hubs = append(f.hubs, h)
-	}
+	f := newFeedTrial(t, s, 100*time.Millisecond)
 	var page harness.Page
-	tenant.Must(http.MethodGet, "/events", nil, http.StatusOK).JSON(t, &page)
+	f.tenant.Must(http.MethodGet, "/events", nil, http.StatusOK).JSON(t, &page)
 	f.read("pages", "part=1/1", false)
 	f.read("streams", "part=1/2", true)
 	f.read("streams", "part=2/2", true)
-	for _, h := range f.hubs {
-		h.begin()
-		t.Cleanup(h.end)
-	}
+	f.send()
 	begun := time.Now()
 	streamstest.Eventually(t, "the first position has expired", func() bool {
-		answer, err := tenant.Client.Do(
+		answer, err := f.tenant.Client.Do(
 			http.MethodGet, "/events?after="+url.QueryEscape(page.NextCursor), nil,
 		)
 		return err == nil && answer.Status == http.StatusGone

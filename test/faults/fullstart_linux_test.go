@@ -29,6 +29,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir := streamstest.SmallDisk(t, diskSize)
+			harness.Install(t, dir)
 			s := harness.StartIn(t, dir)
 			tenant := harness.NewTenant(t, s, "Full start")
 			tenant.Must(
@@ -93,7 +94,7 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, diskSize)
 	empty := streamstest.FillDisk(t, dir)
-	s := harness.Joining(t, harness.Place{}, streamstest.FreeAddress(t), streamstest.FreeAddress(t))
+	s := harness.Joining(t, streamstest.FreeAddress(t), streamstest.FreeAddress(t))
 	s.Dir = dir
 	s.Args = []string{"--mqtt", s.MQTT, "--nats", s.NATS, "--start-timeout", "2m"}
 	s.Launch()
@@ -115,6 +116,7 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 func TestFilesRunOut(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, diskSize)
+	harness.Install(t, dir)
 	s := harness.StartIn(t, dir)
 	tenant := harness.NewTenant(t, s, "Files")
 	free := useUpInodes(t, dir)

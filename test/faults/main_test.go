@@ -9,7 +9,6 @@ import (
 
 func TestMain(m *testing.M) {
 	natscluster.ServeIfRequested()
-	ownNetwork()
 	// The tests wait for outages to end far more than they compute.
 	harness.Main(m, 3)
 }

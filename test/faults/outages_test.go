@@ -1,41 +1,35 @@
 package faults
 
 import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/natscluster"
 )
 
-var (
-	rounds = flag.Int(
-		"faults.rounds",
-		1,
-		"rounds of outages; every round after the first has "+
-			"other targets and durations",
-	)
-	seed = flag.Uint64("faults.seed", 1, "seed of the targets and durations of outages")
-	// recoveryTime is longer on a busy machine.
-	recoveryTime = flag.Duration(
-		"faults.recovery",
-		time.Minute,
-		"maximum time to recover from an outage; 15s "+
-			"is the promise for an idle machine",
-	)
-)
+var rounds = flag.Int("faults.rounds", 1, "how often TestOutages repeats its outages")
 
-// TestOutages puts three nats-servers, three replicas and a database, each in its own network
-// namespace, through outages: processes that are stopped and continued, networks that drop
-// everything between two places, servers that lose their disk, databases that are killed. Meanwhile
+// recoveryTime is the longest that a recovery may take. 15 s is the promise for an idle machine.
+const recoveryTime = time.Minute
+
+// TestOutages puts three nats-servers that `hubcloud broker-config` configured, two replicas and a
+// database through outages that test/sim does not have: databases that are stopped and killed,
+// servers that lose their disk and are damaged, replicas that are killed as processes. Meanwhile
 // hubs send events and run commands, readers and a tap read, and clients create sites. What was
 // acknowledged is stored once and in order, every reader gets all of it, the tap each event once,
 // no valid cursor is rejected, every created site persists, no command runs twice, and the cluster
@@ -43,12 +37,15 @@ var (
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	o := newOutages(t)
+	o.acrossServers()
+	o.renewCertificate()
 	o.traffic = newTraffic(t, o.broker, o.replicas[0], 3, o.clients, o.tenant)
 	tap := startTap(t, t.TempDir(), "outages", o.broker.Access...)
-	o.awaitHealthy("at the start", *recoveryTime)
-	random := rand.New(rand.NewPCG(*seed, 0))
-	for round := range *rounds {
-		for _, outage := range o.outages(round, random) {
+	o.awaitHealthy("at the start")
+	for range *rounds {
+		for _, outage := range []outage{
+			o.stopPostgres(), o.killPostgres(), o.killReplica(), o.wipe(), o.damageViews(),
+		} {
 			o.run(outage)
 		}
 	}
@@ -73,73 +70,29 @@ func (o *outages) checkTap(tap *tapProcess) {
 // outages is the cluster under test, with its traffic.
 type outages struct {
 	t        *testing.T
-	net      *network // nil without namespaces; then no network is cut
 	broker   *natscluster.Cluster
-	nodes    []*namespace
-	machines []*namespace
 	replicas []*harness.Service
 	postgres *postgresServer
-	database *namespace
 	clients  []*harness.Client
 	tenant   *harness.Tenant
 	traffic  *traffic
-	// canFill reports whether the server smallDisk has a small disk.
-	canFill bool
 }
-
-// smallDisk is the number of the server with a disk that can be filled.
-const smallDisk = 0
 
 // outage is one temporary fault.
 type outage struct {
 	name       string
 	lasts      time.Duration
 	begin, end func()
-	// routes is set if brokers cannot reach each other during the outage.
-	routes bool
 }
 
 func newOutages(t *testing.T) *outages {
 	t.Helper()
-	o := &outages{t: t, net: newNetwork(t)}
-	brokers, services := make([]harness.Place, 3), make([]harness.Place, 3)
-	database := harness.Place{Address: "127.0.0.1"}
-	if o.net != nil {
-		if probe := o.net.place("probe"); !o.net.reached(probe) {
-			t.Log("NO SEPARATE NETWORK: packets do not pass over the bridge")
-			o.net = nil
-		}
-	}
-	for i := range 3 {
-		brokers[i].Address = fmt.Sprintf("127.0.1.%d", i+2)
-		if o.net == nil {
-			continue
-		}
-		node, machine := o.net.place("broker"), o.net.place("replica")
-		o.nodes, o.machines = append(o.nodes, node), append(o.machines, machine)
-		brokers[i], services[i] = node.Place, machine.Place
-	}
-	if o.net == nil {
-		t.Log("NOT TRIED: partitions; processes are only stopped and killed")
-	} else {
-		o.database = o.net.place("database")
-		database = o.database.Place
-	}
-	o.postgres = newPostgres(t, database)
-	o.broker = natscluster.New(t, "4", brokers, o.postgres.url())
-	store := o.broker.Nodes[smallDisk].Store
-	if err := os.MkdirAll(store, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := streamstest.MountSmallDisk(t, store, diskSize); err != nil {
-		t.Logf("NOT TRIED: a full disk of a broker; a small disk cannot be mounted: %v", err)
-	} else {
-		o.canFill = true
-	}
-	for i := range 3 {
+	o := &outages{t: t, postgres: newPostgres(t)}
+	hosts := []string{"127.0.1.2", "127.0.1.3", "127.0.1.4"}
+	o.broker = natscluster.New(t, "4", hosts, o.postgres.url())
+	for range 2 {
 		o.replicas = append(
-			o.replicas,
-			harness.Joining(t, services[i], o.broker.MQTT[0], o.broker.NATS, o.broker.Arguments...),
+			o.replicas, harness.Joining(t, o.broker.MQTT[0], o.broker.NATS, o.broker.Arguments...),
 		)
 	}
 	o.startLate()
@@ -190,88 +143,185 @@ func (o *outages) awaitLine(replica *harness.Service, text string) {
 	})
 }
 
-// lateAck is how long after a partition of brokers an old ack may still arrive.
-const lateAck = 20 * time.Second
-
-// leaseTime is longer than a shard's lease. Longer outages lose their leases.
-const leaseTime = 11 * time.Second
-
-// outages returns the faults of a round: in the first round one of each kind with short durations,
-// apart from those that test/sim has with the same checks, later all, with other targets and
-// durations.
-func (o *outages) outages(round int, random *rand.Rand) []outage {
-	lasts := func(least time.Duration) time.Duration {
-		if round == 0 {
-			return least
+// acrossServers connects a hub to each server, and lets every replica send it requests and
+// disconnect it.
+func (o *outages) acrossServers() {
+	t := o.t
+	t.Helper()
+	for _, address := range o.broker.MQTT {
+		hub := adopted(t, o.replicas[0], o.tenant)
+		hub.Disconnect()
+		hub.Through(address)
+		hub.OnRequest(func(harness.Request) harness.Response {
+			return harness.Response{Result: map[string]any{"devices": []any{}}}
+		})
+		hub.GoOnline()
+		for _, client := range o.clients {
+			streamstest.Eventually(t, "the hub at "+address+" is asked", func() bool {
+				answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil)
+				return err == nil && answer.Status == http.StatusOK
+			})
 		}
-		return least + time.Duration(random.Int64N(int64(3*least)))
-	}
-	leader := o.leader("KV_leases")
-	follower := (leader + 1 + random.IntN(2)) % 3
-	node, replica := random.IntN(3), random.IntN(3)
-	all := []outage{
-		o.stopPostgres(lasts(4 * time.Second)),
-		o.killPostgres(lasts(2 * time.Second)),
-		o.wipe(follower, lasts(2*time.Second)),
-		o.damageViews(lasts(2 * time.Second)),
-		o.slowViews(lasts(5 * time.Second)),
-	}
-	if o.canFill {
-		all = append(all, o.fillDisk(lasts(leaseTime)))
-	}
-	if o.net != nil {
-		all = append(
-			all,
-			o.cutOff(replica, lasts(7*time.Second)),
-			o.cut(
-				"a replica and the database", [][2]*namespace{{o.machines[replica], o.database}},
-				lasts(6*time.Second),
-			),
+		o.clients[1].Must(
+			http.MethodPost, "/hubs/"+hub.ID+"/reset-link", nil, http.StatusNoContent,
 		)
+		select {
+		case <-hub.Lost:
+		case <-time.After(time.Minute):
+			t.Errorf("hub at %s: still connected after its link was reset", address)
+		}
+		if err := hub.TryConnect(hub.ID); err == nil {
+			t.Errorf("hub at %s: connected although its link was reset", address)
+		}
 	}
-	if round > 0 && o.net != nil {
-		all = append(
-			all,
-			o.isolate("a broker", o.nodes[node], lasts(leaseTime)),
-			o.cutBrokers(o.nodes[follower], o.nodes[leader], lasts(4*time.Second)),
-			o.cut(
-				"a replica and a broker", [][2]*namespace{{o.machines[replica], o.nodes[node]}},
-				lasts(3*time.Second),
-			),
-		)
+}
+
+// renewCertificate replaces the certificate of a running server.
+func (o *outages) renewCertificate() {
+	o.t.Helper()
+	before := servedCertificate(o.broker.MQTT[0])
+	o.broker.Renew()
+	o.broker.Nodes[0].Reload()
+	streamstest.Eventually(o.t, "the server presents another certificate", func() bool {
+		after := servedCertificate(o.broker.MQTT[0])
+		return len(after) > 0 && !bytes.Equal(after, before)
+	})
+}
+
+// servedCertificate returns the certificate that a server presents, or nil.
+func servedCertificate(address string) (raw []byte) {
+	conn, err := tls.Dial("tcp", address, &tls.Config{
+		InsecureSkipVerify: true, // the certificate is only read
+		VerifyPeerCertificate: func(certificates [][]byte, _ [][]*x509.Certificate) error {
+			raw = certificates[0]
+			return nil
+		},
+	})
+	if err == nil {
+		_ = conn.Close() // nothing was sent
 	}
-	if round > 0 {
-		all = append(
-			all,
-			o.stopNode("the broker that leads the leases", leader, lasts(leaseTime)),
-			o.stopNode("a broker that follows", follower, lasts(6*time.Second)),
-			o.stopReplica(replica, lasts(leaseTime)),
-		)
-		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return raw
+}
+
+// stopPostgres stops the database's processes for a time.
+func (o *outages) stopPostgres() outage {
+	return outage{
+		name: "the database is stopped", lasts: 4 * time.Second,
+		begin: func() { o.postgres.signal(syscall.SIGSTOP) },
+		end:   func() { o.postgres.signal(syscall.SIGCONT) },
 	}
-	return all
+}
+
+// killPostgres kills the database and restarts it.
+func (o *outages) killPostgres() outage {
+	return outage{
+		name: "the database is killed", lasts: 2 * time.Second,
+		begin: o.postgres.kill, end: o.postgres.start,
+	}
+}
+
+// killReplica kills a replica and restarts it.
+func (o *outages) killReplica() outage {
+	return outage{
+		name: "a replica is killed", lasts: 2 * time.Second,
+		begin: o.replicas[1].Kill, end: o.replicas[1].Begin,
+	}
+}
+
+// wipe kills a server and restarts it with an empty disk. Meanwhile an organization gets a hub, which
+// reports: two of three servers are enough to create its log.
+func (o *outages) wipe() outage {
+	n := o.broker.Nodes[2]
+	hub := harness.NewRawHub(o.t, o.replicas[0])
+	hub.Enroll()
+	hub.GoOnline()
+	hub.Disconnect()
+	return outage{
+		name: "a broker loses its disk, and a hub is added",
+		begin: func() {
+			n.Kill()
+			o.add(hub)
+		},
+		end: func() {
+			if err := os.RemoveAll(n.Store); err != nil {
+				o.t.Error(err)
+			}
+			n.Start()
+		},
+	}
+}
+
+// add adds a hub to the organization, at a replica that answers, and has the hub report.
+func (o *outages) add(hub *harness.RawHub) {
+	o.t.Helper()
+	body := map[string]string{"serial": hub.Serial, "site_id": o.tenant.Site}
+	streamstest.Eventually(o.t, "a hub is added", func() bool {
+		for _, client := range o.clients {
+			answer, err := client.Try(http.MethodPost, "/hubs", body)
+			if err == nil && answer.Status == http.StatusOK {
+				return true
+			}
+		}
+		return false
+	})
+	stop := make(chan struct{})
+	timeout := time.AfterFunc(recoveryTime, func() { close(stop) })
+	defer timeout.Stop()
+	h := sender{hub: hub, pace: 100 * time.Millisecond, limit: 20}
+	if h.run(stop); h.acked != h.limit {
+		o.t.Errorf("hub added without a server: %d of %d events acknowledged", h.acked, h.limit)
+	}
+}
+
+// viewServer returns the number of the server that has the log of a hub: its view of the journal
+// has one copy.
+func (o *outages) viewServer(hub string) int {
+	o.t.Helper()
+	server := -1
+	streamstest.Eventually(o.t, "a server has the log of "+hub, func() bool {
+		for i, node := range o.broker.Nodes {
+			folders, err := filepath.Glob(filepath.Join(
+				node.Store, "jetstream", "*", "streams", streams.HubStream(domain.HubID(hub)), "msgs",
+			))
+			if err == nil && len(folders) > 0 {
+				server = i
+			}
+		}
+		return server >= 0
+	})
+	return server
+}
+
+// damageViews kills the server that has the log of the first hub, damages every hub log that it
+// has, and restarts it.
+func (o *outages) damageViews() outage {
+	var n *natscluster.Node
+	return outage{
+		name: "hub logs of a broker are damaged while it is stopped", lasts: 2 * time.Second,
+		begin: func() {
+			n = o.broker.Nodes[o.viewServer(o.traffic.hubs[0].hub.ID)]
+			n.Kill()
+			for _, h := range o.traffic.hubs {
+				damageView(o.t, filepath.Join(n.Store, "jetstream"), h.hub.ID, -1)
+			}
+		},
+		end: func() { n.Start() },
+	}
 }
 
 // run starts an outage, ends it, and waits until everything works again.
 func (o *outages) run(what outage) {
 	o.t.Helper()
-	o.t.Logf(
-		"%s %s, for %s", time.Now().Format("15:04:05.000"), what.name,
-		what.lasts.Round(time.Millisecond),
-	)
-	began := time.Now()
+	o.t.Logf("%s %s, for %s", time.Now().Format("15:04:05.000"), what.name, what.lasts)
 	what.begin()
 	harness.Elapse(what.lasts)
 	what.end()
-	o.awaitHealthy("after "+what.name, *recoveryTime)
-	if what.routes {
-		o.traffic.routesCut = append(o.traffic.routesCut, period{began, time.Now().Add(lateAck)})
-	}
+	o.awaitHealthy("after " + what.name)
 }
 
 // awaitHealthy waits until the brokers are healthy, and then until every replica is ready and every
-// hub's events are stored and read.
-func (o *outages) awaitHealthy(when string, within time.Duration) {
+// hub's events are stored.
+func (o *outages) awaitHealthy(when string) {
 	o.t.Helper()
 	began := time.Now()
 	for _, node := range o.broker.Nodes {
@@ -280,38 +330,33 @@ func (o *outages) awaitHealthy(when string, within time.Duration) {
 		)
 	}
 	brokers := time.Now()
-	var last string
-	if !streamstest.Poll(within, func() bool {
-		for i, replica := range o.replicas {
-			if last = notReady(replica); last != "" {
-				last = fmt.Sprintf("replica %d: %s", i, last)
-				return false
-			}
+	for i, replica := range o.replicas {
+		var last string
+		if !streamstest.Poll(recoveryTime-time.Since(brokers), func() bool {
+			last = notReady(replica)
+			return last == ""
+		}) {
+			o.t.Fatalf(
+				"%s: replica %d is not ready %s after the brokers were healthy: %s", when, i,
+				recoveryTime, last,
+			)
 		}
-		return true
-	}) {
-		o.t.Fatalf("%s: not ready %s after the brokers were healthy: %s", when, within, last)
 	}
 	replicas := time.Now()
-	if o.traffic != nil {
-		for _, h := range o.traffic.hubs {
-			before := h.progress.Load()
-			if !streamstest.Poll(within-time.Since(brokers), func() bool {
-				return h.progress.Load() != before
-			}) {
-				o.t.Fatalf(
-					"%s: hub %s: no ack %s after the brokers were healthy", when, h.hub.ID,
-					within,
-				)
-			}
+	for _, h := range o.traffic.hubs {
+		before := h.progress.Load()
+		if !streamstest.Poll(recoveryTime-time.Since(brokers), func() bool {
+			return h.progress.Load() != before
+		}) {
+			o.t.Fatalf(
+				"%s: hub %s: no ack %s after the brokers were healthy", when, h.hub.ID,
+				recoveryTime,
+			)
 		}
 	}
 	o.t.Logf(
 		"%s %s: brokers healthy after %s, replicas ready %s later, every hub acknowledged %s later",
-		time.Now().Format("15:04:05.000"),
-		when,
-		brokers.Sub(began).
-			Round(time.Millisecond),
+		time.Now().Format("15:04:05.000"), when, brokers.Sub(began).Round(time.Millisecond),
 		replicas.Sub(brokers).Round(time.Millisecond),
 		time.Since(replicas).Round(time.Millisecond),
 	)

@@ -112,27 +112,39 @@ func (p *person) watch(page string) <-chan struct{} {
 	return ended
 }
 
-// TestPeopleOverReplicas checks that a sign-out or a removal at one replica holds at the other as
-// soon as it is answered, also for open pages. Regression: a stream at another replica continued
-// until its next keepalive, half a minute later.
-func TestPeopleOverReplicas(t *testing.T) {
-	t.Parallel()
-	c := harness.NewTarget(t)
-	first := c.OwnService()
-	tenant := harness.NewTenant(t, first, "People")
-	owner, again := signIn(t, first, tenant.Owner, 1), signIn(t, first, tenant.Owner, 2)
+// people are an owner of an organization, who is signed in twice, and a member, Ben.
+type people struct{ owner, again, ben *person }
+
+// newPeople signs people in.
+func newPeople(t *testing.T, s *harness.Service, tenant *harness.Tenant) people {
+	t.Helper()
+	all := people{owner: signIn(t, s, tenant.Owner, 1), again: signIn(t, s, tenant.Owner, 2)}
 	tenant.Must(
 		http.MethodPost, "/invitations",
 		map[string]string{"email": "ben@example.org", "role": "member"}, http.StatusCreated,
 	)
-	invitation, err := url.Parse(first.Mails("ben@example.org", 1)[0].Link())
+	invitation, err := url.Parse(s.Mails("ben@example.org", 1)[0].Link())
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.get(first.Public()+invitation.Path, http.StatusOK)
-	ben := signIn(t, first, "ben@example.org", 2)
-	second := first.Replica()
-	here, there := first.Public()+"/portal/"+tenant.Org, second.Public()+"/portal/"+tenant.Org
+	all.again.get(s.Public()+invitation.Path, http.StatusOK)
+	all.ben = signIn(t, s, "ben@example.org", 2)
+	return all
+}
+
+// at returns the person with failures reported to t.
+func (p *person) at(t *testing.T) *person {
+	other := *p
+	other.t = t
+	return &other
+}
+
+// overReplicas checks that a sign-out or a removal at one replica holds at the other as soon as it
+// is answered, also for open pages. Regression: a stream at another replica continued until its next
+// keepalive, half a minute later.
+func (all people) overReplicas(t *testing.T, first, second *harness.Service, org string) {
+	owner, again, ben := all.owner.at(t), all.again.at(t), all.ben.at(t)
+	here, there := first.Public()+"/portal/"+org, second.Public()+"/portal/"+org
 	expectEnd := func(what string, ended <-chan struct{}, began time.Time) {
 		t.Helper()
 		select {
@@ -172,7 +184,7 @@ func TestPeopleOverReplicas(t *testing.T) {
 	default:
 	}
 	if strings.Contains(
-		ben.get(second.Public()+"/portal/organizations", http.StatusOK), tenant.Org,
+		ben.get(second.Public()+"/portal/organizations", http.StatusOK), org,
 	) {
 		t.Error("removed member: got the organization's page")
 	}

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"bytes"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -15,13 +14,12 @@ import (
 	"time"
 
 	"hubcloud/streams/streamstest"
-	"hubcloud/test/harness"
 )
 
-// postgresServer is a PostgreSQL server at a place, reached over TCP.
+// postgresServer is a PostgreSQL server that is reached over TCP.
 type postgresServer struct {
 	t       *testing.T
-	at      harness.Place
+	address string
 	bin     string
 	data    string
 	process *exec.Cmd
@@ -29,13 +27,13 @@ type postgresServer struct {
 }
 
 // newPostgres creates a database cluster. Call start to start its server.
-func newPostgres(t *testing.T, at harness.Place) *postgresServer {
+func newPostgres(t *testing.T) *postgresServer {
 	t.Helper()
 	p := &postgresServer{
-		t:    t,
-		at:   at,
-		bin:  postgresBinaries(t),
-		data: filepath.Join(t.TempDir(), "postgres"),
+		t:       t,
+		address: streamstest.FreeAddress(t),
+		bin:     postgresBinaries(t),
+		data:    filepath.Join(t.TempDir(), "postgres"),
 	}
 	owner, err := user.Lookup("postgres")
 	if err != nil {
@@ -93,23 +91,25 @@ func postgresBinaries(t *testing.T) string {
 	return found[len(found)-1]
 }
 
-// command returns a command that runs a program of PostgreSQL at the place, as the user postgres.
+// command returns a command that runs a program of PostgreSQL as the user postgres.
 func (p *postgresServer) command(program string, arguments ...string) *exec.Cmd {
-	line := append([]string{}, p.at.Under...)
-	line = append(
-		line, "setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups",
-		"--", filepath.Join(p.bin, program),
-	)
-	line = append(line, arguments...)
-	command := exec.Command(line[0], line[1:]...)
+	line := append([]string{
+		"--reuid", "postgres", "--regid", "postgres", "--clear-groups", "--",
+		filepath.Join(p.bin, program),
+	}, arguments...)
+	command := exec.Command("setpriv", line...)
 	command.Dir = "/"
 	return command
 }
 
 func (p *postgresServer) start() {
 	p.t.Helper()
+	host, port, err := net.SplitHostPort(p.address)
+	if err != nil {
+		p.t.Fatal(err)
+	}
 	p.process = p.command(
-		"postgres", "-D", p.data, "-c", "listen_addresses="+p.at.Address,
+		"postgres", "-D", p.data, "-c", "listen_addresses="+host, "-p", port,
 		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=200",
 	)
 	log, err := os.OpenFile(p.data+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -129,16 +129,14 @@ func (p *postgresServer) start() {
 		_ = process.Wait() // Wait reports the kill
 	}()
 	streamstest.Eventually(p.t, "the database takes connections", func() bool {
-		conn, err := net.DialTimeout("tcp", net.JoinHostPort(p.at.Address, "5432"), time.Second)
+		conn, err := net.DialTimeout("tcp", p.address, time.Second)
 		return err == nil && conn.Close() == nil
 	})
 }
 
 // url returns the address of the server's database.
 func (p *postgresServer) url() string {
-	return fmt.Sprintf(
-		"postgres://hubcloud@%s/postgres?sslmode=disable", net.JoinHostPort(p.at.Address, "5432"),
-	)
+	return "postgres://hubcloud@" + p.address + "/postgres?sslmode=disable"
 }
 
 // signal sends a signal to every process of the server.

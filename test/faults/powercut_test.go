@@ -100,11 +100,11 @@ func newPowerLoad(t *testing.T, s *harness.Service) *powerLoad {
 		t: t, tenant: harness.NewTenant(t, s, "Power"), ran: map[string]int{},
 		stopSending: make(chan struct{}), stopReading: make(chan struct{}),
 	}
-	for range 6 {
+	for range 3 {
 		hub := adopted(t, s, l.tenant)
 		hub.Disconnect()
 		start := l.tenant.Head(hub.ID)
-		l.senders = append(l.senders, &sender{hub: hub, pace: 25 * time.Millisecond})
+		l.senders = append(l.senders, &sender{hub: hub, pace: 50 * time.Millisecond})
 		l.pages = append(
 			l.pages, &follower{client: l.tenant.Client, hub: hub.ID, unavailable: true},
 		)
@@ -172,11 +172,11 @@ func (l *powerLoad) createSites() {
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
 	for n := 0; !l.over(); n++ {
+		<-retry.C
 		answer, err := l.tenant.Try(
 			http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", n)},
 		)
 		if err != nil || answer.Status != http.StatusCreated {
-			<-retry.C
 			continue
 		}
 		var site struct{ ID string }
@@ -191,6 +191,7 @@ func (l *powerLoad) command() {
 	defer retry.Stop()
 	for n := 0; !l.over(); n++ {
 		for !l.over() {
+			<-retry.C
 			answer, err := l.tenant.Do(
 				http.MethodPost, "/hubs/"+l.lamp.ID+"/devices/1/commands",
 				`{"key":"switch","value":true}`, "Idempotency-Key", fmt.Sprint("power-", n),
@@ -199,7 +200,6 @@ func (l *powerLoad) command() {
 				l.accepted++
 				break
 			}
-			<-retry.C
 		}
 	}
 }

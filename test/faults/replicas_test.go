@@ -12,13 +12,15 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestReplicas runs a second API process. Changes answered by one are visible at the other at once.
+// TestReplicas runs a second API process. Changes answered by one are visible at the other at once,
+// and each goes on while the other is slow, stopped or killed.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
 	first := c.OwnService()
-	second := first.Replica()
 	tenant := harness.NewTenant(t, first, "Replicas")
+	people := newPeople(t, first, tenant) // before a second replica also delivers mails
+	second := first.Replica()
 	other := *tenant
 	other.Client = harness.NewClient(t, second.Base(), tenant.Key)
 	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
@@ -118,7 +120,10 @@ func TestReplicas(t *testing.T) {
 			took := time.Since(began)
 			return took < 3*time.Second || granted < 100 && took < time.Minute
 		}
+		pace := time.NewTicker(3 * time.Millisecond) // more than both together may send, and not more
+		defer pace.Stop()
 		for i := 0; ongoing(); i++ {
+			<-pace.C
 			answer, err := clients[i%2].Try(http.MethodGet, "/sites", nil)
 			if err != nil {
 				t.Fatal(err)
@@ -198,6 +203,21 @@ func TestReplicas(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Error("stream of a revoked key: still open, want it ended")
 		}
+	})
+
+	t.Run("people", func(t *testing.T) { people.overReplicas(t, first, second, tenant.Org) })
+	t.Run("a stopped replica and a revoked key", func(t *testing.T) {
+		resumedReplica(t, first.For(t), second, tenant.Org)
+	})
+	t.Run("a slow replica", func(t *testing.T) {
+		slowReplica(t, second, first.For(t), tenant.Org)
+	})
+	t.Run("a slow replica with the broker inside", func(t *testing.T) {
+		slowReplica(t, first, first.For(t), tenant.Org)
+	})
+	t.Run("a stopped projector", func(t *testing.T) { stoppedProjector(t, first.For(t), second) })
+	t.Run("the broker stops", func(t *testing.T) {
+		cutOffFromBroker(t, first.For(t), second.For(t), tenant.For(t), hub)
 	})
 }
 

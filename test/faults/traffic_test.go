@@ -35,13 +35,7 @@ type traffic struct {
 	wrong             []string       // answers that an outage does not allow
 	slowest           time.Duration
 	slowestWhat       string
-	longestSilence    time.Duration // the longest time without an event on an open stream
-	// times of partitions between brokers, during which acks may arrive late
-	routesCut []period
 }
-
-// period is a time interval.
-type period struct{ from, to time.Time }
 
 // trafficHub is a hub that sends numbered events and runs commands.
 type trafficHub struct {
@@ -306,10 +300,8 @@ func (r *traffic) end() {
 	}
 	slices.Sort(lines)
 	r.t.Logf(
-		"%d sites, %d commands; answers:\n  %s\nslowest: %s after %s; longest silence of a "+
-			"stream: %s",
-		len(r.sites), r.commands, strings.Join(lines, "\n  "), r.slowestWhat,
-		r.slowest.Round(time.Millisecond), r.longestSilence.Round(time.Millisecond),
+		"%d sites, %d commands; answers:\n  %s\nslowest: %s after %s", len(r.sites), r.commands,
+		strings.Join(lines, "\n  "), r.slowestWhat, r.slowest.Round(time.Millisecond),
 	)
 	for _, w := range r.wrong {
 		r.t.Error(w)
@@ -321,15 +313,6 @@ func (r *traffic) end() {
 func (r *traffic) checkLog(h *trafficHub) {
 	r.t.Helper()
 	for _, b := range h.backwards {
-		// During a partition an ack may wait between two brokers and arrive after newer ones took
-		// another way. Hubs ignore it.
-		if slices.ContainsFunc(
-			r.routesCut,
-			func(cut period) bool { return b.at.After(cut.from) && b.at.Before(cut.to) },
-		) {
-			r.t.Logf("hub %s: late ack after a partition of brokers: %s", h.hub.ID, b)
-			continue
-		}
 		r.t.Errorf("hub %s: acks went backwards within a connection: %s", h.hub.ID, b)
 	}
 	var first []harness.Event

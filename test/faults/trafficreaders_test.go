@@ -55,8 +55,7 @@ func (r *traffic) followPages(f *trafficReader, client int) {
 	}
 }
 
-// followStream reads a stream of one replica until it ends. The hub sends four times a second, so a
-// long silence without an outage means that the stream should have ended.
+// followStream reads a stream of one replica until it ends.
 func (r *traffic) followStream(f *trafficReader, client int) {
 	stream, answer, err := r.clients[client].TryStream(f.path("/stream", ""), f.cursor)
 	if stream == nil {
@@ -78,18 +77,14 @@ func (r *traffic) followStream(f *trafficReader, client int) {
 		return
 	}
 	defer stream.Close()
-	lastMessage := time.Now()
 	for {
 		select {
 		case m := <-stream.Messages:
 			r.handleMessage(f, m)
-			r.recordSilence(lastMessage)
-			lastMessage = time.Now()
 		case <-stream.Ended:
 			for len(stream.Messages) > 0 {
 				r.handleMessage(f, <-stream.Messages)
 			}
-			r.recordSilence(lastMessage)
 			return
 		case <-time.After(2 * time.Second):
 			if isClosed(r.stopReading) {
@@ -97,13 +92,6 @@ func (r *traffic) followStream(f *trafficReader, client int) {
 			}
 		}
 	}
-}
-
-// recordSilence updates longestSilence.
-func (r *traffic) recordSilence(since time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.longestSilence = max(r.longestSilence, time.Since(since))
 }
 
 // handleMessage records the event of a message.

@@ -18,7 +18,7 @@ type writer struct {
 	names        []string // sites of successful requests, in order
 	ids          []string
 	unknownSites map[string]bool // names of sites in unanswered requests
-	retry        *time.Ticker    // paces retries while the service is down
+	pace         *time.Ticker
 	invited      map[string]bool // by id: whether the invitation is pending
 	// failed counts answers of 500 and above by status and type.
 	failed map[string]int
@@ -26,8 +26,8 @@ type writer struct {
 
 // run writes until stop is closed.
 func (w *writer) run(stop <-chan struct{}) {
-	w.unknownSites, w.retry = map[string]bool{}, time.NewTicker(retryPause)
-	defer w.retry.Stop()
+	w.unknownSites, w.pace = map[string]bool{}, time.NewTicker(retryPause)
+	defer w.pace.Stop()
 	for n := 0; ; n++ {
 		select {
 		case <-stop:
@@ -66,6 +66,7 @@ func (w *writer) run(stop <-chan struct{}) {
 
 // write reports whether a request was answered with the wanted status.
 func (w *writer) write(method, path string, body any, status int, answered any) bool {
+	<-w.pace.C
 	answer, err := w.Do(method, path, body)
 	if err != nil || answer.Status >= 500 {
 		if err == nil {
@@ -74,8 +75,7 @@ func (w *writer) write(method, path string, body any, status int, answered any) 
 			}
 			w.failed[fmt.Sprintf("%d %s", answer.Status, answer.ErrorType())]++
 		}
-		<-w.retry.C // the service is down
-		return false
+		return false // the service is down
 	}
 	if answer.Status != status {
 		w.t.Errorf("%s %s: got %d %s, want %d", method, path, answer.Status, answer.Body, status)

@@ -7,6 +7,23 @@ import (
 	"strings"
 )
 
+// registered is how many hubs a service registers at once.
+const registered = 8
+
+// Hub returns a hub that is registered and new. Other hubs may be registered as well: a process for
+// each would cost more than most tests.
+func (s *Service) Hub() FactoryHub {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.hubs) == 0 {
+		s.hubs = s.Inventory(registered)
+	}
+	hub := s.hubs[0]
+	s.hubs = s.hubs[1:]
+	return hub
+}
+
 // Inventory registers new hubs.
 func (s *Service) Inventory(count int) []FactoryHub {
 	s.t.Helper()

@@ -54,9 +54,18 @@ var installed struct {
 func dataDir(t testing.TB, args []string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if installed.starts.Add(1) == 1 || slices.Contains(args, "--environment") ||
-		slices.Contains(args, "--shards") {
-		return dir
+	if !slices.Contains(args, "--environment") && !slices.Contains(args, "--shards") {
+		Install(t, dir)
+	}
+	return dir
+}
+
+// Install copies an installation without organizations into an empty folder, as Start does. The
+// first of a test run stays empty.
+func Install(t testing.TB, dir string) {
+	t.Helper()
+	if installed.starts.Add(1) == 1 {
+		return
 	}
 	installed.once.Do(func() {
 		made, err := os.MkdirTemp("", "hubcloud-test-data-")
@@ -78,5 +87,4 @@ func dataDir(t testing.TB, args []string) string {
 	if out, err := exec.Command("cp", "-a", installed.dir+"/.", dir).CombinedOutput(); err != nil {
 		t.Fatal(fmt.Errorf("copy an installation: %w: %s", err, out))
 	}
-	return dir
 }

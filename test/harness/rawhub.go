@@ -81,7 +81,7 @@ type LinkError struct {
 // NewRawHub registers a hub with the service.
 func NewRawHub(t testing.TB, s *Service) *RawHub {
 	t.Helper()
-	return s.For(t).Inventory(1)[0].Raw(t, "http://"+s.HTTP)
+	return s.For(t).Hub().Raw(t, s.Public())
 }
 
 // Raw returns a RawHub with this identity. It has not enrolled yet.

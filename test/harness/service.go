@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -42,12 +43,19 @@ type running struct {
 	// ended is closed when the process has exited.
 	ended chan struct{}
 	log   *tail
+
+	mu sync.Mutex
+	// hubs are registered and new.
+	hubs []FactoryHub
 }
 
 // For returns a copy of the service that reports failures to t.
 func (s *Service) For(t testing.TB) *Service {
 	other := *s
 	other.t = t
+	if other.running == nil { // as in a process that does not run the service
+		other.running = &running{}
+	}
 	return &other
 }
 

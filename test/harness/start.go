@@ -2,7 +2,6 @@ package harness
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -80,7 +79,7 @@ func (s *Service) demoKey() string {
 // StartUnder is Start under a command, for example one that lowers a limit.
 func StartUnder(t testing.TB, under []string, args ...string) *Service {
 	t.Helper()
-	s := newService(t, t.TempDir(), args)
+	s := newService(t, dataDir(t, args), args)
 	s.Under = under
 	s.launch()
 	return s
@@ -150,30 +149,16 @@ func (s *Service) ReplicaOf(program string, args ...string) *Service {
 // addresses mqtt and nats are those that the broker announces.
 func Join(t testing.TB, mqtt, nats string, args ...string) *Service {
 	t.Helper()
-	s := Joining(t, Place{}, mqtt, nats, args...)
+	s := Joining(t, mqtt, nats, args...)
 	s.Begin()
 	return s
 }
 
-// Place is where a process runs: its IP address and the command that runs it. The zero value is the
-// loopback address of this machine.
-type Place struct {
-	Address string
-	Under   []string
-}
-
-// Joining is Join at a place, but does not start the process. Call Begin, or Launch and AwaitReady.
-func Joining(t testing.TB, at Place, mqtt, nats string, args ...string) *Service {
+// Joining is Join, but does not start the process. Call Begin, or Launch and AwaitReady.
+func Joining(t testing.TB, mqtt, nats string, args ...string) *Service {
 	t.Helper()
-	s := &Service{
-		t: t, Dir: t.TempDir(), Args: args, running: &running{}, joined: true, Under: at.Under,
-		HTTP:  net.JoinHostPort(at.Address, "8080"),
-		Admin: net.JoinHostPort(at.Address, "9090"),
-		MQTT:  mqtt, NATS: nats,
-	}
-	if len(at.Under) == 0 {
-		s.HTTP, s.Admin = streamstest.FreeAddress(t), streamstest.FreeAddress(t)
-	}
+	s := newService(t, t.TempDir(), args)
+	s.MQTT, s.NATS, s.joined = mqtt, nats, true
 	s.stopWithTest()
 	return s
 }

@@ -149,10 +149,19 @@ func (c *Target) Inventory(count int) []FactoryHub {
 	return taken
 }
 
+// Hub returns an unused hub.
+func (c *Target) Hub() FactoryHub {
+	c.t.Helper()
+	if c.service != nil {
+		return c.service.For(c.t).Hub()
+	}
+	return c.Inventory(1)[0]
+}
+
 // RawHub returns a hub that has not enrolled yet.
 func (c *Target) RawHub() *RawHub {
 	c.t.Helper()
-	return c.Inventory(1)[0].Raw(c.t, c.Public)
+	return c.Hub().Raw(c.t, c.Public)
 }
 
 // Online returns a connected hub without events that belongs to the tenant.

@@ -24,7 +24,7 @@ func Readings(n int) []virtualhub.Event {
 // of the cloud to it, are validated unless cfg.OnMessage is set.
 func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.Hub {
 	c.t.Helper()
-	identity := c.Inventory(1)[0]
+	identity := c.Hub()
 	cfg.EnrollURL, cfg.Quiet = c.Public, true
 	cfg.Serial, cfg.Secret = identity.Serial, identity.Secret
 	if cfg.Logger == nil {

@@ -178,7 +178,7 @@ func stream(t *testing.T, service *harness.Service, browser *http.Client) {
 	defer cancel()
 	site, err := api.CreateSite(ctx, "Mill")
 	harness.Must(t, err)
-	factory := service.For(t).Inventory(1)[0]
+	factory := service.For(t).Hub()
 	hub, err := virtualhub.New(virtualhub.Config{
 		Config: hub.Config{
 			EnrollURL: publicURL(service), Serial: factory.Serial, Secret: factory.Secret,

@@ -80,7 +80,6 @@ type Cluster struct {
 // Node is one server of a cluster.
 type Node struct {
 	t      testing.TB
-	under  []string
 	config string
 	// Name is the server's name, Store the folder of its streams, Monitor the base URL of its
 	// monitoring, and Profiler the address of its profiles.
@@ -100,25 +99,19 @@ func StartOnLoopback(t testing.TB, shards string) *Cluster {
 // folder. A cluster that was there before goes on.
 func StartIn(t testing.TB, dir, shards string) *Cluster {
 	t.Helper()
-	places := make([]harness.Place, 3)
-	for i := range places {
-		places[i].Address = fmt.Sprintf("127.0.0.%d", i+2)
-	}
-	b := newIn(t, dir, shards, places, database(t))
+	b := newIn(t, dir, shards, []string{"127.0.0.2", "127.0.0.3", "127.0.0.4"}, database(t))
 	b.Start()
 	return b
 }
 
-// New configures a cluster with a server at each place, and the database at an address. Call Start
-// to start the servers.
-func New(t testing.TB, shards string, places []harness.Place, database string) *Cluster {
+// New configures a cluster with a server at each of the IP addresses, and the database at an address.
+// Call Start to start the servers.
+func New(t testing.TB, shards string, hosts []string, database string) *Cluster {
 	t.Helper()
-	return newIn(t, t.TempDir(), shards, places, database)
+	return newIn(t, t.TempDir(), shards, hosts, database)
 }
 
-func newIn(
-	t testing.TB, dir, shards string, places []harness.Place, database string,
-) *Cluster {
+func newIn(t testing.TB, dir, shards string, hosts []string, database string) *Cluster {
 	t.Helper()
 	b := &Cluster{t: t}
 	client, route, mqtt, monitor := freePort(t), freePort(t), freePort(t), freePort(t)
@@ -136,17 +129,16 @@ func newIn(
 		}
 		return text
 	}
-	var urls, addresses, hosts []string
-	for _, at := range places {
-		hosts = append(hosts, at.Address)
-		addresses = append(addresses, net.JoinHostPort(at.Address, client))
-		urls = append(urls, "tls://"+net.JoinHostPort(at.Address, client))
-		b.MQTT = append(b.MQTT, net.JoinHostPort(at.Address, mqtt))
+	var urls, addresses []string
+	for _, host := range hosts {
+		addresses = append(addresses, net.JoinHostPort(host, client))
+		urls = append(urls, "tls://"+net.JoinHostPort(host, client))
+		b.MQTT = append(b.MQTT, net.JoinHostPort(host, mqtt))
 	}
 	for i, host := range hosts {
 		text := configure(strings.Join(hosts, ","), host)
 		node := &Node{
-			t: t, under: places[i].Under, config: filepath.Join(dir, host+".conf"),
+			t: t, config: filepath.Join(dir, host+".conf"),
 			Store:   store(host),
 			Monitor: "http://" + net.JoinHostPort(host, monitor), Name: fmt.Sprintf("node-%d", i),
 			Profiler: net.JoinHostPort(host, profiler), profilerPort: profiler,
@@ -197,10 +189,7 @@ func (b *Cluster) Join() *harness.Service {
 // Start starts the server, also after Kill.
 func (n *Node) Start() {
 	n.t.Helper()
-	line := append(
-		append([]string{}, n.under...), os.Args[0], "--config", n.config, "--profile", n.profilerPort,
-	)
-	n.process = exec.Command(line[0], line[1:]...)
+	n.process = exec.Command(os.Args[0], "--config", n.config, "--profile", n.profilerPort)
 	n.process.Env = append(
 		os.Environ(), variable+"=1", broker.ServerNameVariable+"="+n.Name,
 	)

@@ -122,7 +122,7 @@ func TestSim(t *testing.T) {
 		})
 	})
 	t.Run("virtualhub", func(t *testing.T) {
-		identity := service.For(t).Inventory(1)[0]
+		identity := service.For(t).Hub()
 		process := exec.CommandContext(
 			t.Context(), harness.Binary(t), "virtualhub", "--enroll", service.Public(), "--serial",
 			identity.Serial, "--secret", identity.Secret,

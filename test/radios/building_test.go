@@ -111,7 +111,7 @@ func until(t *testing.T, tenant *harness.Tenant, status int, path string, body a
 func building(t *testing.T, sources, packed string) {
 	program := filepath.Join(unpack(t, sources, packed), "zwave/dist/zwave/src/main.js")
 	service := harness.Start(t)
-	tenant, hub := harness.NewTenant(t, service, "Radios"), service.Inventory(1)[0]
+	tenant, hub := harness.NewTenant(t, service, "Radios"), service.Hub()
 	dir, path := t.TempDir(), "/hubs/"+hub.HubID
 	await := func(what, eventType, data string) harness.Event {
 		t.Helper()
