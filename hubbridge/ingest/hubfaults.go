@@ -7,8 +7,9 @@ import (
 	"hubcloud/hubbridge/presence"
 )
 
-// helloRecent is how old the hello of a new connection may be when the broker reports the
-// connection: it may come before the report.
+// helloRecent is how long before the start of a connection its hello may seem to have come: the clocks
+// of the hub's server and of this replica differ. The hello may be minutes older than the report of
+// the connection, which waits for the end of the hub's former one at a server that is gone.
 const helloRecent = 15 * time.Second
 
 // reasonViolation is the broker's reason for ending a connection because of a packet that it does
@@ -64,7 +65,8 @@ func (s *hubState) noteTransitions(transitions []presence.Transition) {
 		switch {
 		case !t.Online && t.Reason != nil && *t.Reason == reasonViolation:
 			s.shard.cfg.Faults.Report(s.hub, FaultMQTTViolation, "the broker does not accept a packet of the hub")
-		case t.Online && !s.helloPending && s.shard.cfg.Now().Sub(s.progress.helloAt) > helloRecent:
+		case t.Online && !s.helloPending &&
+			t.Connection.Start.Sub(s.progress.helloAt) > helloRecent:
 			s.shard.cfg.Faults.Connected(s.hub)
 		}
 	}
