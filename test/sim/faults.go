@@ -31,7 +31,7 @@ var faults = []func(*World, *rand.Rand) fault{
 	isolateBroker, isolateBroker, cutOneWay, cutOneWay, cutReplica, crashBroker, leaveBehind,
 	crashBrokers, crashReplica, crashReplica, endReplica, fillDisk, slowNetwork, resetAll,
 	disconnectHubs, partition, partition, stopProcess, stopProcess, slowDisk, setClock,
-	interruptRoutes,
+	interruptRoutes, cutLink, cutLink,
 }
 
 // hosts returns the hosts of all servers and replicas.
@@ -68,6 +68,15 @@ func cutOneWay(w *World, random *rand.Rand) fault {
 	return fault{fmt.Sprintf("cut from %s to %s", from, strings.Join(cut, ", ")), nothing}
 }
 
+// cutLink cuts two servers off from each other. Both reach the third one.
+func cutLink(w *World, random *rand.Rand) fault {
+	i := random.Intn(len(brokerHosts))
+	a, b := brokerHosts[i], brokerHosts[(i+1)%len(brokerHosts)]
+	w.Network.Cut(a, b)
+	w.Network.Cut(b, a)
+	return fault{fmt.Sprintf("link between %s and %s cut", a, b), nothing}
+}
+
 // cutReplica cuts a replica off from one server or all of them, both ways.
 func cutReplica(w *World, random *rand.Rand) fault {
 	from, most := pick(random, replicaHosts), 1+random.Intn(len(brokerHosts))
@@ -94,11 +103,13 @@ func partition(w *World, random *rand.Rand) fault {
 	return fault{fmt.Sprintf("%v cut off from %v", sides[0], sides[1]), nothing}
 }
 
-// stopProcess stops a process until the heal.
+// stopProcess stops a process until the heal, or goes on earlier, perhaps into another fault.
 func stopProcess(w *World, random *rand.Rand) fault {
 	host := pick(random, hosts())
 	w.Network.Stop(host, true)
-	return fault{"process of " + host + " stopped", func() { w.Network.Stop(host, false) }}
+	goOn := func() { w.Network.Stop(host, false) }
+	time.AfterFunc(leastFault+time.Duration(random.Int63n(int64(mostFault))), goOn)
+	return fault{"process of " + host + " stopped", goOn}
 }
 
 // slowDisk lets each write of a server's streams take a time.
@@ -232,6 +243,12 @@ func resetAll(w *World, random *rand.Rand) fault {
 // hubs connect again: what it reports of them reaches nobody else.
 func interruptRoutes(w *World, random *rand.Rand) fault {
 	host := pick(random, brokerHosts)
+	w.interrupt(host, time.Duration(random.Int63n(int64(3*time.Second))))
+	return fault{"routes of broker " + host + " interrupted", nothing}
+}
+
+// interrupt is interruptRoutes for a server and a time.
+func (w *World) interrupt(host string, d time.Duration) {
 	for _, other := range brokerHosts {
 		w.Network.Cut(host, other)
 		w.Network.Cut(other, host)
@@ -240,12 +257,11 @@ func interruptRoutes(w *World, random *rand.Rand) fault {
 	for _, h := range w.Hubs {
 		w.Network.Reset(h.host, host)
 	}
-	time.Sleep(time.Duration(random.Int63n(int64(3 * time.Second)))) // virtual
+	time.Sleep(d) // virtual
 	for _, other := range brokerHosts {
 		w.Network.Restore(host, other)
 		w.Network.Restore(other, host)
 	}
-	return fault{"routes of broker " + host + " interrupted", nothing}
 }
 
 // disconnectHubs cuts some hubs off, without a word to the servers.
@@ -301,21 +317,30 @@ func combines(next int, busy map[int]bool) bool {
 	return true
 }
 
-// checkHealed checks what is promised after a heal, now.
-func (w *World) checkHealed(ctx context.Context) {
-	healed := time.Now()
-	last := ""
+// awaitElected waits after a heal until each stream has a leader, and reports whether that is so in
+// time.
+func (w *World) awaitElected(ctx context.Context) bool {
+	healed, last := time.Now(), ""
 	for elected := false; !elected; _ = sleep(ctx, time.Second/4) {
 		leaderless, err := w.Brokers.Leaderless()
 		last = cmp.Or(leaderless, last)
 		if elected = leaderless == "" && err == nil; !elected && time.Since(healed) > electionLimit {
 			w.Failf("no leader %v after a heal: %s %v", electionLimit, leaderless, err)
-			return
+			return false
 		}
 	}
 	w.SlowestElection = max(w.SlowestElection, time.Since(healed))
-	elected := time.Now()
 	w.Trace.Add("FAULT", "each stream has a leader; the last was "+last)
+	return true
+}
+
+// checkHealed checks what is promised after a heal, now.
+func (w *World) checkHealed(ctx context.Context) {
+	healed := time.Now()
+	if !w.awaitElected(ctx) {
+		return
+	}
+	elected := time.Now()
 	_ = sleep(ctx, w.Limits.Status)
 	w.checkStatus()
 	_ = sleep(ctx, w.Limits.Acks-time.Since(elected))
