@@ -15,14 +15,6 @@ type attentionCommand struct {
 	Limit int    `help:"The most conditions, up to 1000." default:"100"`
 }
 
-// Help returns the long help text.
-func (*attentionCommand) Help() string {
-	return `Lists what the portal shows as "Needs attention", the most urgent first, from last reports: no hub is asked. The key needs the scope hubs:read.
-
-  hubcloud attention --site Mill
-  hubcloud attention --json | jq -r 'select(.severity == "alarm").title'`
-}
-
 // Run lists the conditions.
 func (c *attentionCommand) Run(ctx context.Context, out Output) error {
 	return c.withClient(ctx, func(api *client.Client) error {

@@ -26,17 +26,6 @@ type auditCommand struct {
 	Subject string   `help:"Only changes of what has this id." placeholder:"ID"`
 }
 
-// Help returns the long help text.
-func (*auditCommand) Help() string {
-	return `Prints who changed what in the organization, when, and from which address, the oldest first. Records are kept for 365 days. The key needs the scope
-audit:read. The last column is the record's cursor.
-
-  hubcloud audit --since 24h
-  hubcloud audit --type 'key.*' --json
-  hubcloud audit --follow --last 10
-  hubcloud audit --since 720h --csv >audit.csv`
-}
-
 // Validate checks the flags. The flag parser calls it.
 func (c *auditCommand) Validate() error {
 	_, sinceErr := timeOf("--since", c.Since, time.Now())

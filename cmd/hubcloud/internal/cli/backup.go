@@ -24,22 +24,6 @@ type backupCommand struct {
 	CAKey   string `help:"Key of --ca-cert." placeholder:"FILE" name:"ca-key" type:"path"`
 }
 
-// Help returns the long help text.
-func (*backupCommand) Help() string {
-	return `Backs up everything that an installation needs: the directory log (organizations, members, invitations, API keys, sites, hubs and their
-certificates), presence, the ingest checkpoints of the hub logs, responses to commands with an idempotency key, waiting mails, settings, the
-broker's credentials, and the certificate authority. The service continues to run.
-
-The folder then contains THE KEY OF THE CERTIFICATE AUTHORITY and the broker's passwords: protect it accordingly. It is readable only by its
-owner (0700), and is not encrypted. To check it, run "sha256sum -c SHA256SUMS" in it, or "hubcloud restore --check".
-
-Not included: hub logs, without --hub-logs; sessions of the portal; PostgreSQL, which is built again from the rest; the flags of the service. A
-folder without SHA256SUMS is an unfinished backup.
-
-  hubcloud backup --data-dir /var/lib/hubcloud /backups/$(date +%F)
-  hubcloud backup --nats-url nats://broker:4222 --nats-credentials credentials.json --ca-cert ca.pem --ca-key ca-key.pem /backups/monday`
-}
-
 // Validate checks the flags. The flag parser calls it.
 func (c *backupCommand) Validate() error {
 	if (c.CACert == "") != (c.CAKey == "") {

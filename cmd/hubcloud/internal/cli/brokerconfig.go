@@ -40,28 +40,6 @@ type brokerConfigCommand struct {
 	CAAlso string `help:"Certificates (PEM) of further authorities whose hubs the servers accept, for the time in which one authority replaces another." placeholder:"FILE" name:"ca-also" type:"path" group:"Certificates"`
 }
 
-// Help returns the long help text.
-func (c *brokerConfigCommand) Help() string {
-	return `Prints the configuration of nats-server for an external broker, for example a cluster of three, and writes it to --out with the other files:
-
-  nats.conf              the configuration, the same for every server; the environment variable NATS_SERVER_NAME has the server's name
-  routes.conf            the password of the routes between the servers
-  ca.pem, broker.pem, broker-key.pem   the authority, and the servers' certificate with its key
-  nats-credentials.json  for the service: --nats-credentials
-  ca/                    the authority with its key, for the service: --ca-cert and --ca-key
-
-Copy the first five to --etc on every server, and the last two to the machine of the service. The command never prints secrets.
-
-Run it again whenever something changes: passwords and the authority stay the same, and the certificate is renewed for a year. The servers
-load a new certificate without a restart: nats-server --signal reload=PID.
-
-Example:
-
-  hubcloud broker-config --nodes nats-1,nats-2,nats-3 --mqtt-hosts hubs.example.org --out ./broker
-  hubcloud serve --nats-url tls://nats-1:4222,tls://nats-2:4222,tls://nats-3:4222 --nats-credentials ./broker/nats-credentials.json \
-      --ca-cert ./broker/ca/ca.pem --ca-key ./broker/ca/ca-key.pem --public-mqtt hubs.example.org:8883 --log-replicas 3 --postgres-url …`
-}
-
 // Validate checks the flags. The flag parser calls it.
 func (c *brokerConfigCommand) Validate() error {
 	if (c.CACert == "") != (c.CAKey == "") {

@@ -81,12 +81,6 @@ type cli struct {
 	ShowVersion kong.VersionFlag `help:"Print the version." name:"version" env:"-"`
 }
 
-const description = `The device-hub cloud: hubs connect over MQTT, and API clients list their devices, send commands and follow their events.
-
-Start with "hubcloud dev": it keeps everything in ./data, connects three virtual hubs and prints commands to try.
-
-Every flag can also be given as an environment variable; the help of each command names it.`
-
 // Run runs one command line and returns its exit code: 0 for success, 1 when the command failed, 2
 // for a usage error, 3 when the receiver of `forward` answered 410. SIGINT and SIGTERM stop the
 // command in order; a second signal ends the process at once.
@@ -99,7 +93,7 @@ func Run(ctx context.Context, args []string, out Output) (code int) {
 	exited := false
 	parser, err := kong.New(&cli{},
 		kong.Name("hubcloud"),
-		kong.Description(description),
+		kong.Description(helpText("hubcloud")),
 		kong.DefaultEnvars("HUBCLOUD"),
 		kong.Vars{"version": "hubcloud " + installation.Program().Version},
 		kong.Writers(out.Out, out.Err),
@@ -112,6 +106,7 @@ func Run(ctx context.Context, args []string, out Output) (code int) {
 		fmt.Fprintln(out.Err, "hubcloud:", err)
 		return exitFailed
 	}
+	addHelp(parser.Model.Node, "")
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}

@@ -17,17 +17,6 @@ type codesCommand struct {
 	Revoke codesRevokeCommand `cmd:"" help:"Revoke a code."`
 }
 
-// Help returns the long help text.
-func (*codesCommand) Help() string {
-	return `A code is printed by the command that sets it, and cannot be shown again: the lock has it, and the service does not. A lock that is away gets its
-codes when it is back. Listing needs a key with the scope credentials:read, changes credentials:write.
-
-  hubcloud codes list lobby "front door"
-  hubcloud codes add lobby "front door" Cleaner --until 2027-01-12T18:00 --time-zone Europe/Berlin
-  hubcloud codes change lobby "front door" 4 --label "Night cleaner"
-  hubcloud codes revoke lobby "front door" 4`
-}
-
 // lockFlags are the key and the lock of a command.
 type lockFlags struct {
 	apiFlags

@@ -25,16 +25,6 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
 }
 
-// Help returns the long help text.
-func (*completionCommand) Help() string {
-	return `Prints a script that makes the shell complete commands, flags and their values, and the hubs, devices, channels and sites of the service: by id and by
-name, with the key that the command would use. The service is asked for at most 2 seconds.
-
-  source <(hubcloud completion bash)                                      # in ~/.bashrc
-  source <(hubcloud completion zsh)                                       # in ~/.zshrc, after compinit
-  hubcloud completion fish >~/.config/fish/completions/hubcloud.fish`
-}
-
 // completionScripts ask `hubcloud complete` for the candidates, with the words of the command line
 // up to the cursor. A candidate may have a description behind a tab. Where there are no candidates,
 // the shell completes the names of files.

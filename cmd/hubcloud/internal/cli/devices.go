@@ -15,19 +15,6 @@ type devicesCommand struct {
 	Device string `arg:"" optional:"" help:"Id or name of one device, to show its channels." complete:"device"`
 }
 
-// Help returns the long help text.
-func (*devicesCommand) Help() string {
-	return `Lists the devices of a hub. With a device, it lists the device's channels: their values, the values last requested, and the status of the
-request. The hub must be online. The key needs the scope hubs:read.
-
-Wherever a command takes the id of a hub, a device or a site, it takes its name too, in any case, if no other has the same name.
-
-  hubcloud devices hub-demo-0000-0001
-  hubcloud devices hub-demo-0000-0001 1
-  hubcloud devices lobby "front door"
-  hubcloud devices hub-demo-0000-0001 1 --json | jq '.channels[] | select(.key == "lock").value'`
-}
-
 // Run prints the devices, or the device.
 func (c *devicesCommand) Run(ctx context.Context, out Output) error {
 	return c.withClient(ctx, func(api *client.Client) error {

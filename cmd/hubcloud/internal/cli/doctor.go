@@ -26,20 +26,6 @@ type doctorCommand struct {
 	doctor.Limits
 }
 
-// Help returns the long help text.
-func (c *doctorCommand) Help() string {
-	return `Checks every component (service, broker, disk, sync setting, open files, clock, certificates, PostgreSQL, projections, mail, the identity provider, webhooks, hubs that
-reconnect often, organizations that were held back, logs near their limits, the journals that hub logs are written from), and prints its state and what to do. It takes less than five seconds, also works while no service
-runs, and changes nothing, except that it creates and removes a file of a few bytes to test the disk. What only a running service knows, such as
-its hubs, it asks the service for at its --admin address.
-
-  hubcloud doctor --data-dir /var/lib/hubcloud
-  hubcloud doctor --admin replica-1:9090 --nats-url nats://broker:4222 --nats-credentials credentials.json --postgres-url postgres://…
-
-The verdicts are ok, skipped (cannot be checked from here), warning, unknown (no answer) and wrong. The exit code is 1 when a component is
-wrong or unknown, and 0 otherwise. With --json it prints one object per line: name, ok, verdict, detail, advice.`
-}
-
 // Validate checks the flags. The flag parser calls it.
 func (c *doctorCommand) Validate() error {
 	if c.Admin != "" && installation.CheckAddress(c.Admin) != nil {

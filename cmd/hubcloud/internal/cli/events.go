@@ -27,25 +27,6 @@ type eventsCommand struct {
 	feedFlags
 }
 
-// Help returns the long help text.
-func (*eventsCommand) Help() string {
-	return `Prints the events of a hub, or with --all of all hubs, oldest first. Events are kept for 24 hours by default. The key needs the scope events:read.
-
-Each event has a cursor. With --after and the last cursor that you have seen, the command prints the events that follow, each exactly once.
-Where the cloud lacks events of a hub, a line on standard error reports the gap.
-
-With --all, each hub's events are in the order of its log; there is no order across hubs. --after takes a position of the feed, which is the last
-column, and the member "position" with --json. An event without one is not the last of its page: use an earlier position. --site, --hub, --type and
---part select events; a position is valid with other selections too.
-
-  hubcloud events hub-demo-0000-0001
-  hubcloud events hub-demo-0000-0001 --follow --new
-  hubcloud events hub-demo-0000-0001 --since 15m
-  hubcloud events --all --last 20 --follow
-  hubcloud events hub-demo-0000-0001 --json | tail -1 | jq -r .cursor
-  hubcloud events --all --follow --new --type 'channel.*'`
-}
-
 // Validate checks the flags. The flag parser calls it.
 func (c *eventsCommand) Validate() error {
 	switch {

@@ -27,32 +27,6 @@ type forwardCommand struct {
 	feedFlags
 }
 
-// Help returns the long help text.
-func (*forwardCommand) Help() string {
-	return `Follows the events of all hubs of the organization and posts each to a service of yours, until Ctrl-C. The key needs the scope events:read.
-
-The body is the event as in the API. The receiver confirms an event with any 2xx within --timeout. All other answers, redirects too, and no answer
-are retried for ever, with waits of up to a minute, or as long as Retry-After of a 429 or 503 asks for. 410 ends the command with exit code 3.
-
-Each event is posted at least once. Events of a hub are posted in order, one request at a time; hubs do not wait for each other. While 10,000 events
-wait for the receiver, no more are read. The header webhook-id identifies an event, also when it is posted again: use it to drop repeats. With a
-secret, webhook-signature is made as https://www.standardwebhooks.com says.
-
-The command names itself as a reader of events, so that "hubcloud readers", the portal and the operator's alert show when it falls behind. Give
-several that read different events different names with --reader; those with different --part are told apart.
-
-With --checkpoint, a stop or a kill loses nothing, for as long as the service keeps events (24 hours by default); events after the last checkpoint
-are posted again. Without a checkpoint, or on the first start, forwarding begins with the next new event, or with --oldest.
-
-An event that the receiver never takes holds up its hub, and with it the checkpoint. The log has its cursor: restart with --skip CURSOR.
-
-  hubcloud forward --to http://127.0.0.1:9000/events --checkpoint forward.checkpoint
-  hubcloud forward --to http://127.0.0.1:9000/events --type 'channel.*' --batch
-  echo "whsec_$(openssl rand -base64 32)"                    # a new secret, for HUBCLOUD_WEBHOOK_SECRET
-
-With --json, the log is JSON, one object per line.`
-}
-
 // Validate checks the flags. The flag parser calls it.
 func (c *forwardCommand) Validate() error {
 	if err := webhook.CheckURL(c.To); err != nil {

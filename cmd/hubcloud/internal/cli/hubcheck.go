@@ -47,27 +47,7 @@ func (*hubCheckCommand) Help() string {
 	for _, l := range check.Lines() {
 		fmt.Fprintf(&lines, "\n  %-25s  %s", l.ID, l.Title)
 	}
-	return `Plays the service for one hub: it starts an enrolment and a broker for one hub, and prints their addresses, a serial and a secret.
-Give these to the hub in place of a real service's; nothing else runs or needs to be set up. The hub enrols, connects, and is then asked
-for its devices, sent commands and driven with faults: acks are withheld, requests repeated, connections cut and rejected. Line by line, what
-the hub does right and wrong is printed, with the message that showed a failure and the sentence of the protocol.
-
-A running service cannot do this: it can neither withhold its acks from one hub nor show the packets that its broker rejects. Enrolment, TLS
-and decoding are the service's own code, and the hub cannot tell the difference. No data of a service is used or changed.
-
-The hub gets real commands, about 30 and then --commands more, which fill its queue of events, and short pairing and removal windows. It
-needs a device with a writable channel, which --device selects. A hub that answers hub_unavailable or shows no such channel, because its
-radio is not ready, is asked again for two minutes. A check takes one to two minutes; --commands 2100 adds as many commands, a second or so
-for each on a real radio.
-
-With --state a hub can be checked again and again: without it each check has an authority of its own, which a hub that was checked before
-does not trust. Restart the hub after the check has begun, so that it enrols.
-
-The exit code is 0 if every line has passed, apart from warnings (what the protocol only recommends) and optional lines that were not seen,
-and otherwise 1.
-
-The lines, by the names that --only takes:
-` + lines.String()
+	return helpText("hub-check") + "\n" + lines.String()
 }
 
 // Run checks the hub.

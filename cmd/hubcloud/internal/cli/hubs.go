@@ -13,15 +13,6 @@ type hubsCommand struct {
 	Site string `help:"Only the hubs at this site." placeholder:"SITE" complete:"site"`
 }
 
-// Help returns the long help text.
-func (*hubsCommand) Help() string {
-	return `Lists the organization's hubs and whether they are connected, ordered by id. The key needs the scope hubs:read. With
-the scope sites:read too, sites are printed by name, else by id.
-
-  hubcloud hubs
-  hubcloud hubs --json | jq -r 'select(.connection.status == "offline").id'`
-}
-
 // Run lists the hubs.
 func (c *hubsCommand) Run(ctx context.Context, out Output) error {
 	return c.withClient(ctx, func(api *client.Client) error {

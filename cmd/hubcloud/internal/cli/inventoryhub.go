@@ -53,13 +53,6 @@ type inventoryRotateCommand struct {
 	KeepCertificate bool `help:"Keep the hub's certificate. Use it only if nobody else can have used the secret: a hub that enrolled with a stolen secret stays connected."`
 }
 
-// Help returns the long help text.
-func (*inventoryRotateCommand) Help() string {
-	return `Replaces the hub's enrolment secret, revokes its certificate and cuts its connections: a thief of the former secret may have enrolled with
-it. The hub stays offline until it has the new secret. With --keep-certificate the hub stays connected, and needs the new secret when its
-certificate ends.`
-}
-
 // Run replaces the secret and prints the new one.
 func (c *inventoryRotateCommand) Run(ctx context.Context, out Output) error {
 	return c.withHub(ctx, func(ctx context.Context, s *installation.Session, hub domain.HubID) error {
@@ -90,12 +83,6 @@ func (c *inventoryBlockCommand) Run(ctx context.Context, out Output) error {
 
 type inventoryUnblockCommand struct{ hubFlags }
 
-// Help returns the long help text.
-func (*inventoryUnblockCommand) Help() string {
-	return "A hub whose enrolment was rejected tries again within six hours, or at once when it " +
-		"is restarted."
-}
-
 // Run unblocks the hub.
 func (c *inventoryUnblockCommand) Run(ctx context.Context, out Output) error {
 	return c.withHub(ctx, func(ctx context.Context, s *installation.Session, hub domain.HubID) error {
@@ -107,13 +94,6 @@ func (c *inventoryUnblockCommand) Run(ctx context.Context, out Output) error {
 }
 
 type inventoryReleaseCommand struct{ hubFlags }
-
-// Help returns the long help text.
-func (*inventoryReleaseCommand) Help() string {
-	return `Removes the hub from its organization: it disappears from the organization's lists, its event streams end, and the names and rooms of its
-devices are deleted. An organization that adds the hub later sees none of its former events; its event log is emptied at once. The hub keeps its
-certificate and its secret; its connection is cut once, so that it connects again. A hub without an organization is left unchanged.`
-}
 
 // Run releases the hub.
 func (c *inventoryReleaseCommand) Run(ctx context.Context, out Output) error {

@@ -58,16 +58,8 @@ func (f outputFlags) printKey(out Output, id, key string) error {
 
 // Help returns the long help text.
 func (*keyCreateCommand) Help() string {
-	scopes := make([]string, 0, len(domain.AllScopes()))
-	for _, scope := range domain.AllScopes() {
-		scopes = append(scopes, string(scope))
-	}
-	return `The key is for one organization and needs at least one scope: ` +
-		strings.Join(scopes, ", ") + `.
-
-  hubcloud org list
-  hubcloud key create --org ORG_ID --scope hubs:read,events:read --label dashboard
-  hubcloud key create --org ORG_ID --scope hubs:read --site SITE_ID --expires 2027-01-02T00:00:00Z`
+	names := scopeNames(domain.AllScopes())
+	return strings.Replace(helpText("key-create"), "SCOPES", strings.Join(names, ", "), 1)
 }
 
 func (c *keyCreateCommand) scopes() ([]domain.Scope, error) {
@@ -204,9 +196,13 @@ func scopesText(scopes []domain.Scope) string {
 	if len(scopes) == len(domain.AllScopes()) {
 		return "all"
 	}
+	return strings.Join(scopeNames(scopes), ",")
+}
+
+func scopeNames(scopes []domain.Scope) []string {
 	names := make([]string, 0, len(scopes))
 	for _, scope := range scopes {
 		names = append(names, string(scope))
 	}
-	return strings.Join(names, ",")
+	return names
 }

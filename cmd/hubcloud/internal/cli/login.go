@@ -29,20 +29,6 @@ type loginCommand struct {
 	outputFlags
 }
 
-// Help returns the long help text.
-func (*loginCommand) Help() string {
-	return `Asks for an API key, tries it, and stores it with the URL in a profile, which the commands "hubs", "devices", "events" and "send" use. The key
-is read from the terminal without an echo, or else from standard input; it is never given as an argument, which other users of this machine
-could see. The key goes into the key store of your system, such as Keychain, Secret Service or Credential Manager, if there is one, and otherwise into
-the file of the profiles, which is readable by you only: ~/.config/hubcloud/profiles.json, or the same in the configuration folder of your system.
-
-  hubcloud login --url https://api.example.com/v1
-  hubcloud login --url https://api.example.com/v1 --profile staging <key.txt
-  hubcloud hubs --profile staging
-
-The flags --url and --key, and their environment variables, win over a profile.`
-}
-
 // Validate checks the flags. The flag parser calls it.
 func (c *loginCommand) Validate() error {
 	if err := checkURL(c.URL); err != nil {

@@ -23,22 +23,6 @@ type mcpCommand struct {
 	AllowCommands bool   `help:"Also offer the tool that sends commands to devices."`
 }
 
-// Help returns the long help text.
-func (*mcpCommand) Help() string {
-	return `Offers sites, hubs, devices, last reported states, events and what needs attention as tools of the Model Context Protocol, which language models and
-their programs use. With --allow-commands there is a tool that commands devices, such as locks: otherwise no tool changes anything. The key needs the
-scopes sites:read, hubs:read and events:read, and hubs:command for commands; tools whose scope it lacks say so.
-
-The program of the model starts the command and talks to it by standard input and output. In its configuration:
-
-  {"mcpServers": {"hubcloud": {"command": "hubcloud", "args": ["mcp", "--profile", "default"]}}}
-
-With --http, programs connect to http://ADDRESS/ instead. Each request must have an API key of its caller, as a bearer token: the command itself uses no
-key then. Keys travel in the clear: for other machines than this one, put a proxy with TLS in front. Pages in browsers are rejected.
-
-  hubcloud mcp --http :8765`
-}
-
 // Run serves until the client ends the session, or until an interrupt.
 func (c *mcpCommand) Run(ctx context.Context, out Output) error {
 	if c.HTTP != "" {

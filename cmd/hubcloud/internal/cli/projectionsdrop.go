@@ -14,14 +14,6 @@ type projectionsDropCommand struct {
 	DryRun bool `help:"Only print what would be dropped, and how much space that would free." name:"dry-run"`
 }
 
-// Help returns the long help text.
-func (*projectionsDropCommand) Help() string {
-	return `Drops unused read models: what a rebuild replaced, what belongs to another version of the program that no longer runs, and leftovers of an
-interrupted rebuild or verify. Read models in use are never dropped. No data is lost: read models can be built again from the streams.
-
-Example: hubcloud projections drop --dry-run`
-}
-
 // droppedJSON is a schema with --json.
 type droppedJSON struct {
 	Schema string `json:"schema"`

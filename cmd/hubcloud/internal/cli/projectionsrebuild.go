@@ -16,22 +16,6 @@ type projectionsRebuildCommand struct {
 	outputFlags
 }
 
-// Help returns the long help text.
-func (*projectionsRebuildCommand) Help() string {
-	return `Builds the read models again, in a new schema beside those in use, and switches to it once it has caught up: from the directory log,
-the presence bucket and, for the last reported states of devices, the journals of the hub logs. Reads and writes continue meanwhile.
-The old read models are kept until "hubcloud projections drop".
-
-You can interrupt a rebuild at any time: the read models in use do not change, and the next rebuild cleans up. A second rebuild at the same
-time follows the first. While an operator has stopped a projection, a rebuild builds but does not switch until the projection is resumed.
-
-States that are older than the events and the snapshots in the journals are lost until their hubs are asked.
-
-The command shows a bar on a terminal, otherwise a line every two seconds. With --json it prints one object at the end.
-
-Example: hubcloud projections rebuild --data-dir /var/lib/hubcloud`
-}
-
 // rebuiltJSON is the result with --json.
 type rebuiltJSON struct {
 	State  string `json:"state"`

@@ -17,20 +17,6 @@ type projectionsStatusCommand struct {
 	outputFlags
 }
 
-// Help returns the long help text.
-func (*projectionsStatusCommand) Help() string {
-	return `Prints one line per projection. The projection "directory" has organizations, sites, hubs and members, "presence" the hubs' connections,
-"devices" the last reported states of devices.
-
-States: running; building (not complete yet); stopped (an event cannot be applied: its sequence, type and error are shown);
-stopped_by_operator; unattended (no process has the role projector, or none reaches the database).
-
-LAG is the number of events that the projection has not applied, and the age of the first of them. For "devices" these are commits of the journals:
-each has the events of many hubs.
-
-Example: hubcloud projections status --json | jq 'select(.state != "running")'`
-}
-
 // Run prints the status, and the progress of a build.
 func (c *projectionsStatusCommand) Run(ctx context.Context, out Output) error {
 	return c.withReadModels(ctx, func(ctx context.Context, models *readModels) error {

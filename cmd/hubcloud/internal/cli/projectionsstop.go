@@ -26,16 +26,6 @@ type projectionsStopCommand struct {
 	Why string `help:"Reason; the status shows it." placeholder:"TEXT"`
 }
 
-// Help returns the long help text.
-func (*projectionsStopCommand) Help() string {
-	return `When the command returns, no process writes to the read models until "hubcloud projections resume", also after restarts.
-
-Meanwhile the API answers reads with the state of that moment. Changes (a site, a hub's name, a member) are stored and acknowledged; reads show
-them once the projection is resumed. Revoked keys and removed members are rejected at once nevertheless. /readyz answers 200 "degraded".
-
-Example: hubcloud projections stop directory --why "moving the database"`
-}
-
 // Run stops the projections.
 func (c *projectionsStopCommand) Run(ctx context.Context, out Output) error {
 	return c.withReadModels(ctx, func(ctx context.Context, models *readModels) error {

@@ -14,20 +14,6 @@ type projectionsVerifyCommand struct {
 	outputFlags
 }
 
-// Help returns the long help text.
-func (*projectionsVerifyCommand) Help() string {
-	return `Builds the read models again from the streams in temporary schemas, and compares those in use with them at the same event, column by column,
-while reads and writes continue. Prints every difference: table, row, column, the value in use and the rebuilt value. The temporary schemas are
-dropped afterwards; after a kill, the next verify or rebuild drops it. The exit code is 1 when there is a difference.
-
-"hubcloud projections rebuild" repairs differences. A hub whose presence keeps changing is compared once it has not changed for a second.
-
-With --json: one object per projection with "name", "sequence", "rows", "moving" (hubs that kept changing and were not compared) and
-"differences", a list of {table, key, what, column, live, rebuilt}; "what" is changed, missing (the read models in use lack the row) or extra (only they have it).
-
-Example: hubcloud projections verify && echo the read models match the log`
-}
-
 // errDifferences reports that verify found and printed differences.
 var errDifferences = errors.New(
 	"the read models in use differ from the streams: `hubcloud projections rebuild` repairs them",

@@ -15,19 +15,6 @@ type readersCommand struct {
 	apiFlags
 }
 
-// Help returns the long help text.
-func (*readersCommand) Help() string {
-	return `Lists the programs that read events and name themselves, with the header Reader of the API or with --reader of "hubcloud events" and
-"hubcloud forward": what each was last given, and how far that is behind now. The newest 1,000 are listed, until a week after they last read. The
-key needs the scope events:read.
-
-The state is ok, endangered if the position is valid for less than a quarter of the time for which events are kept, and expired if the reader has
-lost its place.
-
-  hubcloud readers
-  hubcloud readers --json | jq -r 'select(.state != "ok").name'`
-}
-
 // Run prints the readers.
 func (c *readersCommand) Run(ctx context.Context, out Output) error {
 	header := []string{

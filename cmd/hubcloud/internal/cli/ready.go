@@ -23,15 +23,6 @@ type readyCommand struct {
 	DataDir string `help:"Data directory of the service." default:"./data" type:"path"`
 }
 
-// Help returns the long help text.
-func (c *readyCommand) Help() string {
-	return `Requests /readyz of the service on this machine, at its --admin address. The exit code is 0 when the service is ready, also when it is degraded:
-a component such as the database is missing, and the service serves what does not need it. The exit code is 1 when the service is not ready or does
-not run.
-
-Example: hubcloud ready --data-dir /var/lib/hubcloud`
-}
-
 // Run requests /readyz and prints the unhealthy components.
 func (c *readyCommand) Run(ctx context.Context, out Output) error {
 	bound, err := installation.Dir(c.DataDir).Endpoints()

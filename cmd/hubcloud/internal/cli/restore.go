@@ -27,35 +27,6 @@ type restoreCommand struct {
 	LogReplicas     int    `help:"Copies of each stream in a cluster, 1 or 3, as for serve." default:"1"`
 }
 
-// Help returns the long help text.
-func (*restoreCommand) Help() string {
-	return `Checks the sums of the whole backup first, then restores it into an empty data directory or an empty broker. No service may run there. Start
-the service afterwards, with the flags that it had.
-
-The installation then has its state AT THE TIME OF THE BACKUP. All later changes are lost: what was added later is missing, and what was removed
-later is back. API keys, members and hub certificates that were revoked after the backup ARE VALID AGAIN; revoke them again.
-
-Events: if the backup has no hub logs, all hub events are lost; requests with a cursor are answered 410, and clients resync as the API
-describes. With hub logs, cursors of events in the backup stay valid. Hubs keep their certificates and their numbering; the event
-hub.log_reset marks where a log was restored, and hub.events_skipped reports what a hub sent after the backup and no longer has. People must
-sign in to the portal again. With --postgres-url, give the service an empty database.
-
-A DAMAGED DIRECTORY: where the disk has lost events of the directory, no service starts, since nobody can tell who owns what. With --directory,
-the command puts these events back in their places, from a backup or from a copy of another server's store, and changes nothing else; all later
-changes stay. Stop the service first; with a nats-server of your own, stop that, and give its --store. What no copy has is lost:
---accept-loss records that, and the service starts again. A change that is lost then never happened: a revoked key or certificate may be valid
-again, a hub may have its former owner. The log of the service and hubcloud doctor name the times of the lost events. Where the whole
-directory is gone, the command creates it again, from a backup or a copy; with --accept-loss alone, an empty one.
-
-  hubcloud restore --directory --data-dir /var/lib/hubcloud /backups/monday
-  hubcloud restore --directory --data-dir /var/lib/hubcloud --accept-loss
-
-Repeat the command after an interruption: it starts the restore again. Until the restore is finished, no service starts there.
-
-  hubcloud restore --data-dir /var/lib/hubcloud /backups/monday
-  hubcloud restore --check /backups/monday`
-}
-
 // Validate checks the flags. The flag parser calls it.
 func (c *restoreCommand) Validate() error {
 	if c.LogReplicas != 1 && c.LogReplicas != 3 {

@@ -47,25 +47,6 @@ type simCommand struct {
 	Emit        simEmitCommand   `cmd:"" help:"Emit an event of any type, such as credential.created or rule.fired."`
 }
 
-// Help returns the long help text.
-func (*simCommand) Help() string {
-	return `Finds the virtual hubs that "hubcloud dev" and "hubcloud virtualhub" run for this user on this machine. Follow a hub's events in another
-terminal ("hubcloud events HUB --follow") and make them happen:
-
-  hubcloud sim list
-  hubcloud sim list lobby              its devices
-  hubcloud sim jam lobby               the next command to its first lock diverges
-  hubcloud sim smoke lobby             and, to end it: hubcloud sim smoke lobby --clear
-  hubcloud sim battery lobby 7
-  hubcloud sim offline lobby           and, to end it: hubcloud sim online lobby
-  hubcloud sim reject lobby            and, to end it: hubcloud sim reject lobby --off
-  hubcloud sim late lobby 3s           and, to end it: hubcloud sim late lobby 0s
-  hubcloud sim report lobby 2 temperature 17.5
-  hubcloud sim emit lobby rule.fired
-
-A hub is named by its id or its name, a device by its id or its name; a part that only one of them has is enough.`
-}
-
 // simFlags select the hubs.
 type simFlags struct {
 	outputFlags

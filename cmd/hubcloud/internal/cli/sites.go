@@ -12,14 +12,6 @@ type sitesCommand struct {
 	apiFlags
 }
 
-// Help returns the long help text.
-func (*sitesCommand) Help() string {
-	return `Lists the organization's sites, oldest first. The key needs the scope sites:read.
-
-  hubcloud sites
-  hubcloud sites --json | jq -r 'select(.name == "Mill").id'`
-}
-
 // Run lists the sites.
 func (c *sitesCommand) Run(ctx context.Context, out Output) error {
 	header := []string{"SITE", "NAME", "HUBS", "CREATED"}
@@ -31,13 +23,6 @@ func (c *sitesCommand) Run(ctx context.Context, out Output) error {
 // membersCommand lists the organization's members.
 type membersCommand struct {
 	apiFlags
-}
-
-// Help returns the long help text.
-func (*membersCommand) Help() string {
-	return `Lists the organization's members, owners first. The key needs the scope members:read.
-
-  hubcloud members`
 }
 
 // Run lists the members.

@@ -18,17 +18,6 @@ type stateCommand struct {
 	Status string `help:"Only channels with this status: unknown, synchronized, pending, diverged or failed." placeholder:"STATUS"`
 }
 
-// Help returns the long help text.
-func (*stateCommand) Help() string {
-	return `Lists what channels last reported, of all hubs, also of those that are offline. No hub is asked. The key needs the scope hubs:read.
-
-Which doors are unlocked? Which commands had another outcome?
-
-  hubcloud state lock --value false
-  hubcloud state --status diverged
-  hubcloud state temperature --json | jq -r '[.device.name, .channel.value] | @tsv'`
-}
-
 // Run lists the states.
 func (c *stateCommand) Run(ctx context.Context, out Output) error {
 	return c.withClient(ctx, func(api *client.Client) error {

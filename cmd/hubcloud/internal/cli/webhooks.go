@@ -23,16 +23,6 @@ type webhooksCommand struct {
 	Delete     webhooksDeleteCommand     `cmd:"" help:"Delete a webhook."`
 }
 
-// Help returns the long help text.
-func (*webhooksCommand) Help() string {
-	return `The service posts the events of the organization to each webhook, in order and at least once, signed as https://www.standardwebhooks.com says.
-Reading needs a key with the scope webhooks:read, changes webhooks:write.
-
-  hubcloud webhooks create https://example.org/events --type 'channel.*' --name Dashboard
-  hubcloud webhooks test WEBHOOK
-  hubcloud webhooks deliveries WEBHOOK`
-}
-
 // webhookFlags are the key and the webhook of a command.
 type webhookFlags struct {
 	apiFlags
