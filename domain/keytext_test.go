@@ -91,17 +91,6 @@ func TestKeyPrintsWithoutItsSecret(t *testing.T) {
 	}
 }
 
-func TestParseKeyAllocatesNothing(t *testing.T) {
-	key := domain.NewKey(domain.EnvironmentLive, [domain.KeyEntropy]byte{7}).Reveal()
-	if n := testing.AllocsPerRun(100, func() {
-		if _, err := domain.ParseKey(key); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("got %v allocations, want 0", n)
-	}
-}
-
 func FuzzParseKey(f *testing.F) {
 	key := domain.NewKey(domain.EnvironmentLive, [domain.KeyEntropy]byte{7}).Reveal()
 	f.Add(key)

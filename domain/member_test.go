@@ -147,22 +147,6 @@ func TestTheSameRoleIsNoEvent(t *testing.T) {
 	checkDecision(t, events, err, nil, domain.CodeForbidden)
 }
 
-func TestTheLastOwnerStays(t *testing.T) {
-	t.Parallel()
-	one := fold(t, domain.EvolveOrg, created, owner1, admin1)
-	for _, who := range []string{olga, byOp} {
-		_, err := domain.DecideChangeRole(one, acting(who), olga, domain.RoleAdmin)
-		if domain.CodeOf(err) != domain.CodeForbidden || !strings.Contains(err.Error(), "last owner") {
-			t.Errorf("%s makes the last owner an admin: got %v, want forbidden", who, err)
-		}
-		if _, err = domain.DecideRemoveMember(one, acting(who), olga); domain.CodeOf(
-			err,
-		) != domain.CodeForbidden {
-			t.Errorf("%s removes the last owner: got %v, want forbidden", who, err)
-		}
-	}
-}
-
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	made := domain.AccountCreated{AccountID: olga, Email: "Olga@example.org"}

@@ -4,47 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"hubcloud/hubbridge/commands"
 	"hubcloud/streams/streamstest"
 )
-
-// TestHolderHangs: another replica waits for a holder that hangs until the holder's deadline, and
-// takes over then.
-func TestHolderHangs(t *testing.T) {
-	t.Parallel()
-	cloud := newTestCloud(t)
-	hang := make(chan struct{})
-	p := cloud.replica("r1", func(s *setup) {
-		s.append = func(_ []byte, store func() (uint64, error)) (uint64, error) {
-			<-hang
-			return store()
-		}
-	})
-	first := make(chan outcome, 1)
-	go func() { first <- p.sent(cloud.command("k")) }()
-	streamstest.Eventually(t, "the key is reserved", func() bool { return cloud.reserved() == 1 })
-
-	waits := cloud.replica("r2")
-	impatient, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	_, err := waits.Send(impatient, origin(), cloud.command("k"))
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("before the holder's deadline: got %v, want %v", err, context.DeadlineExceeded)
-	}
-	cloud.hub.wantRan(0, 0)
-	later := cloud.replica("r3", func(s *setup) {
-		s.keys.Now = func() time.Time { return time.Now().Add(16 * time.Second) }
-	})
-	second := later.sent(cloud.command("k"))
-	cloud.hub.wantRan(1, 1)
-	close(hang)
-	if got := <-first; got != second || got.err != "" {
-		t.Errorf("answer of the holder: got %+v, want %+v", got, second)
-	}
-	cloud.hub.wantRan(2, 1)
-}
 
 // TestCallerGone: the command of a caller that has gone is finished, and its answer is remembered.
 func TestCallerGone(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/projections/devicestate"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
 )
@@ -242,22 +241,6 @@ func TestRestartsAskOnce(t *testing.T) {
 	if f.lists != lists {
 		t.Errorf("the hub was asked again although the log has the answer")
 	}
-}
-
-// A read with more devices than one record can have is stored in several.
-func TestLargeHubs(t *testing.T) {
-	t.Parallel()
-	f := start(t, time.Hour)
-	for id := range int64(2000) {
-		value := make([]byte, 0, 64)
-		for n := range 8 {
-			value = append(value, devicestate.BasisRead[n%4]^byte(id*7919>>n)&7)
-		}
-		f.values[id] = `"` + string(value) + domain.FormatTime(time.Unix(id*7919*104729, 0)) + `"`
-	}
-	f.keep()
-	f.connected()
-	f.await("the state of a large hub")
 }
 
 // A hub that an organization has just added is asked at once: it is connected, and need not report

@@ -126,42 +126,6 @@ func TestIndexIsTheSameFromEitherSource(t *testing.T) {
 	}
 }
 
-func TestRevokingAKeyClosesRevoked(t *testing.T) {
-	t.Parallel()
-	w := projectionstest.New(t)
-	a := w.RunIndex(t, nil)
-	service := newService(w, a.WaitFor)
-	origin := domain.Origin{Actor: projectionstest.Operator}
-	orgID, _, err := service.CreateOrg(t.Context(), origin, "Org", "a@example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyID, _, err := service.CreateKey(t.Context(), origin, orgID, "one", domain.AllScopes(), domain.KeyLimits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, ok := a.Key(keyID)
-	if !ok {
-		t.Fatal("Key does not return a key that was just created")
-	}
-	select {
-	case <-key.Revoked:
-		t.Fatal("Revoked is closed before the key is revoked")
-	default:
-	}
-	if err := service.RevokeKey(t.Context(), origin, keyID, ""); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-key.Revoked:
-	default:
-		t.Error("Revoked is open after the key was revoked")
-	}
-	if _, ok := a.Key(keyID); ok {
-		t.Error("Key returns a revoked key")
-	}
-}
-
 // Read models of another directory that end with the same sequence were accepted for a moment.
 func TestReadModelsOfAnotherStreamAreNotUsed(t *testing.T) {
 	t.Parallel()

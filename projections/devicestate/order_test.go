@@ -97,33 +97,6 @@ func TestHubsOrder(t *testing.T) {
 	}
 }
 
-// Regression: a hub reported smoke with a clock that was behind that of the last read (1970 after a
-// boot, or set back ten minutes), and the state went on showing none, certainly.
-func TestSmokeCountsWhateverTheClock(t *testing.T) {
-	t.Parallel()
-	for name, at := range map[string]string{
-		"1970": "1970-01-01T00:00:35.000000Z", "set back": "2026-03-01T11:50:00.000000Z",
-		"the same": domain.FormatTime(start), "a year ahead": "2027-03-01T12:00:00.000000Z",
-	} {
-		for _, told := range []bool{false, true} {
-			l := newLog()
-			if told {
-				l.answered(t, 0, 41, sensor("false"))
-			} else {
-				l.read(t, 0, sensor("false"))
-			}
-			l.numbered(42, "channel.observed", 1, channelData("smoke", "true"))
-			l.entries[1].Event = fmt.Appendf(nil, `{"type":"channel.observed","device_id":1,"time":%q,`+
-				`"clock_trusted":false,"data":{"key":"smoke","endpoint":0,"value":true}}`, at)
-			h := l.fold(t)
-			if c := h.Device(1).Channel("smoke", 0); string(c.Value) != "true" || !h.Certain() {
-				t.Errorf("%s, told %t: smoke %s, certain %t; want true, true",
-					name, told, c.Value, h.Certain())
-			}
-		}
-	}
-}
-
 // Regression: a new hub stayed in doubt although it was read completely, if its first event reached
 // the log while it was asked.
 func TestFirstEventDuringARead(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams"
-	"hubcloud/streams/directory"
 	"hubcloud/streams/streamstest"
 )
 
@@ -89,39 +88,6 @@ func TestNoHubStopsTheProjection(t *testing.T) {
 		return err == nil && hub.Status == domain.HubOnline && hub.Network == nil
 	})
 	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
-}
-
-func TestReadsFollowWrites(t *testing.T) {
-	t.Parallel()
-	w := projectionstest.New(t)
-	projecting, reading := w.OpenStore(t), w.OpenStore(t)
-	w.Project(t, projecting)
-	// The other store is notified of what this one commits.
-	service := directory.NewService(
-		w.Directory,
-		directory.ServiceConfig{
-			Environment:     domain.EnvironmentDev,
-			AwaitReadModels: reading.WaitFor,
-		},
-	)
-	origin := domain.Origin{Actor: projectionstest.Operator}
-	orgID, _, err := service.CreateOrg(t.Context(), origin, "Org", "a@example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const calls = 50
-	begun := time.Now()
-	for n := range calls {
-		site, err := service.CreateSite(t.Context(), origin, orgID, fmt.Sprint("Site ", n))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := reading.Site(t.Context(), orgID, site.ID); err != nil ||
-			got.Name != site.Name {
-			t.Fatalf("Site %d after CreateSite: got %+v, %v", n, got, err)
-		}
-	}
-	t.Logf("%s a call, with a read", time.Since(begun)/calls)
 }
 
 func TestWaitForEndsWithItsContext(t *testing.T) {

@@ -147,24 +147,6 @@ func TestAppendWithLostAnswer(t *testing.T) {
 	}
 }
 
-// TestCanceledAppend: an append whose caller goes away may be stored, and must not be reported as
-// not stored.
-func TestCanceledAppend(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	broker := streamstest.NewCutter(t, "PUB "+subject)
-	broker.OnCut = cancel
-	log := open(t, broker.Connect(t))
-	broker.Arm()
-	if _, err := log.Append(
-		ctx, subject, 0, renamed("1"),
-	); !errors.Is(err, jsapi.ErrOutcomeUnknown) ||
-		errors.Is(err, directory.ErrConflict) {
-		t.Errorf("got %v, want ErrUnsure", err)
-	}
-}
-
 // Replay delivers every event of a range once and in order, wherever in a batch the range begins
 // and ends, and no event after it.
 func TestReplay(t *testing.T) {

@@ -36,33 +36,6 @@ func addName(name string) func(history) ([]domain.Event, error) {
 	return func(history) ([]domain.Event, error) { return []domain.Event{renamed(name)}, nil }
 }
 
-func TestRepositorySeesWhatOthersWrote(t *testing.T) {
-	t.Parallel()
-	conns := streamstest.Start(t)
-	log := open(t, conns)
-	here, there := histories(log, 10), histories(log, 10)
-	if h, seq, err := here.Get(t.Context(), "s"); h != nil || seq != 0 || err != nil {
-		t.Fatalf("got %v, %d, %v", h, seq, err)
-	}
-	for i := range 20 {
-		writer := here
-		if i%3 == 0 {
-			writer = there
-		}
-		if _, seq, err := writer.Update(t.Context(), "s", addName(fmt.Sprint(i))); err != nil ||
-			seq != uint64(i+1) {
-			t.Fatalf("got %d: %d, %v", i, seq, err)
-		}
-		for _, r := range []*directory.Repository[history]{here, there, histories(log, 1)} {
-			if h, seq, err := r.Get(t.Context(), "s"); len(h) != i+1 || h[i] != fmt.Sprint(i) ||
-				seq != uint64(i+1) ||
-				err != nil {
-				t.Fatalf("got %d: %v, %d, %v", i, h, seq, err)
-			}
-		}
-	}
-}
-
 // TestConcurrentUpdatesLoseNothing checks that every change is decided with the state that it
 // follows.
 func TestConcurrentUpdatesLoseNothing(t *testing.T) {

@@ -7,8 +7,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/directory"
-	"hubcloud/streams/installationtest"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
@@ -80,18 +78,6 @@ func unchanged(err error) bool {
 	var known *domain.Error
 	return errors.As(err, &known) && known.Code == domain.CodeServiceUnavailable &&
 		!errors.Is(err, jsapi.ErrOutcomeUnknown)
-}
-
-// replicas returns two more services on the world's directory, each with its own connection.
-func (w *world) replicas(t *testing.T, broker *streamstest.Broker) [2]*directory.Service {
-	t.Helper()
-	var both [2]*directory.Service
-	for i := range both {
-		both[i] = directory.NewService(open(t, broker.Connect(t)), directory.ServiceConfig{
-			Mailer: w.mailbox, Presence: installationtest.Presence{Online: true},
-		})
-	}
-	return both
 }
 
 // TestOwnerCreatesAnOrganization: organizations that people created had the service as their actor.

@@ -289,41 +289,6 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 	}
 }
 
-// TestTwoOrganizationsRaceForAHub lets two organizations add one hub at once on two replicas:
-// exactly one gets it.
-func TestTwoOrganizationsRaceForAHub(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	w := newWorld(t, broker.Connect(t))
-	both := w.replicas(t, broker)
-	adds := []domain.AddHub{
-		{OrgID: w.orgA, SiteID: w.sitesA[0]}, {OrgID: w.orgB, SiteID: w.sitesB[0]},
-	}
-	for round := range 50 {
-		id := domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", round))
-		w.register(t, id)
-		add := func(i int) func() error {
-			return func() error {
-				c := adds[i]
-				c.HubID = id
-				state, err := both[i].AddHub(t.Context(), origin, c)
-				if err == nil && state.OrgID != c.OrgID {
-					t.Errorf("round %d: added to %s, want %s", round, state.OrgID, c.OrgID)
-				}
-				return err
-			}
-		}
-		errs := race(add(0), add(1))
-		state, _, err := w.Hub(t.Context(), id)
-		streamstest.Must(t, err)
-		won := slices.Index(errs, nil)
-		if won < 0 || state.OrgID != adds[won].OrgID {
-			t.Fatalf("round %d: %v, owner %q", round, errs, state.OrgID)
-		}
-		wantCode(t, errs[1-won], domain.CodeHubNotAddable)
-	}
-}
-
 func TestCertificatesAndLogs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))

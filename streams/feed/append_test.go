@@ -9,7 +9,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams/journal"
-	"hubcloud/streams/streamstest"
 )
 
 func TestInvalidAppends(t *testing.T) {
@@ -102,50 +101,5 @@ func TestDeletedStream(t *testing.T) {
 		}
 		last = f.append(hubA, last, int(last)+1, 5)
 		f.awaitView(hubA, last)
-	}
-}
-
-// While the broker is away, the outcome of an append is unknown. Whether its events are stored later
-// or not, nothing is stored twice, and readers continue.
-func TestBrokerRestart(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	f := startOn(t, broker.Connect(t), Config{})
-	last := f.append(hubA, 0, 1, 10)
-	f.command(hubA)
-	r := f.follow(hubA, "")
-	if events, err := r.Next(t.Context(), 10); err != nil || len(events) != 0 {
-		t.Fatalf("Next = %v, %v; want no events", numbers(t, events), err)
-	}
-	select {
-	case <-r.Ready():
-		t.Fatal("Ready has fired, want no event yet")
-	default:
-	}
-	broker.Stop()
-	_, err := f.Append(
-		t.Context(), hubA, last,
-		[]journal.Record{event(11), event(12)},
-	)
-	if !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("Append without a broker: %v, want ErrOutcomeUnknown", err)
-	}
-	broker.Start(t)
-	var n int
-	streamstest.Eventually(t, "the next append succeeds", func() bool {
-		found, err := f.LastEvents(t.Context(), hubA)
-		if err != nil || len(found) == 0 {
-			return false
-		}
-		n = int(found[0].Through) + 1
-		_, err = f.Append(
-			t.Context(), hubA, found[0].Seq,
-			[]journal.Record{event(n)},
-		)
-		return err == nil
-	})
-	f.want("the log", "", upTo(1, n))
-	if got := read(t, r, 10, n); !slices.Equal(got, upTo(11, n)) {
-		t.Errorf("the reader got %v, want 11 to %d", got, n)
 	}
 }

@@ -14,24 +14,6 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// While the only server with a hub's stream is away, everything that is known of the log comes from
-// the journal, and is the same as before.
-func TestStreamAway(t *testing.T) {
-	t.Parallel()
-	f := start(t, Config{RingEvents: 1})
-	last, end := f.fillForLook()
-	want := f.look(t)
-	// The journal's writer sees no need to write the stream again: nothing is written to it.
-	f.deleteStream()
-	f.cache = newBlockCache(1, f.metrics)
-	if got := f.look(t); !reflect.DeepEqual(got, want) {
-		t.Errorf("without the stream: %+v; want %+v", got, want)
-	}
-	if last = f.append(hubA, last, 502, 1); last != end+1 {
-		t.Errorf("the next event has the sequence %d, want %d", last, end+1)
-	}
-}
-
 // A server that is stopped or cut off does not answer for the streams that it has, although they
 // are complete. Regression: pages were answered with service_unavailable, and a hub that connected
 // got no ack. Everything must come from the journal.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,51 +122,6 @@ func TestInvalidAppendFailsAlone(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// Many appends to many logs share commits. Each log has every append once, and of two appends after
-// the same event one fails.
-func TestConcurrentAppends(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	writer := start(t, broker, nil)
-	other := start(t, broker, nil)
-	writer.serve(t, always)
-	const hubs, appends = 20, 10
-	var conflicts atomic.Int64
-	var wg sync.WaitGroup
-	for h := range hubs {
-		for _, r := range []*replica{writer, other} {
-			wg.Go(func() {
-				var last uint64
-				for stored := 0; stored < appends; {
-					seq, err := r.Append(t.Context(), hubID(h), last, events(2))
-					switch {
-					case err == nil:
-						last = seq
-						stored++
-					case errors.Is(err, jsapi.ErrConflict):
-						conflicts.Add(1)
-						if err := r.Sync(t.Context(), hubID(h)); err != nil {
-							t.Error(err)
-							return
-						}
-						tip, _ := r.Tip(hubID(h))
-						last = tip.EventSeq()
-					default:
-						t.Errorf("Append: %v", err)
-						return
-					}
-				}
-			})
-		}
-	}
-	wg.Wait()
-	for h := range hubs {
-		writer.check(t, hubID(h), 2*2*appends)
-		other.check(t, hubID(h), 2*2*appends)
-	}
-	t.Logf("%d conflicts", conflicts.Load())
 }
 
 // While nobody writes the journal, appends wait; then they fail with a temporary error, and

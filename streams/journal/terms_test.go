@@ -1,10 +1,8 @@
 package journal
 
 import (
-	"context"
 	"errors"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,58 +12,6 @@ import (
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
-
-// Two replicas that both believe that they hold the lease cannot both store: every append that was
-// confirmed is in the log once, and nothing else but appends with an unknown outcome.
-func TestTwoWriters(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	first, second := start(t, broker, nil), start(t, broker, nil)
-	first.serve(t, always)
-	hub := hubID(1)
-	var wg sync.WaitGroup
-	var confirmed, unknown atomic.Int64
-	ctx, cancel := context.WithCancel(t.Context())
-	for _, r := range []*replica{first, second} {
-		for range 4 {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					_, err := r.appendCommand(t.Context(), hub)
-					switch {
-					case err == nil:
-						confirmed.Add(1)
-					case errors.Is(err, jsapi.ErrOutcomeUnknown):
-						unknown.Add(1)
-					default:
-						t.Errorf("Append: %v", err)
-						return
-					}
-				}
-			})
-		}
-	}
-	for range 3 {
-		stop := second.serve(t, always)
-		before := confirmed.Load()
-		streamstest.Eventually(t, "appends go on", func() bool {
-			return confirmed.Load() > before+20
-		})
-		stop()
-	}
-	cancel()
-	wg.Wait()
-	streamstest.Must(t, first.Sync(t.Context(), hub))
-	tip, _ := first.Tip(hub)
-	stored := int64(tip.Seq)
-	if stored < confirmed.Load() || stored > confirmed.Load()+unknown.Load() {
-		t.Errorf(
-			"the log has %d records, want %d confirmed and at most %d of unknown outcome", stored,
-			confirmed.Load(), unknown.Load(),
-		)
-	}
-	first.check(t, hub, int(stored))
-	second.check(t, hub, int(stored))
-}
 
 // gate is a way to the broker that can be closed for new connections.
 type gate struct{ closed atomic.Bool }

@@ -88,26 +88,6 @@ func TestPoolBounds(t *testing.T) {
 	}
 }
 
-// Organizations that hold all that they get leave something for each further one.
-func TestPoolOfManyOrganizations(t *testing.T) {
-	t.Parallel()
-	const all = 32 << 20
-	for _, attackers := range []int{1, 2, 3, 10} {
-		p := newPool(shares.Limits{Total: all, PerID: 8 << 20})
-		for i := range attackers {
-			for key := range 8 {
-				takeAll(p, shares.Spender{Org: fmt.Sprint("org", i), ID: fmt.Sprint(key)}, 16<<10)
-			}
-		}
-		for i := range 100 {
-			takeAll(p, shares.Spender{ID: fmt.Sprint("address ", i)}, 16<<10)
-		}
-		if _, err := p.Take(shares.Spender{Org: "victim", ID: "key"}, 64<<10); err != nil {
-			t.Errorf("%d organizations hold all that they get: got %v, want a share", attackers, err)
-		}
-	}
-}
-
 // Requests of one organization were served before others' that came later. Now organizations are
 // served in turn, then the keys of each.
 func TestPoolServesInTurn(t *testing.T) {

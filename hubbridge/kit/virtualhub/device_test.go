@@ -184,82 +184,6 @@ func TestCommandOutcomes(t *testing.T) {
 	}
 }
 
-func TestDimmer(t *testing.T) {
-	t.Parallel()
-	d := testDevice(t, DeviceSpec{Kind: "dimmer"})
-	level, on := ChannelRef{Key: "level"}, ChannelRef{Key: "switch"}
-	for _, step := range []struct {
-		ref   ChannelRef
-		value string
-		level float64
-		on    bool
-	}{
-		{level, "40", 40, true}, {on, "false", 0, false}, {on, "true", 40, true},
-		{level, "0", 0, false}, {on, "true", 40, true},
-	} {
-		run(t, d, step.ref, step.value, quiet())
-		if d.number("level") != step.level || d.flag("switch") != step.on {
-			t.Fatalf(
-				"%s %s: level %v, switch %v", step.ref, step.value, d.number("level"),
-				d.flag("switch"),
-			)
-		}
-	}
-}
-
-// TestShadeInterrupted: a command takes as long as the way from where the shade is.
-func TestShadeInterrupted(t *testing.T) {
-	t.Parallel()
-	d := testDevice(t, DeviceSpec{Kind: "shade"})
-	ref := ChannelRef{Key: "position"}
-	d.Command(ref, 0.0, start)
-	whole := d.Due(quiet()).Sub(start)
-	if whole < fullTravel || whole > fullTravel+time.Second {
-		t.Fatalf("full travel takes %v, want about %v", whole, fullTravel)
-	}
-	half := start.Add(whole / 2)
-	d.Command(ref, 99.0, half)
-	if back := d.Due(quiet()).Sub(half); back < fullTravel/2-time.Second || back > fullTravel/2+time.Second {
-		t.Errorf("half the travel takes %v, want about %v", back, fullTravel/2)
-	}
-	observed, _ := d.Advance(d.Due(quiet()), quiet())
-	if !reflect.DeepEqual(observed, []observation{{ChannelRef: ref, Value: 99.0}}) {
-		t.Errorf("observed %v, want only the outcome of the second command", observed)
-	}
-}
-
-// TestThermostat: the temperature reaches the setpoint and stays near it.
-func TestThermostat(t *testing.T) {
-	t.Parallel()
-	d := testDevice(t, DeviceSpec{
-		Kind: "thermostat",
-		Values: map[string]json.RawMessage{
-			"temperature":      json.RawMessage("15"),
-			"heating_setpoint": json.RawMessage("22"),
-		},
-	})
-	now, heated, events := start, false, 0
-	for range 400 {
-		now = now.Add(5 * time.Second)
-		observed, _ := d.Advance(now, healthy)
-		events += len(observed)
-		heated = heated || d.text("operating_state") == "heating"
-	}
-	if n := d.number("temperature"); !heated || n < 21 || n > 23 {
-		t.Errorf("heated %v to %v °C, want a temperature near the setpoint of 22", heated, n)
-	}
-	if events < 50 {
-		t.Errorf("%d events in half an hour, want at least 50", events)
-	}
-	run(t, d, ChannelRef{Key: "mode"}, `"off"`, quiet())
-	if d.text("operating_state") != "idle" || d.text("fan_state") != "idle" {
-		t.Errorf(
-			"states after mode off: %s, %s, want idle", d.text("operating_state"),
-			d.text("fan_state"),
-		)
-	}
-}
-
 // TestDemoIsAlive: the devices of the demo report every few seconds.
 func TestDemoIsAlive(t *testing.T) {
 	t.Parallel()
@@ -281,27 +205,6 @@ func TestDemoIsAlive(t *testing.T) {
 	}
 	if longest > 4*time.Second {
 		t.Errorf("no observation for %v, want one within 4s", longest)
-	}
-}
-
-// TestRepeatedReports: a report that repeats the last one is an event for alarms and scenes only.
-func TestRepeatedReports(t *testing.T) {
-	t.Parallel()
-	d := testDevice(t, DeviceSpec{Kind: "keypad"})
-	for key, tc := range map[string]struct {
-		value string
-		again int
-	}{
-		"scene":  {`{"scene":2,"attribute":"pressed"}`, 1},
-		"alarm":  {`{"type":"intrusion","event":"tamper","active":true,"user":null}`, 1},
-		"tamper": {`true`, 0},
-	} {
-		for i, want := range []int{1, tc.again} {
-			observed, err := d.Report(ChannelRef{Key: key}, json.RawMessage(tc.value), start)
-			if err != nil || len(observed) != want {
-				t.Errorf("%s, report %d: observed %v, %v, want %d", key, i+1, observed, err, want)
-			}
-		}
 	}
 }
 
