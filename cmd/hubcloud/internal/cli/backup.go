@@ -16,8 +16,7 @@ import (
 
 // backupCommand backs up a running installation.
 type backupCommand struct {
-	operatorFlags
-	outputFlags
+	operatorCommand
 	Dir     string `arg:"" help:"New or empty folder for the backup." type:"path"`
 	HubLogs bool   `help:"Include the hub logs: all events within --event-retention. They are most of an installation's data."`
 	CACert  string `help:"Certificate of the authority, if the service runs with --ca-cert." placeholder:"FILE" name:"ca-cert" type:"path"`

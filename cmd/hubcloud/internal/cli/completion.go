@@ -3,8 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
+	"embed"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -28,42 +28,16 @@ type completionCommand struct {
 // completionScripts ask `hubcloud complete` for the candidates, with the words of the command line
 // up to the cursor. A candidate may have a description behind a tab. Where there are no candidates,
 // the shell completes the names of files.
-var completionScripts = map[string]string{
-	"bash": `_hubcloud() {
-    local candidate words=("${COMP_WORDS[@]:1:COMP_CWORD}")
-    COMPREPLY=()
-    while IFS=$'\t' read -r candidate _; do
-        COMPREPLY+=("$(printf %q "$candidate")")
-    done < <(hubcloud complete -- "${words[@]//[\"\'\\]/}" 2>/dev/null)
-}
-complete -o default -F _hubcloud hubcloud
-`,
-	"zsh": `#compdef hubcloud
-_hubcloud() {
-    local -a lines
-    lines=("${(@f)$(hubcloud complete -- "${(@Q)words[2,$CURRENT]}" 2>/dev/null)}")
-    if [[ -n "${lines[*]}" ]]; then
-        compadd -l -d lines -- "${(@)lines%%$'\t'*}"
-    else
-        _files
-    fi
-}
-compdef _hubcloud hubcloud
-`,
-	"fish": `function __hubcloud_complete
-    set -l words (commandline -opc)
-    set -l lines (hubcloud complete -- $words[2..-1] (commandline -ct) 2>/dev/null)
-    and test -n "$lines"
-    and printf '%s\n' $lines
-    or __fish_complete_path (commandline -ct)
-end
-complete -c hubcloud -f -a '(__hubcloud_complete)'
-`,
-}
+//
+//go:embed completion
+var completionScripts embed.FS
 
 // Run prints the script.
 func (c *completionCommand) Run(out Output) error {
-	_, err := io.WriteString(out.Out, completionScripts[c.Shell])
+	script, err := completionScripts.ReadFile("completion/hubcloud." + c.Shell)
+	if err == nil {
+		_, err = out.Out.Write(script)
+	}
 	return err
 }
 

@@ -16,8 +16,7 @@ import (
 
 // doctorCommand checks every component of an installation.
 type doctorCommand struct {
-	operatorFlags
-	outputFlags
+	operatorCommand
 	PostgresURL string   `help:"Database to check. Defaults to the one in --data-dir." placeholder:"URL" name:"postgres-url"`
 	SMTPURL     string   `help:"Mail server whose login to check, in the form of serve. No mail is sent." placeholder:"URL" name:"smtp-url"`
 	CACert      string   `help:"Certificate (PEM) of the authority. Defaults to the service's." placeholder:"FILE" name:"ca-cert" type:"path"`

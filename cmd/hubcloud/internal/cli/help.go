@@ -20,7 +20,7 @@ func helpText(name string) string {
 	return strings.TrimSuffix(string(text), "\n")
 }
 
-// addHelp gives the commands below a node their long help texts. name has the words of the node.
+// addHelp sets the long help texts of the commands below a node. name has the words of the node.
 func addHelp(node *kong.Node, name string) {
 	for _, child := range node.Children {
 		words := strings.TrimPrefix(name+"-"+child.Name, "-")

@@ -22,8 +22,7 @@ type inventoryCommand struct {
 }
 
 type inventoryAddCommand struct {
-	operatorFlags
-	outputFlags
+	operatorCommand
 	Serial string `help:"Serial of the hub, in any case, with or without dashes." required:"" placeholder:"SERIAL"`
 }
 
@@ -60,8 +59,7 @@ func parseSerial(argument, text string) (domain.HubID, error) {
 }
 
 type inventoryGenerateCommand struct {
-	operatorFlags
-	outputFlags
+	operatorCommand
 	Count  int    `help:"Number of hubs." default:"1"`
 	Prefix string `help:"Prefix of the hub ids: 2 to 12 lower-case letters and digits, starting with a letter." default:"hub"`
 }

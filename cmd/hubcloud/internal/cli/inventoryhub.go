@@ -12,8 +12,7 @@ import (
 
 // hubFlags name the hub that a command changes.
 type hubFlags struct {
-	operatorFlags
-	outputFlags
+	operatorCommand
 	PostgresURL string `help:"Database of the service, instead of that in postgres.json in --data-dir. The command returns once lists show the change." name:"postgres-url" placeholder:"URL"`
 	Serial      string `arg:"" help:"Serial of the hub, in any case, with or without dashes."`
 }

@@ -9,8 +9,7 @@ import (
 )
 
 type inventoryListCommand struct {
-	operatorFlags
-	outputFlags
+	operatorCommand
 }
 
 // inventoryJSON is a hub with --json.

@@ -19,8 +19,7 @@ type keyCommand struct {
 }
 
 type keyCreateCommand struct {
-	operatorFlags
-	outputFlags
+	operatorCommand
 	Org       string   `help:"Id of the organization." required:"" placeholder:"ORG_ID"`
 	Scope     []string `help:"Scope of the key; may be repeated or have several scopes, separated by commas." sep:"," placeholder:"SCOPE"`
 	AllScopes bool     `help:"Give the key every scope."`
@@ -82,10 +81,14 @@ func (c *keyCreateCommand) scopes() ([]domain.Scope, error) {
 	return scopes, nil
 }
 
+// chosenKey is the key that a command changes.
+type chosenKey struct {
+	operatorCommand
+	KeyID string `arg:"" name:"key-id" help:"Id of the key: the twelve characters that the portal and the logs show."`
+}
+
 type keyRotateCommand struct {
-	operatorFlags
-	outputFlags
-	KeyID   string        `arg:"" name:"key-id" help:"Id of the key: the twelve characters that the portal and the logs show."`
+	chosenKey
 	Overlap time.Duration `help:"How long the former secret works, such as 24h; 0 ends it at once." default:"24h"`
 }
 
@@ -100,11 +103,7 @@ func (c *keyRotateCommand) Run(ctx context.Context, out Output) error {
 	})
 }
 
-type keyRevokeCommand struct {
-	operatorFlags
-	outputFlags
-	KeyID string `arg:"" name:"key-id" help:"Id of the key: the twelve characters that the portal and the logs show."`
-}
+type keyRevokeCommand struct{ chosenKey }
 
 // Run revokes the key. When it returns, every replica rejects the key.
 func (c *keyRevokeCommand) Run(ctx context.Context, out Output) error {
@@ -117,8 +116,7 @@ func (c *keyRevokeCommand) Run(ctx context.Context, out Output) error {
 }
 
 type keyListCommand struct {
-	operatorFlags
-	outputFlags
+	operatorCommand
 	Org     string `help:"Only the keys of this organization." placeholder:"ORG_ID"`
 	Revoked bool   `help:"Also the revoked keys."`
 }

@@ -17,6 +17,12 @@ type operatorFlags struct {
 	NATSCredentials string `help:"Credentials file for --nats-url. Defaults to nats-credentials.json in --data-dir." name:"nats-credentials" type:"path" placeholder:"FILE"`
 }
 
+// operatorCommand has the flags of a command that prints what it did or found.
+type operatorCommand struct {
+	operatorFlags
+	outputFlags
+}
+
 func (f operatorFlags) service() installation.Service {
 	return installation.Service{
 		DataDir: f.DataDir, NATSURL: f.NATSURL, NATSCredentials: f.NATSCredentials,

@@ -17,8 +17,7 @@ type orgCommand struct {
 }
 
 type orgCreateCommand struct {
-	operatorFlags
-	outputFlags
+	operatorCommand
 	Name       string `help:"Name of the organization, 1 to 200 characters." required:"" placeholder:"NAME"`
 	OwnerEmail string `help:"E-mail address of the first owner." required:"" placeholder:"ADDRESS"`
 }
@@ -38,8 +37,7 @@ func (c *orgCreateCommand) Run(ctx context.Context, out Output) error {
 }
 
 type orgListCommand struct {
-	operatorFlags
-	outputFlags
+	operatorCommand
 }
 
 // orgJSON is an organization with --json.

@@ -23,6 +23,7 @@ type projectionsCommand struct {
 type readModelFlags struct {
 	operatorFlags
 	PostgresURL string `help:"Database of the service, instead of that in postgres.json in --data-dir." name:"postgres-url" placeholder:"URL"`
+	outputFlags
 }
 
 // readModels are the open read models with the session that they use.

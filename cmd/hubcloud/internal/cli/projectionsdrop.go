@@ -10,7 +10,6 @@ import (
 
 type projectionsDropCommand struct {
 	readModelFlags
-	outputFlags
 	DryRun bool `help:"Only print what would be dropped, and how much space that would free." name:"dry-run"`
 }
 

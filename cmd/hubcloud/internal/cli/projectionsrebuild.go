@@ -13,7 +13,6 @@ import (
 
 type projectionsRebuildCommand struct {
 	readModelFlags
-	outputFlags
 }
 
 // rebuiltJSON is the result with --json.

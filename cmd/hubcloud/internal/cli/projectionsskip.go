@@ -10,7 +10,6 @@ import (
 
 type projectionsSkipCommand struct {
 	readModelFlags
-	outputFlags
 	Sequence   uint64 `arg:"" help:"Sequence of the event that stops the projection, as the status shows it."`
 	Why        string `help:"Reason for the skip. The directory log keeps it." required:"" placeholder:"TEXT"`
 	Projection string `help:"directory or presence. Needed only when both are stopped at the same sequence." placeholder:"NAME"`

@@ -14,7 +14,6 @@ import (
 
 type projectionsStatusCommand struct {
 	readModelFlags
-	outputFlags
 }
 
 // Run prints the status, and the progress of a build.

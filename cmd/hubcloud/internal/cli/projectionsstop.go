@@ -21,7 +21,6 @@ func (f projectionFlags) names() []string {
 
 type projectionsStopCommand struct {
 	readModelFlags
-	outputFlags
 	projectionFlags
 	Why string `help:"Reason; the status shows it." placeholder:"TEXT"`
 }
@@ -42,7 +41,6 @@ func (c *projectionsStopCommand) Run(ctx context.Context, out Output) error {
 
 type projectionsResumeCommand struct {
 	readModelFlags
-	outputFlags
 	projectionFlags
 }
 

@@ -11,7 +11,6 @@ import (
 
 type projectionsVerifyCommand struct {
 	readModelFlags
-	outputFlags
 }
 
 // errDifferences reports that verify found and printed differences.
