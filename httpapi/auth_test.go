@@ -12,51 +12,32 @@ import (
 )
 
 // Exactly one header, the scheme in any case and the exact key are accepted. Everything else gets
-// the same error.
+// the same error. FuzzAuthorization and the black-box tests try more values.
 func TestAuthorization(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	key := strings.TrimPrefix(s.bearer, "Bearer ")
 	var entropy [domain.KeyEntropy]byte
 	stranger := domain.NewKey(domain.EnvironmentDev, entropy)
-	live := domain.NewKey(domain.EnvironmentLive, entropy)
-	s.keys[live.ID+"live"] = domain.KeyAccess{}
-	last := key[len(key)-1:]
 	for name, tt := range map[string]struct {
 		values []string
 		ok     bool
 	}{
-		"the key":              {[]string{"Bearer " + key}, true},
-		"scheme in lower case": {[]string{"bearer " + key}, true},
-		"scheme in upper case": {[]string{"BEARER  " + key}, true},
-		"none":                 {nil, false},
-		"two":                  {[]string{"Bearer " + key, "Bearer " + key}, false},
-		"two in one":           {[]string{"Bearer " + key + ", Bearer " + key}, false},
-		"empty":                {[]string{""}, false},
-		"scheme alone":         {[]string{"Bearer"}, false},
-		"key alone":            {[]string{key}, false},
-		"another scheme":       {[]string{"Basic " + key}, false},
-		"a tab":                {[]string{"Bearer\t" + key}, false},
-		"a word after it":      {[]string{"Bearer " + key + " x"}, false},
-		"cut off":              {[]string{"Bearer " + key[:len(key)-1]}, false},
-		"mistyped": {
-			[]string{"Bearer " + strings.TrimSuffix(key, last) + string(last[0]^1)}, false,
-		},
-		"unknown":                    {[]string{"Bearer " + stranger.Reveal()}, false},
-		"of another environment":     {[]string{"Bearer " + live.Reveal()}, false},
+		"the key":                    {[]string{"Bearer " + key}, true},
+		"scheme in lower case":       {[]string{"bearer " + key}, true},
+		"scheme in upper case":       {[]string{"BEARER  " + key}, true},
+		"two":                        {[]string{"Bearer " + key, "Bearer " + key}, false},
+		"two in one":                 {[]string{"Bearer " + key + ", Bearer " + key}, false},
+		"a tab":                      {[]string{"Bearer\t" + key}, false},
+		"a word after it":            {[]string{"Bearer " + key + " x"}, false},
 		"in another case":            {[]string{"Bearer " + strings.ToUpper(key)}, false},
 		"right id with wrong secret": {[]string{"Bearer " + withSecretOf(t, key, stranger)}, false},
 	} {
-		req, err := http.NewRequest("GET", s.base+"/v1/sites", nil)
-		if err != nil {
-			t.Fatal(err)
+		headers := []string{"Authorization", ""}
+		for _, value := range tt.values {
+			headers = append(headers, "Authorization", value)
 		}
-		req.Header["Authorization"] = tt.values
-		res, err := s.client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
+		res := s.do("GET", "/v1/sites", "", headers...)
 		want := http.StatusUnauthorized
 		if tt.ok {
 			want = http.StatusOK
@@ -73,7 +54,7 @@ func TestAuthorization(t *testing.T) {
 	}
 	streamstest.Eventually(
 		t, "all requests are logged",
-		func() bool { return strings.Count(s.logged.String(), "\n") >= 18 },
+		func() bool { return strings.Count(s.logged.String(), "\n") >= 9 },
 	)
 	if log := s.logged.String(); strings.Contains(log, key[20:]) ||
 		!strings.Contains(log, key[7:19]) {
@@ -90,9 +71,7 @@ func TestAuthorization(t *testing.T) {
 func withSecretOf(t *testing.T, key string, other domain.Key) string {
 	t.Helper()
 	parsed, err := domain.ParseKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	var entropy [domain.KeyEntropy]byte
 	for i := range entropy {
 		entropy[i] = 1 // as addKey made the id from

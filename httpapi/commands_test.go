@@ -23,8 +23,6 @@ func TestCommandErrors(t *testing.T) {
 	}{
 		{`{"key":"lock"}`, 400, inv, "value: is required"},
 		{`{"value":true}`, 400, inv, "key: is required"},
-		{`{"key":"color","value":{"red":1,"green":2,"blue":256}}`, 400, inv, "value"},
-		{`{"key":"temperature","value":1}`, 400, inv, "read-only"},
 		{
 			`{"key":"lock","value":true,"endpoint":-1}`, 400, inv,
 			"endpoint: must be a non-negative integer",

@@ -28,15 +28,35 @@ func (s *service) opened(t *testing.T, text string) (net.Conn, *bufio.Reader) {
 func answerOn(t *testing.T, answers *bufio.Reader) answer {
 	t.Helper()
 	res, err := http.ReadResponse(answers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	res.Request = &http.Request{Method: "GET", URL: &url.URL{Path: "/v1/sites"}}
 	return answer{res, string(body)}
+}
+
+// openedStream returns a stream on a new connection.
+func (s *service) openedStream(t *testing.T) *bufio.Reader {
+	t.Helper()
+	_, stream := s.opened(
+		t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
+	)
+	if res, err := http.ReadResponse(stream, nil); err != nil || res.StatusCode != 200 {
+		t.Fatalf("stream: got %v, %v, want 200", res, err)
+	}
+	return stream
+}
+
+// goesOn checks that a stream gets a new event.
+func (s *service) goesOn(t *testing.T, stream *bufio.Reader) {
+	t.Helper()
+	s.emit(1, 0)
+	for line := ""; !strings.HasPrefix(line, "data: "); {
+		var err error
+		if line, err = stream.ReadString('\n'); err != nil {
+			t.Fatalf("stream: got %v, want an event", err)
+		}
+	}
 }
 
 func (s *service) tables() (open, idle, addresses int) {
@@ -64,12 +84,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, change)
-			_, stream := s.opened(
-				t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
-			)
-			if res, err := http.ReadResponse(stream, nil); err != nil || res.StatusCode != 200 {
-				t.Fatalf("stream: got %v, %v, want 200", res, err)
-			}
+			stream := s.openedStream(t)
 			used, usedAnswers := s.opened(t, request+s.bearer+"\r\n\r\n")
 			answerOn(t, usedAnswers)
 			var idle []*bufio.Reader
@@ -98,16 +113,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 				t.Error("got an open connection that was used once, want it closed")
 			}
 			used.Close()
-			s.emit(1, 0)
-			for {
-				line, err := stream.ReadString('\n')
-				if err != nil {
-					t.Fatalf("stream: got %v, want an event", err)
-				}
-				if strings.HasPrefix(line, "data: ") {
-					break
-				}
-			}
+			s.goesOn(t, stream)
 		})
 	}
 }
@@ -201,10 +207,7 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 			s := start(t, func(c *Config) { c.Connections, c.ConnectionsPerAddress = 40, 20 })
 			header := "\r\nHost: h\r\nContent-Type: application/json\r\n"
 			key := "Authorization: " + s.bearer + "\r\n"
-			_, stream := s.opened(t, "GET "+streamPath+" HTTP/1.1"+header+key+"\r\n")
-			if res, err := http.ReadResponse(stream, nil); err != nil || res.StatusCode != 200 {
-				t.Fatalf("stream: got %v, %v, want 200", res, err)
-			}
+			stream := s.openedStream(t)
 			text := attack.request + " HTTP/1.1" + header
 			if attack.key {
 				text += key
@@ -229,16 +232,7 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 			if fastest > bodyTimeout/2 {
 				t.Errorf("new clients waited for %s, want at most %s", fastest, bodyTimeout/2)
 			}
-			s.emit(1, 0)
-			for {
-				line, err := stream.ReadString('\n')
-				if err != nil {
-					t.Fatalf("stream: got %v, want an event", err)
-				}
-				if strings.HasPrefix(line, "data: ") {
-					break
-				}
-			}
+			s.goesOn(t, stream)
 		})
 	}
 }

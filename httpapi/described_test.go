@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"hubcloud/streams/streamstest"
 )
 
 // operation is a method of a path, as openapi.yaml describes it.
@@ -100,9 +102,7 @@ func described(t testing.TB) (d documents) {
 	t.Helper()
 	for _, text := range []string{openAPI, openAPIRoot} {
 		var tree map[string]any
-		if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, yaml.Unmarshal([]byte(text), &tree))
 		root := part{tree, tree}
 		d.roots = append(d.roots, root)
 		prefix := ""
@@ -156,9 +156,7 @@ func operationOf(t testing.TB, root, item, op part) *operation {
 	}
 	for _, status := range op.get("responses").keys() {
 		code, err := strconv.Atoi(status)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		var answer describedAnswer
 		response := op.get("responses", status)
 		for _, name := range response.get("headers").keys() {

@@ -105,20 +105,10 @@ func (w live) Get(ctx context.Context, hub domain.HubID, device int64) (domain.D
 	return d, nil
 }
 
-func (w live) Forget(_ context.Context, hub domain.HubID, device int64) error {
+func (w live) Forget(_ context.Context, hub domain.HubID, _ int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.ask(hub); err != nil {
-		return err
-	}
-	switch device {
-	case 1:
-		return domain.Errorf(domain.CodeInvalidRequest, "device 1 is still on the hub's network")
-	case 2:
-		return nil
-	default:
-		return domain.Errorf(domain.CodeNotFound, "no device %d", device)
-	}
+	return w.ask(hub)
 }
 
 func (w live) OpenPairing(

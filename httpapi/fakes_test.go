@@ -62,7 +62,6 @@ type world struct {
 	reset   bool // the log was reset
 	readers int
 	parts   int   // parts of pages that were read
-	given   int   // events that readers have taken
 	closed  bool  // the logs are closed
 	fault   error // what reads and enrolment answer
 	seen    []domain.FeedReader
@@ -382,7 +381,6 @@ func (r *worldReader) Next(_ context.Context, limit int) ([]domain.EncodedEvent,
 		}
 	}
 	events := r.log[r.at:to]
-	r.given += to - r.at
 	r.at = to
 	return events, nil
 }

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,18 +15,13 @@ import (
 type replicaView struct {
 	stale atomic.Bool
 	gone  chan struct{}
-	lose  func()
 	// waits is how long Confirm waits while the loss is not known yet.
 	waits time.Duration
 }
 
-func newReplicaView() *replicaView {
-	v := &replicaView{gone: make(chan struct{})}
-	v.lose = sync.OnceFunc(func() {
-		v.stale.Store(true)
-		close(v.gone)
-	})
-	return v
+func (v *replicaView) lose() {
+	v.stale.Store(true)
+	close(v.gone)
 }
 
 func (v *replicaView) Fresh() bool           { return !v.stale.Load() }
@@ -50,13 +44,9 @@ func (v *replicaView) Confirm(ctx context.Context) error {
 // must end.
 func TestAReplicaThatIsCutOff(t *testing.T) {
 	t.Parallel()
-	view := newReplicaView()
+	view := &replicaView{}
 	inBubble(t, func(cfg *Config) {
 		view.gone = make(chan struct{}) // of the bubble
-		view.lose = sync.OnceFunc(func() {
-			view.stale.Store(true)
-			close(view.gone)
-		})
 		cfg.Freshness = view
 	}, func(s *service, _ *pipeListener) {
 		if a := s.do("GET", "/v1/sites", ""); a.StatusCode != 200 {
@@ -105,7 +95,7 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 // sending.
 func TestAStreamOfAProcessThatWakesUp(t *testing.T) {
 	t.Parallel()
-	view := newReplicaView()
+	view := &replicaView{}
 	inBubble(t, func(cfg *Config) {
 		view.gone = make(chan struct{})
 		cfg.Freshness = view

@@ -29,9 +29,7 @@ func TestReadFitsIntoWrite(t *testing.T) {
 			return domain.Epoch{ID: domain.NewEpochID(1)}, true
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(store.Close)
 	const count = 50
 	records := make([]journal.Record, count)
@@ -43,13 +41,9 @@ func TestReadFitsIntoWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	page, err := store.Page(t.Context(), hub, "", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	reader, err := store.Follow(t.Context(), hub, page.Next)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer reader.Close()
 	for read := 1; read < count; {
 		events, err := reader.Next(t.Context(), count)

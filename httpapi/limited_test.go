@@ -11,6 +11,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams/installationtest"
+	"hubcloud/streams/streamstest"
 )
 
 // ofNothing replaces the ids of startReal's organization by ids of nothing.
@@ -25,24 +26,18 @@ func limitedKey(t *testing.T, s *service) (site, bearer string) {
 	t.Helper()
 	b := projectionstest.Shared()
 	whole, err := domain.ParseKey(strings.TrimPrefix(s.bearer, "Bearer "))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	access, _ := b.Access.Key(whole.ID)
 	org, o := access.Reach.OrgID, installationtest.Operator
 	created, err := b.Directory.CreateSite(t.Context(), o, org, "Annex")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	scopes := slices.DeleteFunc(
 		domain.AllScopes(), func(scope domain.Scope) bool { return !scope.OfSites() },
 	)
 	_, key, err := b.Directory.CreateKey(
 		t.Context(), o, org, "", scopes, domain.KeyLimits{Sites: []string{created.ID}},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return created.ID, "Bearer " + key
 }
 
@@ -149,9 +144,7 @@ func TestKeyEnds(t *testing.T) {
 	now := day
 	s := start(t, func(c *Config) { c.Now = func() time.Time { return now } })
 	key, err := domain.ParseKey(strings.TrimPrefix(s.bearer, "Bearer "))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	former, hash := key.WithID(key.ID), key.SecretHash()
 	next := domain.NewKey(key.Environment, [domain.KeyEntropy]byte{47: 7}).WithID(key.ID)
 	for name, tt := range map[string]struct {

@@ -30,9 +30,7 @@ type unread struct {
 func (s *service) unread(t *testing.T) *unread {
 	t.Helper()
 	conn, err := tls.Dial("tcp", s.address(), clientTLS(protocolHTTP2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	u := &unread{
 		conn: conn, framer: http2.NewFramer(conn, conn), next: 1, resets: make(chan uint32, 1000),
@@ -41,9 +39,7 @@ func (s *service) unread(t *testing.T) *unread {
 	if err == nil {
 		err = u.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	go func() {
 		for {
 			frame, err := u.framer.ReadFrame()
@@ -89,9 +85,7 @@ func TestUnreadResponsesOverHTTP2GiveWay(t *testing.T) {
 	began := time.Now()
 	streamstest.Eventually(t, "a new connection is served", func() bool {
 		request, err := http.NewRequest("GET", s.base+"/v1/sites", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		request.Header.Set("Authorization", s.bearer)
 		res, err := s.client.Do(request)
 		if err != nil {
@@ -146,16 +140,12 @@ func TestRejectionsOverTLS(t *testing.T) {
 	for i := range 2 {
 		key, _ := s.addKey(orgTwo+string(rune('a'+i)), byte(2+i), domain.AllScopes()...)
 		stream, err := tls.Dial("tcp", s.address(), clientTLS(protocolHTTP1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		defer stream.Close()
 		_, err = io.WriteString(
 			stream, "GET /v1/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: "+key+"\r\n\r\n",
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if res, err := http.ReadResponse(bufio.NewReader(stream), nil); err != nil ||
 			res.StatusCode != 200 {
 			t.Fatalf("stream %d: got %v, %v, want 200", i, res, err)
@@ -163,9 +153,7 @@ func TestRejectionsOverTLS(t *testing.T) {
 	}
 	for _, protocols := range [][]string{{protocolHTTP1}, {protocolHTTP2, protocolHTTP1}} {
 		rejected, err := tls.Dial("tcp", s.address(), clientTLS(protocols...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		defer rejected.Close()
 		wantError(
 			t, answerOn(t, bufio.NewReader(rejected)), 503, domain.CodeServiceUnavailable,

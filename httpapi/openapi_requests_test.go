@@ -2,13 +2,12 @@ package httpapi
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // there builds paths of things that the organization of startReal has.
@@ -81,9 +80,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 				}
 			}
 			body, err := json.Marshal(partial)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			a := s.do(op.method, path, string(body))
 			missed := a.StatusCode == 400 && strings.Contains(a.body, field+": is required")
 			if missed != slices.Contains(required, field) {
@@ -101,9 +98,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 		}
 		for _, example := range op.examples {
 			body, err := json.Marshal(example)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			if a := s.do(op.method, path, string(body)); a.StatusCode == 400 {
 				t.Errorf("%v: example %s: got %s, want no rejection", op, body, a.body)
 			}
@@ -138,7 +133,7 @@ func TestParametersAreDescribed(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"Idempotency-Key", "Last-Event-ID"} {
-			answered := askTwice(t, s, op.method, path, requestBodies[op.body], name)
+			answered := s.do(op.method, path, requestBodies[op.body], name, "1", name, "1").body
 			known := strings.Contains(answered, name+": must be given once")
 			if known != slices.Contains(op.header, name) {
 				t.Errorf(
@@ -148,30 +143,4 @@ func TestParametersAreDescribed(t *testing.T) {
 			}
 		}
 	}
-}
-
-// askTwice sends a header field twice and returns the answer's body.
-func askTwice(t *testing.T, s *service, method, path, body, header string) string {
-	t.Helper()
-	req, err := http.NewRequest(
-		method, s.base+s.ids.Replace(path), strings.NewReader(s.ids.Replace(body)),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header = http.Header{
-		"Authorization": {s.bearer},
-		"Content-Type":  {"application/json"},
-		header:          {"1", "1"},
-	}
-	res, err := s.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	content, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // The state of a hub with so many or so large values that they do not fit into one response was
@@ -38,9 +39,7 @@ func TestPastStateInPages(t *testing.T) {
 			t.Fatalf("page %d: got %d and %d bytes", pages, a.StatusCode, len(a.body))
 		}
 		var page pastStateBody
-		if err := json.Unmarshal([]byte(a.body), &page); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, json.Unmarshal([]byte(a.body), &page))
 		for _, item := range page.Data {
 			id := fmt.Sprint(item.Device.ID, item.Channel.Key, item.Channel.Endpoint)
 			if !want[id] {

@@ -120,18 +120,6 @@ func TestPortalErrorsArePages(t *testing.T) {
 	}
 }
 
-// An unparsed request has no path. Looking for one must not crash the process.
-func TestUnreadableWithAPortal(t *testing.T) {
-	t.Parallel()
-	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })
-	conn, reader := s.raw(t, "GET /portal/x HTTP/1.1\r\nHost: a b\r\n\r\n")
-	defer conn.Close()
-	if line, err := reader.ReadString('\n'); err != nil ||
-		!strings.HasPrefix(line, "HTTP/1.1 400 ") {
-		t.Errorf("got %q, %v, want 400", line, err)
-	}
-}
-
 // A browser that opens the bare address is redirected to the portal; programs get 404.
 func TestBareAddress(t *testing.T) {
 	t.Parallel()

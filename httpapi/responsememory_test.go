@@ -175,16 +175,12 @@ func TestStalledPage(t *testing.T) {
 	inBubble(t, nil, func(s *service, listener *pipeListener) {
 		s.emit(500, 16<<10)
 		conn, err := listener.dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		defer conn.Close()
 		go func() { _, _ = io.WriteString(conn, s.pageRequest("?limit=500")) }()
 		began := time.Now()
 		read, err := io.Copy(io.Discard, io.LimitReader(conn, 200<<10))
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		time.Sleep(writeTimeout + time.Second)
 		synctest.Wait()
 		if used := s.reserved(); used != 0 {
@@ -206,16 +202,12 @@ func TestSlowPage(t *testing.T) {
 	inBubble(t, nil, func(s *service, listener *pipeListener) {
 		s.emit(500, 16<<10)
 		conn, err := listener.dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		defer conn.Close()
 		go func() { _, _ = io.WriteString(conn, s.pageRequest("?limit=500")) }()
 		slow := io.TeeReader(conn, slowly{})
 		res, err := http.ReadResponse(bufio.NewReaderSize(slow, 16<<10), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		var page struct {
 			Data       []json.RawMessage `json:"data"`
 			NextCursor string            `json:"next_cursor"`

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -22,6 +21,7 @@ import (
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/once"
+	"hubcloud/streams/streamstest"
 )
 
 // service is an API on a server of its own, and a client of it.
@@ -35,27 +35,10 @@ type service struct {
 	drain  func()
 	server *http.Server
 	api    API
-	logged *lockedBuffer
+	logged *streamstest.LogLines
 	// ids replaces the constants in requests by real ids, and constants the ids in responses by
 	// the constants. nil replaces nothing.
 	ids, constants *strings.Replacer
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // newAPI returns an API that discards its log unless cfg has a logger.
@@ -63,9 +46,7 @@ func newAPI(t testing.TB, cfg Config) API {
 	t.Helper()
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	api, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return api
 }
 
@@ -73,9 +54,7 @@ func newAPI(t testing.TB, cfg Config) API {
 func start(t testing.TB, change func(*Config)) *service {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return startOn(t, listener, &http.Transport{}, "http://"+listener.Addr().String(), change)
 }
 
@@ -91,21 +70,15 @@ func startReal(t testing.TB, change func(*Config)) *service {
 	invitation, err := b.Directory.Invite(
 		t.Context(), installationtest.Operator, own.ID, "cy@example.org", domain.AccessAdmin,
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	webhook, err := b.Directory.CreateWebhook(
 		t.Context(), installationtest.Operator, own.ID, "",
 		domain.WebhookTarget{URL: "http://127.0.0.1:1/"}, newWebhooks(t).Seal,
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	_, bearer := own.NewKey(t, domain.AllScopes()...)
 	keys, err := once.New(b.Conns, once.Config{ReplicaID: rand.Text()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(keys.Close)
 	s := start(t, func(c *Config) {
 		c.Keys, c.Hubs, c.ReadModels, c.Directory = b.Access, b.Access, b.Store, b.Directory
@@ -156,7 +129,7 @@ func startOn(
 	draining := make(chan struct{})
 	s := &service{
 		world: w, t: t, base: base, client: &http.Client{Transport: transport},
-		logged: &lockedBuffer{},
+		logged: &streamstest.LogLines{},
 		drain:  sync.OnceFunc(func() { close(draining) }),
 	}
 	s.bearer, s.revoke = w.addKey(orgOne, 1, domain.AllScopes()...)
@@ -168,7 +141,7 @@ func startOn(
 		Audit:       noAudit{},
 		Attention:   w,
 		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
-		Logger: slog.New(slog.NewJSONHandler(s.logged, nil)),
+		Logger: s.logged.Logger(),
 	}
 	if change != nil {
 		change(&cfg)
@@ -249,8 +222,8 @@ type answer struct {
 	body string
 }
 
-// do sends a request with the service's key. headers has names and values in turn; an empty value
-// removes the header.
+// do sends a request with the service's key. headers has names and values in turn, which replace
+// those of the header; an empty value removes the header.
 func (s *service) do(method, path, body string, headers ...string) answer {
 	s.t.Helper()
 	if s.ids != nil {
@@ -261,17 +234,17 @@ func (s *service) do(method, path, body string, headers ...string) answer {
 		reader = strings.NewReader(body)
 	}
 	req, err := http.NewRequest(method, s.base+path, reader)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	streamstest.Must(s.t, err)
 	req.Header.Set("Authorization", s.bearer)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	for pair := range slices.Chunk(headers, 2) {
 		req.Header.Del(pair[0])
+	}
+	for pair := range slices.Chunk(headers, 2) {
 		if pair[1] != "" {
-			req.Header.Set(pair[0], pair[1])
+			req.Header.Add(pair[0], pair[1])
 		}
 	}
 	res, err := s.client.Do(req)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // Everything that is open ends cleanly and at once when the service stops.
@@ -38,9 +40,7 @@ func TestShutdown(t *testing.T) {
 	// Shutdown must not wait five seconds for a request on connections that browsers open in
 	// advance.
 	silent, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer silent.Close()
 	s.drain()
 	for range 100 {

@@ -45,17 +45,13 @@ func (s *service) streamAt(path string, headers ...string) *openStream {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	req, err := http.NewRequestWithContext(ctx, "GET", s.base+path, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	streamstest.Must(s.t, err)
 	req.Header.Set("Authorization", s.bearer)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header[headers[i]] = append(req.Header[headers[i]], headers[i+1])
 	}
 	res, err := s.client.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	streamstest.Must(s.t, err)
 	s.t.Cleanup(func() { stop(); res.Body.Close() })
 	return &openStream{t: s.t, res: res, text: bufio.NewReader(res.Body), stop: stop}
 }
@@ -326,9 +322,7 @@ func TestStalledReader(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(s *service, listener *pipeListener) {
 		stalled, err := listener.dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		defer stalled.Close()
 		request := "GET " + streamPath + " HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer +
 			"\r\n\r\n"

@@ -55,9 +55,7 @@ func clientTLS(protocols ...string) *tls.Config {
 func startTLS(t *testing.T, multiplexed bool, change func(*Config)) *service {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!multiplexed)
 	protocols.SetHTTP2(multiplexed)
@@ -76,9 +74,7 @@ func TestHandshakesAreBounded(t *testing.T) {
 	o.expect("id: c0\n\n")
 	for i := range 40 {
 		conn, err := net.Dial("tcp", s.address())
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		defer conn.Close()
 		if i%2 == 1 {
 			_, _ = conn.Write([]byte{22, 3, 1, 2, 0, 1}) // the begin of a ClientHello
@@ -113,14 +109,10 @@ func TestUnreadableRequestsOverTLS(t *testing.T) {
 	t.Parallel()
 	s := startTLS(t, false, nil)
 	secured, err := tls.Dial("tcp", s.address(), clientTLS(protocolHTTP1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer secured.Close()
 	plain, err := net.Dial("tcp", s.address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer plain.Close()
 	for name, c := range map[string]struct {
 		conn        net.Conn
@@ -158,15 +150,11 @@ func TestRedirect(t *testing.T) {
 		"absolute form": {"GET", "http://evil.example/x", "", 308, "https://hubs.example.org/x"},
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		server := NewServer(redirect, s.api.api.Logger)
 		go func() { _ = server.Serve(s.api.Listener(listener)) }()
 		conn, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		head := c.method + " " + c.target + " HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n"
 		if c.key != "" {
 			head += "Authorization: " + c.key + "\r\n"
@@ -177,9 +165,7 @@ func TestRedirect(t *testing.T) {
 		answer, err := http.ReadResponse(
 			bufio.NewReader(conn), &http.Request{Method: c.method},
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if answer.StatusCode != c.status || answer.Header.Get("Location") != c.location {
 			t.Errorf(
 				"%s: got %d to %q, want %d to %q", name, answer.StatusCode,
@@ -205,9 +191,7 @@ func TestHandshakesOfAnAddressWait(t *testing.T) {
 			Config:    clientTLS(),
 		}
 		conn, err := dialer.DialContext(t.Context(), "tcp", s.address())
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		conn.Close()
 		return time.Since(begun)
 	}

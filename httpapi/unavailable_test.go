@@ -58,9 +58,7 @@ func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 				Level, Error string
 				RequestID    string `json:"request_id"`
 			}
-			if err := json.Unmarshal([]byte(text), &line); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, json.Unmarshal([]byte(text), &line))
 			if line.RequestID == id &&
 				(line.Level != "WARN" || !strings.Contains(line.Error, c.says)) {
 				t.Errorf("%s: got line %s, want a warning with the cause %q", c.path, text, c.says)

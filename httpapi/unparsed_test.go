@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // net/http's own answers must not be recognized by their text in every write of a connection: an
@@ -47,9 +48,7 @@ func TestEventsThatLookLikeServerErrors(t *testing.T) {
 			defer conn.Close()
 			for range 2 {
 				res, err := http.ReadResponse(answers, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				streamstest.Must(t, err)
 				if body, err := io.ReadAll(res.Body); res.StatusCode != 200 || err != nil ||
 					string(body) != want {
 					t.Fatalf(

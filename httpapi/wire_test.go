@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
 	"hubcloud/streams/streamstest"
 )
 
 // Requests that no HTTP client would send, as raw bytes over TCP.
 func TestOnTheWire(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })
 	auth := "Host: h\r\nAuthorization: " + s.bearer + "\r\n"
 	post := auth + "Content-Type: application/json\r\n"
 	for name, tt := range map[string]struct {
@@ -111,6 +112,10 @@ func TestOnTheWire(t *testing.T) {
 		"a Host that is none": {
 			"GET /v1/sites HTTP/1.1\r\nHost: a b\r\n\r\n", []int{400}, "Host",
 		},
+		// An unparsed request has no path. Looking for one crashed the process.
+		"a Host that is none, for a page": {
+			"GET /portal/x HTTP/1.1\r\nHost: a b\r\n\r\n", []int{400}, "Host",
+		},
 		"a header that is none": {
 			"GET /v1/sites HTTP/1.1\r\n" + auth + "X Y: z\r\n\r\n", []int{400},
 			"invalid header name",
@@ -181,12 +186,8 @@ func methodsOf(requests string, n int) []string {
 func (s *service) raw(t *testing.T, text string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
+	streamstest.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	go func() { _, _ = io.WriteString(conn, text) }()
 	return conn, bufio.NewReader(conn)
 }
@@ -220,9 +221,7 @@ func TestUnparsedRequestsAreCounted(t *testing.T) {
 		}
 		conn, answers := s.raw(t, request)
 		res, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if res.StatusCode != want || !res.Close {
 			t.Errorf(
 				"request %d: got %d, close %t, want %d, true", i, res.StatusCode, res.Close, want,
@@ -274,9 +273,7 @@ func TestSlowHeader(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(_ *service, listener *pipeListener) {
 		conn, err := listener.dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		defer conn.Close()
 		began := time.Now()
 		sent := make(chan struct{})
@@ -308,9 +305,7 @@ func TestIdleConnection(t *testing.T) {
 	} {
 		inBubble(t, nil, func(_ *service, listener *pipeListener) {
 			conn, err := listener.dial()
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			defer conn.Close()
 			began := time.Now()
 			go func() { _, _ = io.WriteString(conn, request) }()

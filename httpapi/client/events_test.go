@@ -2,30 +2,9 @@ package client
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 )
-
-// The newest cursors are remembered, as many as the limit.
-func TestRecent(t *testing.T) {
-	t.Parallel()
-	r := newRecent(100)
-	for i := range 1000 {
-		cursor := fmt.Sprint(i)
-		if !r.add(cursor) || r.add(cursor) || !r.has(cursor) {
-			t.Fatalf("cursor %d: got known before or unknown after its add, want known once", i)
-		}
-		if i >= 100 && (!r.has(fmt.Sprint(i-99)) || r.has(fmt.Sprint(i-100))) {
-			t.Fatalf("cursor %d: got the wrong cursors known, want the last 100", i)
-		}
-	}
-	if len(r.known) != 100 || len(r.order) != 100 {
-		t.Errorf(
-			"got %d known and %d ordered cursors, want 100 of each", len(r.known), len(r.order),
-		)
-	}
-}
 
 // The data of each event type is decoded.
 func TestEventData(t *testing.T) {

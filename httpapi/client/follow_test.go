@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -174,10 +173,6 @@ func TestEventsEnd(t *testing.T) {
 		"ids that cannot be sent": {
 			nil, []step{events(nil, "id: x\x01\n\n")}, "", []error{ErrProtocol}, 3,
 		},
-		"blocks without end": {
-			nil, []step{events(nil, strings.Repeat("data: x\n", 1<<18))}, "", []error{ErrProtocol},
-			3,
-		},
 		"skips without numbers": {
 			nil,
 			[]step{
@@ -245,18 +240,6 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 				t.Errorf("got %+v, %v, want event c and the gap 17 to 42", event, err)
 			}
 			break
-		}
-	})
-}
-
-// The sequence ends without an error after the newest event.
-func TestUntilNewest(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, nil, pageOf("b c", "c", true), broken, pageOf("c d", "d", false))
-		got, err := followed(c.Events(t.Context(), "hub-1", "", UntilNewest()), 100)
-		if got != "b c d" || err != nil || positions(s) != "- c c" {
-			t.Errorf("got %q, %v, from %q, want b c d, nil, from - c c", got, err, positions(s))
 		}
 	})
 }
@@ -339,23 +322,4 @@ func TestASequenceCanBeRangedOverTwice(t *testing.T) {
 			)
 		}
 	})
-}
-
-// Leaving a loop leaves no connection behind (TestMain checks for goroutines).
-func TestLeavingEndsTheStream(t *testing.T) {
-	t.Parallel()
-	ended := make(chan struct{})
-	c, _ := playing(t, nil, func(r *http.Request) (*http.Response, error) {
-		context.AfterFunc(r.Context(), func() { close(ended) })
-		return events(errSilent, frames("b"))(r)
-	})
-	sequence := c.Events(t.Context(), "hub-1", "a")
-	for range sequence {
-		break
-	}
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Error("got an open stream after a minute, want it closed")
-	}
 }

@@ -75,7 +75,6 @@ func TestOutcomes(t *testing.T) {
 		) + strings.ReplaceAll(observed("o4", "false"), `"device_id":3`, `"device_id":null`)
 	pending := lockAs("pending", "false", sentAt)
 	shut, open := lockAs("synchronized", "true", sentAt), lockAs("diverged", "false", sentAt)
-	offline := apiError(503, ErrHubOffline)
 	gone := apiError(404, ErrNotFound)
 	forbidden := apiError(403, ErrInsufficientScope)
 	expired := apiError(410, ErrCursorExpired)
@@ -102,10 +101,6 @@ func TestOutcomes(t *testing.T) {
 		"reports before": {
 			events(errSilent, observed("x", "false"), desired("a", "true"), observed("b", "true")),
 			shut, StatusSynchronized, "true", nil, 0,
-		},
-		"locked before, jams": {
-			events(errSilent, observed("x", "true"), desired("a", "true"), observed("b", "false")),
-			open, StatusDiverged, "false", ErrDiverged, 0,
 		},
 		"an earlier command's": {
 			events(
@@ -151,17 +146,9 @@ func TestOutcomes(t *testing.T) {
 			events(errSilent, desired("a", "true")), pending, StatusPending, "null", ErrNoOutcome,
 			time.Minute,
 		},
-		"hub went offline": {
-			events(errSilent, desired("a", "true")), offline, StatusPending, "null", ErrNoOutcome,
-			time.Minute,
-		},
 		"happened before": {
 			events(errSilent), lockAs("synchronized", "true", sentAt), StatusSynchronized, "true",
 			nil, 4 * time.Second,
-		},
-		"diverged before": {
-			events(errSilent), lockAs("diverged", "false", sentAt), StatusDiverged, "false",
-			ErrDiverged, 4 * time.Second,
 		},
 		"superseded before": {
 			events(errSilent), lockAs("synchronized", "false", laterAt), StatusPending, "null",

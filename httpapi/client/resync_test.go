@@ -67,21 +67,3 @@ func TestWaitOnline(t *testing.T) {
 		})
 	}
 }
-
-// TestPosition checks that Position fails like any other call.
-func TestPosition(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := playing(
-			t, nil, broken, apiError(503, ErrHubUnavailable), events(errSilent, frames("b")),
-		)
-		if position, err := c.Position(t.Context(), "hub-1"); position != "b" || err != nil {
-			t.Errorf("got %q, %v, want b, nil", position, err)
-		}
-		c, s := playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, broken)
-		if _, err := c.Position(t.Context(), "hub-1"); !errors.Is(err, errBroken) ||
-			len(s.seen()) != 1 {
-			t.Errorf("got %v after %d tries, want errBroken after 1", err, len(s.seen()))
-		}
-	})
-}

@@ -2,21 +2,15 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 )
 
 const (
-	siteJSON = `{"id":"s1","name":"Home","hub_count":2,` +
-		`"created_at":"2026-01-02T03:04:05.000006Z"}`
-	listedHubJSON = `{"id":"hub-1","name":null,"site_id":"s1","connection":{"status":"online",` +
-		`"since":"2026-01-02T03:04:05.000006Z"},"registered_at":"2026-01-02T03:04:05.000006Z"}`
 	hubJSON = `{"id":"hub-1","name":"Lobby","site_id":"s1",` +
 		`"connection":{"status":"offline","since":"2026-01-02T03:04:05.000006Z",` +
 		`"public_ip":"192.0.2.1",` +
@@ -26,19 +20,10 @@ const (
 		`"mac_address":null,"ssid":"attic","signal_dbm":-60,"carrier":null,"radio":null,` +
 		`"metered":false,"reported_at":"2026-01-02T03:04:05.000006Z"},` +
 		`"registered_at":"2026-01-02T03:04:05.000006Z"}`
-	newHubJSON = `{"id":"hub-1","name":null,"site_id":"s1","connection":{"status":"unknown",` +
-		`"since":"2026-01-02T03:04:05.000006Z","public_ip":null,` +
-		`"disconnect_reason":null},"firmware":null,"network":null,` +
-		`"registered_at":"2026-01-02T03:04:05.000006Z"}`
 	listedDeviceJSON = `{"id":3,"name":"Dial","room":null,"manufacturer":"Acme","model":"T3",` +
 		`"channels":[{"key":"heating_setpoint","endpoint":0,` +
 		`"kind":"heating_setpoint","unit":"°C","available":true,"readable":true,"writable":true,` +
 		`"capabilities":{"max":30,"min":5}}]}`
-	deviceJSON = `{"id":3,"name":"Dial","room":"Hall","manufacturer":"Acme","model":"T3",` +
-		`"channels":[{"key":"color","endpoint":2,"kind":"color","unit":null,` +
-		`"available":false,"readable":true,"writable":true,"capabilities":{},"value":{"red":1,` +
-		`"green":2,"blue":3,"warm_white":0},"observed_at":"2026-01-02T03:04:05.000006Z",` +
-		`"desired":null,"desired_at":null,"status":"synchronized"}]}`
 	sentJSON = `{"hub_id":"hub-1","device_id":3,"channel":{"key":"lock","endpoint":0,` +
 		`"kind":"lock","unit":null,"available":true,"value":false,` +
 		`"observed_at":"2026-01-02T03:04:05.000006Z","desired":true,` +
@@ -51,38 +36,6 @@ const (
 		`"observed_at":"2026-01-02T03:04:05.000006Z","desired":null,"desired_at":null,` +
 		`"status":"synchronized"},"changed_at":"2026-01-02T03:04:05.000006Z","basis":"event",` +
 		`"certain":true}`
-	pastJSON = `{"hub_id":"hub-1","at":"2026-01-02T03:04:05.000006Z","known_from":null,` +
-		`"certain":false,"data":[{"device":{"id":3,"name":null,"manufacturer":"Acme",` +
-		`"model":"T3","room":null,"available_since":null},"channel":{"key":"lock","endpoint":0,` +
-		`"kind":"lock","unit":null,"available":true,"readable":true,"writable":true,` +
-		`"capabilities":{},"value":true,"observed_at":"2026-01-02T03:04:05.000006Z",` +
-		`"desired":null,"desired_at":null,"status":"synchronized"},"changed_at":null,` +
-		`"basis":"read","certain":false}]}`
-	conditionJSON = `{"id":"hub-1/battery/3/battery/0","kind":"battery","severity":"warning",` +
-		`"title":"Battery at 7 %","hub_id":"hub-1","site_id":"s1","device_id":3,"device_name":"Dial",` +
-		`"room":null,"key":"battery","endpoint":0,"value":7,"desired":null,"event":null,` +
-		`"since":"2026-01-02T03:04:05.000006Z","seen_at":null}`
-	webhookJSON = `{"id":"w1","name":"Mine","url":"https://a.test/","filter":{"site_id":[],` +
-		`"hub_id":[],"type":["hub.*"]},"status":"disabled","disabled_by":"gone","disabled_at":` +
-		`"2026-01-02T03:04:05.000006Z","created_at":"2026-01-02T03:04:05.000006Z",` +
-		`"former_secrets_expire_at":["2026-01-02T03:04:05.000006Z"],"delivery":{"position":"p",` +
-		`"failing_since":null,"next_attempt_at":null},"secret":"whsec_x"}`
-	deliveryJSON = `{"message_id":"m","at":"2026-01-02T03:04:05.000006Z","events":2,"attempt":1,` +
-		`"delivered":false,"status":500,"duration_ms":7,"error":"no"}`
-	credentialJSON = `{"slot":4,"label":"Cleaner","source":"api","state":"failed","reason":"lock_full",` +
-		`"message":"no room","valid_from":null,"valid_until":"2026-01-02T03:04:05.000006Z",` +
-		`"time_zone":"Europe/Berlin","schedule":[{"days":["mon"],"from":"08:00","until":"17:00"}],` +
-		`"created_at":"2026-01-02T03:04:05.000006Z","updated_at":null,"code":"402917"}`
-	credentialsJSON = `{"data":[` + credentialJSON + `],"capacity":30,"complete":true}`
-	auditJSON       = `{"cursor":"a1","type":"site.created","time":"2026-01-02T03:04:05.000006Z",` +
-		`"actor":{"kind":"key","id":"k1","name":null},"subject":{"id":"s1","name":"Home",` +
-		`"hub_id":null},"detail":null,"address":"192.0.2.1","request_id":"r1"}`
-	labelJSON  = `{"id":3,"name":"Dial","room":null}`
-	windowJSON = `{"status":"open","expires_in":120}`
-	memberJSON = `{"id":"m1","email":"a@b.test","role":"owner","access":"owner",` +
-		`"joined_at":"2026-01-02T03:04:05.000006Z"}`
-	invitationJSON = `{"id":"i1","email":"a@b.test","role":"member","access":"member","status":"pending",` +
-		`"created_at":"2026-01-02T03:04:05.000006Z","expires_at":"2026-01-09T03:04:05.000006Z"}`
 )
 
 // one returns the only item of a sequence.
@@ -97,225 +50,166 @@ func one[T any](sequence iter.Seq2[T, error]) (T, error) {
 	return last, nil
 }
 
+// done returns the error of a call.
+func done[T any](_ T, err error) error { return err }
+
 // Routes are called with the contract's method, path, query and body, also where some of it is left
-// out, and nothing of an answer of any type is lost. The black-box tests call every route.
+// out. The black-box tests call the other routes, and package httpapi compares the types of answers
+// with their description.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	list := func(item string) string { return `{"data":[` + item + `],"has_more":false}` }
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	for _, tt := range []struct {
-		do       func(c *Client) (any, error)
-		request  string
-		body     string
-		response string
-		want     string // what of the response is given; all of it when empty
+		do            func(c *Client) error
+		request, body string
 	}{
 		{
-			func(c *Client) (any, error) {
-				return c.SitesPage(ctx, PageQuery{
-					Limit: 7, StartingAfter: "s0",
-				})
+			func(c *Client) error {
+				return done(c.SitesPage(ctx, PageQuery{Limit: 7, StartingAfter: "s0"}))
 			},
-			"GET /v1/sites?limit=7&starting_after=s0", "", list(siteJSON), "",
+			"GET /v1/sites?limit=7&starting_after=s0", "",
 		},
 		{
-			func(c *Client) (any, error) { return one(c.States(ctx, StateFilter{})) },
-			"GET /v1/state?limit=500", "", list(stateJSON), stateJSON,
-		},
-		{
-			func(c *Client) (any, error) {
-				return one(c.States(ctx, StateFilter{
+			func(c *Client) error {
+				return done(one(c.States(ctx, StateFilter{
 					SiteID: "s1", HubID: "hub-1", Key: "lock", Value: new(true),
-					Status: StatusPending, Available: new(false),
-					ObservedBefore: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC),
-				}))
+					Status: StatusPending, Available: new(false), ObservedBefore: at,
+				})))
 			},
 			"GET /v1/state?available=false&hub_id=hub-1&key=lock&limit=500&" +
 				"observed_before=2026-01-02T03%3A04%3A05.000006Z&site_id=s1&status=pending&value=true",
-			"", list(stateJSON), stateJSON,
+			"",
 		},
 		{
-			func(c *Client) (any, error) {
-				return c.StateAt(ctx, "hub-1", time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC))
+			func(c *Client) error { return done(c.StateAt(ctx, "hub-1", at)) },
+			"GET /v1/hubs/hub-1/state?at=2026-01-02T03%3A04%3A05.000006Z", "",
+		},
+		{
+			func(c *Client) error {
+				return done(c.Attention(ctx, AttentionFilter{HubID: "hub-1", Limit: 1}))
 			},
-			"GET /v1/hubs/hub-1/state?at=2026-01-02T03%3A04%3A05.000006Z", "", pastJSON, "",
+			"GET /v1/attention?hub_id=hub-1&limit=1", "",
 		},
 		{
-			func(c *Client) (any, error) {
-				page, err := c.Attention(ctx, AttentionFilter{HubID: "hub-1", Limit: 1})
-				return page.Data[0], err
+			func(c *Client) error {
+				return done(c.UpdateHub(ctx, "hub-1", HubUpdate{Name: Clear(), SiteID: "s2"}))
 			},
-			"GET /v1/attention?hub_id=hub-1&limit=1", "", list(conditionJSON), conditionJSON,
+			"PATCH /v1/hubs/hub-1", `{"name":null,"site_id":"s2"}`,
 		},
 		{
-			func(c *Client) (any, error) { return one(c.Hubs(ctx, "")) }, "GET /v1/hubs", "",
-			list(listedHubJSON), listedHubJSON,
-		},
-		{
-			func(c *Client) (any, error) {
-				return c.AddHub(ctx, HubAddition{
-					Serial: "HUB-1", SiteID: "s1",
-				})
+			func(c *Client) error {
+				return done(c.UpdateDevice(
+					ctx, "hub-1", 3, DeviceUpdate{Name: SetTo(""), Room: Clear()},
+				))
 			},
-			"POST /v1/hubs", `{"serial":"HUB-1","site_id":"s1"}`, newHubJSON, "",
+			"PATCH /v1/hubs/hub-1/devices/3", `{"name":"","room":null}`,
 		},
 		{
-			func(c *Client) (any, error) {
-				return c.UpdateHub(ctx, "hub-1", HubUpdate{
-					Name: Clear(), SiteID: "s2",
-				})
+			func(c *Client) error {
+				return done(c.Send(ctx, Command{
+					HubID: "hub-1", DeviceID: 3, Key: "color", Endpoint: 2, Value: Color{Red: 1},
+				}))
 			},
-			"PATCH /v1/hubs/hub-1", `{"name":null,"site_id":"s2"}`, hubJSON, "",
+			"POST /v1/hubs/hub-1/devices/3/commands",
+			`{"key":"color","value":{"red":1,"green":0,"blue":0},"endpoint":2}`,
 		},
 		{
-			func(c *Client) (any, error) { return c.Devices(ctx, "hub-1") },
-			"GET /v1/hubs/hub-1/devices", "", `{"data":[` + listedDeviceJSON + `]}`,
-			`[` + listedDeviceJSON + `]`,
-		},
-		{
-			func(c *Client) (any, error) { return c.Device(ctx, "hub-1", 3) },
-			"GET /v1/hubs/hub-1/devices/3", "", deviceJSON, "",
-		},
-		{func(c *Client) (any, error) {
-			return c.UpdateDevice(ctx, "hub-1", 3, DeviceUpdate{Name: SetTo("Dial"), Room: Clear()})
-		}, "PATCH /v1/hubs/hub-1/devices/3", `{"name":"Dial","room":null}`, labelJSON, ""},
-		{
-			func(c *Client) (any, error) {
-				return c.UpdateDevice(ctx, "hub-1", 3, DeviceUpdate{
-					Room: SetTo(""),
-				})
+			func(c *Client) error {
+				return done(c.EventsPage(ctx, "hub-1", EventQuery{
+					After: "c0", Limit: 5, Wait: 20 * time.Second,
+				}))
 			},
-			"PATCH /v1/hubs/hub-1/devices/3", `{"room":""}`, labelJSON, "",
+			"GET /v1/hubs/hub-1/events?after=c0&limit=5&wait=20", "",
 		},
 		{
-			func(c *Client) (any, error) { return c.OpenPairing(ctx, "hub-1", "12345") },
-			"POST /v1/hubs/hub-1/pairing", `{"setup_code":"12345"}`, windowJSON, "",
-		},
-		{
-			func(c *Client) (any, error) { return c.OpenRemoval(ctx, "hub-1") },
-			"POST /v1/hubs/hub-1/removal", "", "", `{"status":"","expires_in":0}`,
-		},
-		{func(c *Client) (any, error) {
-			return c.Send(ctx, Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true})
-		}, "POST /v1/hubs/hub-1/devices/3/commands", `{"key":"lock","value":true,"endpoint":0}`,
-			sentJSON, ""},
-		{func(c *Client) (any, error) {
-			return c.Send(ctx, Command{
-				HubID: "hub-1", DeviceID: 3, Key: "color", Endpoint: 2, Value: Color{Red: 1},
-			})
-		}, "POST /v1/hubs/hub-1/devices/3/commands",
-			`{"key":"color","value":{"red":1,"green":0,"blue":0},"endpoint":2}`, sentJSON, ""},
-		{func(c *Client) (any, error) {
-			return c.EventsPage(ctx, "hub-1", EventQuery{
-				After: "c0", Limit: 5, Wait: 20 * time.Second,
-			})
-		}, "GET /v1/hubs/hub-1/events?after=c0&limit=5&wait=20", "",
-			`{"data":[` + envelope("c1", EventChannelObserved, `{"key":"lock"}`) + `],` +
-				`"next_cursor":"c1","has_more":true}`,
-			""},
-		{
-			func(c *Client) (any, error) {
-				return c.AuditPage(ctx, AuditFilter{
+			func(c *Client) error {
+				return done(c.AuditPage(ctx, AuditFilter{
 					Types: []string{"key.*", "site.created"}, HubIDs: []string{"hub-1"},
 					ActorID: "k1", SubjectID: "s1", Until: time.Unix(0, 0),
-				}, EventQuery{Last: 5})
+				}, EventQuery{Last: 5}))
 			},
 			"GET /v1/audit?actor_id=k1&hub_id=hub-1&last=5&subject_id=s1&type=key.%2A&" +
 				"type=site.created&until=1970-01-01T00%3A00%3A00Z", "",
-			`{"data":[` + auditJSON + `],"next_cursor":"a1","has_more":true}`, "",
 		},
 		{
-			func(c *Client) (any, error) {
-				return one(c.Audit(ctx, AuditFilter{}, "", UntilNewest()))
+			func(c *Client) error {
+				return done(one(c.Audit(ctx, AuditFilter{}, "", UntilNewest())))
 			},
 			"GET /v1/audit?limit=500", "",
-			`{"data":[` + auditJSON + `],"next_cursor":"a1","has_more":false}`, auditJSON,
 		},
 		{
-			func(c *Client) (any, error) {
+			func(c *Client) error {
 				var file strings.Builder
 				err := c.AuditCSV(ctx, AuditFilter{ActorID: "k1"}, EventQuery{After: "a0"}, &file)
-				return json.RawMessage(file.String()), err
+				if file.Len() == 0 {
+					return errors.New("the file is empty")
+				}
+				return err
 			},
-			"GET /v1/audit.csv?actor_id=k1&after=a0", "", `["the file"]`, "",
+			"GET /v1/audit.csv?actor_id=k1&after=a0", "",
 		},
 		{
-			func(c *Client) (any, error) { return one(c.Members(ctx)) }, "GET /v1/members", "",
-			list(memberJSON), memberJSON,
-		},
-		{
-			func(c *Client) (any, error) { return c.Invite(ctx, "a@b.test", RoleAdmin) },
-			"POST /v1/invitations", `{"email":"a@b.test","role":"admin"}`, invitationJSON, "",
-		},
-		{
-			func(c *Client) (any, error) {
-				return c.CreateWebhook(ctx, "Mine", "https://a.test/", WebhookFilter{
+			func(c *Client) error {
+				return done(c.CreateWebhook(ctx, "Mine", "https://a.test/", WebhookFilter{
 					Types: []EventType{"hub.*"},
-				})
+				}))
 			},
 			"POST /v1/webhooks", `{"name":"Mine","url":"https://a.test/",` +
-				`"filter":{"site_id":[],"hub_id":[],"type":["hub.*"]}}`, webhookJSON, "",
+				`"filter":{"site_id":[],"hub_id":[],"type":["hub.*"]}}`,
 		},
 		{
-			func(c *Client) (any, error) {
-				return c.UpdateWebhook(ctx, "w1", WebhookUpdate{Enabled: new(false)})
+			func(c *Client) error {
+				return done(c.UpdateWebhook(ctx, "w1", WebhookUpdate{Enabled: new(false)}))
 			},
-			"PATCH /v1/webhooks/w1", `{"enabled":false}`, webhookJSON, "",
+			"PATCH /v1/webhooks/w1", `{"enabled":false}`,
 		},
 		{
-			func(c *Client) (any, error) { return c.RotateWebhookSecret(ctx, "w1", time.Hour) },
-			"POST /v1/webhooks/w1/rotate-secret", `{"overlap_seconds":3600}`, webhookJSON, "",
+			func(c *Client) error { return done(c.RotateWebhookSecret(ctx, "w1", time.Hour)) },
+			"POST /v1/webhooks/w1/rotate-secret", `{"overlap_seconds":3600}`,
 		},
 		{
-			func(c *Client) (any, error) { return c.WebhookDeliveries(ctx, "w1") },
-			"GET /v1/webhooks/w1/deliveries", "", list(deliveryJSON), `[` + deliveryJSON + `]`,
+			func(c *Client) error { return done(c.WebhookDeliveries(ctx, "w1")) },
+			"GET /v1/webhooks/w1/deliveries", "",
 		},
 		{
-			func(c *Client) (any, error) { return c.TestWebhook(ctx, "w1") },
-			"POST /v1/webhooks/w1/test", "", deliveryJSON, "",
+			func(c *Client) error { return done(c.TestWebhook(ctx, "w1")) },
+			"POST /v1/webhooks/w1/test", "",
 		},
 		{
-			func(c *Client) (any, error) { return c.Credentials(ctx, "h", 3) },
-			"GET /v1/hubs/h/devices/3/credentials", "", credentialsJSON, "",
-		},
-		{
-			func(c *Client) (any, error) {
-				return c.CreateCredential(ctx, "h", 3, CredentialRequest{Label: "Cleaner"})
+			func(c *Client) error {
+				return done(c.CreateCredential(ctx, "h", 3, CredentialRequest{Label: "Cleaner"}))
 			},
-			"POST /v1/hubs/h/devices/3/credentials", `{"label":"Cleaner"}`, credentialJSON, "",
+			"POST /v1/hubs/h/devices/3/credentials", `{"label":"Cleaner"}`,
 		},
 		{
-			func(c *Client) (any, error) {
-				return c.UpdateCredential(ctx, "h", 3, 4, CredentialRequest{Code: "402917"})
+			func(c *Client) error {
+				return done(c.UpdateCredential(ctx, "h", 3, 4, CredentialRequest{Code: "402917"}))
 			},
-			"PATCH /v1/hubs/h/devices/3/credentials/4", `{"code":"402917"}`, credentialJSON, "",
+			"PATCH /v1/hubs/h/devices/3/credentials/4", `{"code":"402917"}`,
 		},
 		{
-			func(c *Client) (any, error) {
-				return c.CreateCredentials(
+			func(c *Client) error {
+				return done(c.CreateCredentials(
 					ctx, []CredentialTarget{{HubID: "h", DeviceID: 3}}, CredentialRequest{Label: "Cleaner"},
-				)
+				))
 			},
 			"POST /v1/credentials", `{"label":"Cleaner","channels":[{"hub_id":"h","device_id":3}]}`,
-			`{"label":"Cleaner","code":"402917","data":[{"hub_id":"h","device_id":3,"slot":4,` +
-				`"state":"pending","error":null}]}`, "",
 		},
 		{
-			func(c *Client) (any, error) { return c.Hub(ctx, "a/b?c#d%") },
-			"GET /v1/hubs/a%2Fb%3Fc%23d%25", "", hubJSON, "",
+			func(c *Client) error { return done(c.Hub(ctx, "a/b?c#d%")) },
+			"GET /v1/hubs/a%2Fb%3Fc%23d%25", "",
 		},
 	} {
-		c, s := playing(t, nil, answer(http.StatusOK, tt.response))
-		got, err := tt.do(c)
-		if err != nil {
+		c, s := playing(t, nil, answer(
+			200, `{"data":[{"cursor":"c","type":"t"}],"next_cursor":"c","has_more":false}`,
+		))
+		if err := tt.do(c); err != nil {
 			t.Errorf("%s: got %v, want nil", tt.request, err)
 			continue
 		}
 		r := s.seen()[0]
-		request := r.method + " " + r.path
-		if r.query != "" {
-			request += "?" + r.query
-		}
+		request := strings.TrimSuffix(r.method+" "+r.path+"?"+r.query, "?")
 		if request != tt.request || r.body != tt.body {
 			t.Errorf("%s: sent %s with body %s, want body %s", tt.request, request, r.body, tt.body)
 		}
@@ -327,28 +221,6 @@ func TestRoutes(t *testing.T) {
 				tt.request, r.header,
 			)
 		}
-		want := tt.want
-		if want == "" {
-			want = tt.response
-		}
-		if got != nil {
-			sameJSON(t, tt.request, got, want)
-		}
-	}
-}
-
-// sameJSON compares a decoded value, encoded again, with its source.
-func sameJSON(t *testing.T, what string, got any, want string) {
-	t.Helper()
-	text, err := json.Marshal(got)
-	if err != nil {
-		t.Errorf("%s: got %v, want nil", what, err)
-		return
-	}
-	var a, b any
-	if json.Unmarshal(text, &a) != nil || json.Unmarshal([]byte(want), &b) != nil ||
-		!reflect.DeepEqual(a, b) {
-		t.Errorf("%s: %s\nwanted %s", what, text, want)
 	}
 }
 
@@ -458,15 +330,5 @@ func TestValues(t *testing.T) {
 		if got := Value(tt.is).meets(Value(tt.asked)); got != tt.meets {
 			t.Errorf("%s meets %s: got %v, want %v", tt.is, tt.asked, got, tt.meets)
 		}
-	}
-	if low, high, ok := (Capabilities{
-		"min": []byte("5"), "max": []byte("30"),
-	}).Bounds(); low != 5 ||
-		high != 30 ||
-		!ok {
-		t.Error("bounds of a setpoint: got others or none, want 5 to 30")
-	}
-	if _, _, ok := (Capabilities{}).Bounds(); ok {
-		t.Error("bounds of a lock: got some, want none")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 )
 
 // blocksOf parses a whole stream.
@@ -36,19 +35,6 @@ func TestLinesThatEndWithCREndAtOnce(t *testing.T) {
 	go io.WriteString(w, "\ndata: y\n\n")
 	if b, err := reader.next(); err != nil || string(b.data) != "y" {
 		t.Errorf("got block %+v, %v, want the data y", b, err)
-	}
-}
-
-func TestRetryField(t *testing.T) {
-	t.Parallel()
-	for value, want := range map[string]time.Duration{
-		"1500": 1500 * time.Millisecond, "0": 0, "": -1, "-1": -1, "+1": -1, "1.5": -1, "1s": -1,
-		"99999999999999999999": -1,
-	} {
-		_, reader, _ := blocksOf(strings.NewReader("retry: " + value + "\n\n"))
-		if reader.hasRetry != (want >= 0) || want >= 0 && reader.retry != want {
-			t.Errorf("retry %q: got %v, %s, want %s", value, reader.hasRetry, reader.retry, want)
-		}
 	}
 }
 

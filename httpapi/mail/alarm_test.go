@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	netmail "net/mail"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,7 +52,7 @@ func smoke() attention.Notice {
 }
 
 // sent queues and delivers a mail, and returns it.
-func sent(t *testing.T, m attention.Mail) (received, string) {
+func sent(t *testing.T, m attention.Mail) received {
 	t.Helper()
 	q, recipient := &queue{}, "ann@example.org"
 	mailer, dir := alarmMailer(t, q, &recipient)
@@ -72,20 +71,12 @@ func sent(t *testing.T, m attention.Mail) (received, string) {
 	if err := mailer.Deliver(t.Context(), q.contents[0]); err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.eml"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("got files %v, %v, want one", files, err)
-	}
-	raw, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return readMail(t, string(raw)), string(raw)
+	return readMail(t, fileIn(t, dir))
 }
 
 func TestAlarmMail(t *testing.T) {
 	t.Parallel()
-	got, _ := sent(t, attention.Mail{Notices: []attention.Notice{smoke()}})
+	got := sent(t, attention.Mail{Notices: []attention.Notice{smoke()}})
 	unsubscribe := publicURL + "/portal/unsubscribe/token-of-" + alarmOrg + "-" + alarmMember
 	if got.subject != "Smoke detected: Kitchen sensor, Hub 12, North site" {
 		t.Errorf("got subject %q", got.subject)
@@ -120,7 +111,7 @@ func TestAlarmOfHostileHub(t *testing.T) {
 	n := smoke()
 	n.Title, n.Device, n.Room = "Hub offline", "", ""
 	n.HubName = "Hub\r\nBcc: eve@example.org <b>" + strings.Repeat("W", 100)
-	got, _ := sent(t, attention.Mail{Notices: []attention.Notice{n}})
+	got := sent(t, attention.Mail{Notices: []attention.Notice{n}})
 	subject := strings.ReplaceAll(got.subject, " \u00A0", "  ")
 	if !strings.HasPrefix(subject, "Hub offline: Hub  Bcc: eve@example.org <b>W") ||
 		len(subject) > 120 || got.header.Get("Bcc") != "" ||
@@ -136,7 +127,7 @@ func TestDigestMail(t *testing.T) {
 	end.Ended, end.Title = now, "Water leak"
 	warning := smoke()
 	warning.Title, warning.Kind, warning.Severity = "Low battery", "battery", domain.SeverityWarning
-	got, _ := sent(t, attention.Mail{
+	got := sent(t, attention.Mail{
 		Digest: true, More: 3, Notices: []attention.Notice{end, warning, begin},
 	})
 	if got.subject != "Smoke detected: Kitchen sensor, Hub 12, North site, and 5 more" {
@@ -180,7 +171,7 @@ func TestGroupMail(t *testing.T) {
 			Notices: []attention.Notice{end, end}, Standing: 4,
 		},
 	} {
-		got, _ := sent(t, m)
+		got := sent(t, m)
 		if got.subject != want || !strings.Contains(got.text, "Hub 12") {
 			t.Errorf("got %q, want %q", got.subject, want)
 		}
@@ -200,7 +191,7 @@ func TestLargeDigest(t *testing.T) {
 	for i := range notices {
 		notices[i] = long
 	}
-	got, _ := sent(t, attention.Mail{Digest: true, Notices: notices})
+	got := sent(t, attention.Mail{Digest: true, Notices: notices})
 	listed := strings.Count(got.text, "Smoke detected")
 	if !strings.HasSuffix(got.subject, ", and 99 more") || listed < 40 || listed == 100 ||
 		!strings.Contains(got.text, fmt.Sprintf("And %d more.", 100-listed)) {
@@ -243,15 +234,11 @@ func TestTestMail(t *testing.T) {
 	if err := mailer.Deliver(t.Context(), q.contents[0]); err != nil {
 		t.Fatal(err)
 	}
-	files, _ := filepath.Glob(filepath.Join(dir, "*.eml"))
-	raw, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := fileIn(t, dir)
 	for _, want := range []string{
 		"Subject: Test mail\r\n", "What to do: Nothing.", "/portal/" + alarmOrg + "\r\n", "token-of-",
 	} {
-		if !strings.Contains(string(raw), want) {
+		if !strings.Contains(raw, want) {
 			t.Errorf("got %s, want %q in it", raw, want)
 		}
 	}

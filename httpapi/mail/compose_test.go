@@ -158,7 +158,13 @@ func composed(t testing.TB, inv domain.InvitationMail) string {
 	if err := m.Deliver(t.Context(), q.contents[0]); err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	return fileIn(t, dir)
+}
+
+// fileIn returns the only mail in a folder.
+func fileIn(t testing.TB, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.eml"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("got files %v, %v, want one", files, err)
 	}

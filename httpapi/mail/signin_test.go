@@ -59,11 +59,7 @@ func TestSignInMail(t *testing.T) {
 		!strings.HasPrefix(info.Name(), "20260102T150405123456Z-"+q.ids[0]) {
 		t.Errorf("got file %v, %v, want its time and id, and mode 0600", info, err)
 	}
-	raw, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := readMail(t, string(raw))
+	w := readMail(t, fileIn(t, dir))
 	if w.subject != "Sign in" || !strings.Contains(w.text, link) ||
 		strings.Count(w.html, link) != 3 ||
 		!strings.Contains(w.text, "2 January 2026, 15:19 UTC") ||

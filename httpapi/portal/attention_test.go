@@ -40,32 +40,26 @@ func TestAttention(t *testing.T) {
 		"": "<title>(1 alarm, 1 warning) ", "/sites/" + b.SiteID: "Needs attention at this site",
 		b.path: "Needs attention at this hub",
 	} {
-		page := read(t, b.ask("GET", path, nil))
+		page := b.page(t, path)
 		checkPage(t, page)
-		for _, want := range []string{
-			title, ">1 alarm, 1 warning</span>", "Smoke detected", "call the fire brigade",
-			"Landing &lt;alarm&gt;", "Low battery (3 %)", "60 minutes ago", "Mark as seen",
-			`href="` + strings.Repeat("../", strings.Count(path, "/")),
-		} {
-			if !strings.Contains(page, want) {
-				t.Errorf("%q: got %s, want %q in it", path, page, want)
-			}
-		}
+		has(
+			t, page, title, ">1 alarm, 1 warning</span>", "Smoke detected",
+			"call the fire brigade", "Landing &lt;alarm&gt;", "Low battery (3 %)",
+			"60 minutes ago", "Mark as seen",
+			`href="`+strings.Repeat("../", strings.Count(path, "/")),
+		)
 		if strings.Index(page, "Smoke") > strings.Index(page, "Low battery") {
 			t.Errorf("%q: the warning is before the alarm", path)
 		}
 	}
 	for _, query := range []string{"", "?hub=" + string(b.hub), "?site=" + b.SiteID} {
-		if part := read(t, b.ask("GET", "/attention"+query, nil)); !strings.Contains(
+		if part := b.page(t, "/attention"+query); !strings.Contains(
 			part, `data-counts="1 alarm, 1 warning"`,
 		) || strings.Contains(part, "<html") {
 			t.Errorf("part %q: got %s, want the list alone", query, part)
 		}
 	}
-	if response := b.ask("GET", "/attention?hub=hub-none-none-none", nil); response.StatusCode !=
-		http.StatusNotFound {
-		t.Errorf("foreign hub: got %d, want 404", response.StatusCode)
-	}
+	b.want(t, http.StatusNotFound, "GET", "/attention?hub=hub-none-none-none", nil)
 }
 
 // A seen condition steps back and keeps who has seen it; when it begins again, it is new.
@@ -83,26 +77,20 @@ func TestSeeCondition(t *testing.T) {
 		!strings.HasSuffix(to, b.path) {
 		t.Fatalf("got %d to %q, want the hub's page", response.StatusCode, to)
 	}
-	page := read(t, b.ask("GET", "", nil))
+	page := b.page(t, "")
 	if !strings.Contains(page, "Seen by <bdi>"+b.Owner.Email) ||
 		!strings.Contains(page, "Nothing new needs attention.") || strings.Contains(page, "<title>(") {
 		t.Errorf("got %s, want the condition among those seen by the owner", page)
 	}
 	form.Set("undo", "1")
-	if response := b.ask("POST", "/attention/seen", form); response.StatusCode != 303 {
-		t.Fatalf("undo: got %d, want 303", response.StatusCode)
-	}
-	if page = read(t, b.ask("GET", "", nil)); strings.Contains(page, "Seen by") ||
-		!strings.Contains(page, " data-life>") {
-		t.Errorf("undone: got %s, want the danger as not seen", page)
-	}
+	b.want(t, 303, "POST", "/attention/seen", form)
+	page = b.page(t, "")
+	lacks(t, has(t, page, " data-life>"), "Seen by")
 	form.Del("undo")
 	b.ask("POST", "/attention/seen", form)
 	again := smoke.ChangedAt.Add(time.Minute)
 	b.reported[0].ChangedAt = &again
-	if page := read(t, b.ask("GET", "", nil)); !strings.Contains(page, "<title>(1 alarm) ") {
-		t.Errorf("got %s, want a new alarm", page)
-	}
+	has(t, b.page(t, ""), "<title>(1 alarm) ")
 	for name, change := range map[string][2]string{
 		"a hub of nobody": {"hub", "hub-none-none-none"}, "no hub": {"hub", "x"},
 		"no time": {"since", "x"}, "no condition": {"condition", ""},
@@ -125,13 +113,12 @@ func TestAttentionWithoutStates(t *testing.T) {
 	b := newHubBackend(t)
 	b.unreadable = errors.New("the database is away")
 	b.silent = map[domain.HubID]time.Time{b.hub: time.Now().Add(-time.Hour)}
-	page := read(t, b.ask("GET", "", nil))
-	if !strings.Contains(page, "cannot be read at the moment") ||
-		!strings.Contains(page, "Hub does not report") ||
-		!strings.Contains(page, "<title>(1 warning) ") ||
-		strings.Contains(page, "database") || strings.Contains(page, "Nothing needs attention") {
-		t.Errorf("got %s, want the silent hub and what is missing", page)
-	}
+	page := b.page(t, "")
+	lacks(
+		t,
+		has(t, page, "cannot be read at the moment", "Hub does not report", "<title>(1 warning) "),
+		"database", "Nothing needs attention",
+	)
 }
 
 // Many conditions of one kind at one site are one entry, which can be marked as seen at once: a
@@ -144,32 +131,23 @@ func TestManyConditions(t *testing.T) {
 		b.reported = append(b.reported, b.state(i, fmt.Sprint("Sensor ", i), "leak", "true"))
 	}
 	b.reported = append(b.reported, b.state(900, "Landing", "smoke", "true"))
-	page := read(t, b.ask("GET", "", nil))
+	page := b.page(t, "")
 	if rows := strings.Count(page, "data-condition="); rows != 2 ||
 		!strings.Contains(page, "<title>(2 alarms) ") || !strings.Contains(page, ">2 alarms</span>") ||
 		!strings.Contains(page, `data-alarms="2"`) || !strings.Contains(page, "300 devices") ||
 		!strings.Contains(page, "250 more.") || !strings.Contains(page, "Mark all as seen") {
 		t.Errorf("got %d rows, want 2 and what the second has: %s", rows, page)
 	}
-	if sites := read(t, b.ask("GET", "/sites", nil)); !strings.Contains(
-		sites, `sites/`+b.SiteID+`" aria-label="2 alarms">2</a></td>`,
-	) {
-		t.Errorf("got %s, want 2 alarms at the site", sites)
-	}
+	has(t, b.page(t, "/sites"), `sites/`+b.SiteID+`" aria-label="2 alarms">2</a></td>`)
 	newest := b.reported[0].ChangedAt.Add(time.Minute)
 	b.reported[0].ChangedAt = &newest // began after the member's page was made
 	form := url.Values{
 		"kind": {"leak"}, "site": {b.SiteID},
 		"since": {b.reported[299].ChangedAt.Format(time.RFC3339Nano)},
 	}
-	if response := b.ask("POST", "/attention/seen", form); response.StatusCode != 303 {
-		t.Fatalf("mark all: got %d, want 303", response.StatusCode)
-	}
-	page = read(t, b.ask("GET", "", nil))
-	if !strings.Contains(page, "<title>(2 alarms) ") || !strings.Contains(page, "299 devices") ||
-		!strings.Contains(page, "/devices/0\"><bdi>Sensor 0</bdi>") {
-		t.Errorf("got %s, want the smoke, the newest leak, and 299 that were seen", page)
-	}
+	b.want(t, 303, "POST", "/attention/seen", form)
+	page = b.page(t, "")
+	has(t, page, "<title>(2 alarms) ", "299 devices", "/devices/0\"><bdi>Sensor 0</bdi>")
 }
 
 // Hubs that were online when the service stopped are reconnecting after its start, and no alarms,
@@ -188,7 +166,7 @@ func TestReconnectingHubs(t *testing.T) {
 			HubID: b.hub, Since: time.Now().UTC(), Reason: &reason,
 		})
 		streamstest.Eventually(t, fmt.Sprintf("%s: the page has %q", reason, want), func() bool {
-			page := read(t, b.ask("GET", "", nil))
+			page := b.page(t, "")
 			return !slices.ContainsFunc(want, func(text string) bool {
 				return !strings.Contains(page, text)
 			})

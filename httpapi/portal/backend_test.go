@@ -16,6 +16,7 @@ import (
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/signin"
+	"hubcloud/streams/streamstest"
 )
 
 // Constants in requests and pages stand for the ids that a backend has in their place.
@@ -90,9 +91,7 @@ func newBackend(t *testing.T) *backend {
 func (w *backend) changes(t *testing.T) uint64 {
 	t.Helper()
 	page, err := w.Backend.Store.Activity(t.Context(), w.mill.ID, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return page.Data[0].Sequence
 }
 
@@ -100,9 +99,7 @@ func (w *backend) changes(t *testing.T) uint64 {
 func (w *backend) lastChange(t *testing.T, org *projectionstest.Organization) string {
 	t.Helper()
 	page, err := w.Backend.Store.Activity(t.Context(), org.ID, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	a := page.Data[0]
 	subject := cmp.Or(a.SubjectName, a.SubjectID)
 	text := fmt.Sprintf("%s: %s %s %s", a.ActorName, a.Type, subject, a.Detail)
@@ -115,9 +112,7 @@ func (w *backend) newSite(t *testing.T) string {
 	far, err := w.Backend.Directory.CreateSite(
 		t.Context(), installationtest.Operator, w.mill.ID, "Far",
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return far.ID
 }
 
@@ -127,9 +122,7 @@ func (w *backend) newLink(t *testing.T, email string, atOnce bool) string {
 		Email: w.toReal.Replace(email), AtOnce: atOnce, CreatedAt: w.clock(),
 		ExpiresAt: w.clock().Add(time.Hour),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return token
 }
 
@@ -137,9 +130,7 @@ func (w *backend) newLink(t *testing.T, email string, atOnce bool) string {
 func (w *backend) newAccount(t *testing.T, email string) {
 	t.Helper()
 	_, err := w.EnsureAccount(t.Context(), installationtest.Operator, email)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 }
 
 func (w *backend) clock() time.Time {
@@ -178,36 +169,11 @@ func (w *backend) LastUsed(_ context.Context, keys []string) (map[string]time.Ti
 	return used, nil
 }
 
-func (w *backend) Invite(
-	ctx context.Context, o domain.Origin, org, email string, access domain.Access,
-) (domain.Invitation, error) {
-	if w.err != nil {
-		return domain.Invitation{}, w.err
-	}
-	return w.Directory.Invite(ctx, o, org, email, access)
-}
-
-func (w *backend) ChangeAccess(
-	ctx context.Context, o domain.Origin, org, member string, access domain.Access,
-) (domain.Member, error) {
-	if w.err != nil {
-		return domain.Member{}, w.err
-	}
-	return w.Directory.ChangeAccess(ctx, o, org, member, access)
-}
-
 func (w *backend) RemoveMember(ctx context.Context, o domain.Origin, org, member string) error {
 	if w.err != nil {
 		return w.err
 	}
 	return w.Directory.RemoveMember(ctx, o, org, member)
-}
-
-func (w *backend) RevokeKey(ctx context.Context, o domain.Origin, key, org string) error {
-	if w.err != nil {
-		return w.err
-	}
-	return w.Directory.RevokeKey(ctx, o, key, org)
 }
 
 func (w *backend) CreateSite(
@@ -217,15 +183,6 @@ func (w *backend) CreateSite(
 		return domain.SiteState{}, w.err
 	}
 	return w.Directory.CreateSite(ctx, o, org, name)
-}
-
-func (w *backend) AddHub(
-	ctx context.Context, o domain.Origin, add domain.AddHub,
-) (domain.HubState, error) {
-	if w.err != nil {
-		return domain.HubState{}, w.err
-	}
-	return w.Directory.AddHub(ctx, o, add)
 }
 
 // History returns three commands: of Olga, of a key, and of the hub's former organization.

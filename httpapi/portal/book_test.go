@@ -25,9 +25,7 @@ func TestBook(t *testing.T) {
 	b.addEvent(time.Minute, "credential.created", 1, `{"slot":3,"label":"Cleaner"}`)
 	keep := domain.BookSettings{Kinds: []domain.BookKind{domain.BookDoors}, Days: 30}
 	entries, err := portal.New(b.config()).BookEntries(t.Context(), b.ID, keep, b.events)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	var got []string
 	for _, e := range entries {
 		if e.Kind == "" {
@@ -41,35 +39,28 @@ func TestBook(t *testing.T) {
 				streams.BookEntrySubject(b.ID, string(e.HubID), string(e.Kind)), data, time.Minute,
 			)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 	}
 	if want := "doors Front <door> at the device|doors Front <door> code 3"; strings.Join(got, "|") != want {
 		t.Errorf("entries: got %q, want %q", got, want)
 	}
 	streamstest.Eventually(t, "the page has both entries", func() bool {
-		page := read(t, b.ask("GET", "/book", nil))
+		page := b.page(t, "/book")
 		return strings.Contains(page, "2 entries") && strings.Contains(page, "Front &lt;door&gt;")
 	})
 	for query, want := range map[string]string{
 		"who=code+3": "1 entry", "device=front": "2 entries", "kind=codes": "0 entries",
 		"to=2020-01-01T00:00": "0 entries",
 	} {
-		page := read(t, b.ask("GET", "/book?"+query, nil))
-		checkPage(t, page)
-		if !strings.Contains(page, want) {
-			t.Errorf("?%s: want %s in\n%s", query, want, page)
-		}
+		page := b.page(t, "/book?"+query)
+		has(t, checkPage(t, page), want)
 	}
-	file := read(t, b.ask("GET", "/book.csv?who=code+3", nil))
+	file := b.page(t, "/book.csv?who=code+3")
 	if strings.Count(file, "\r\n") != 2 || !strings.Contains(file, `"code 3"`) {
 		t.Errorf("the file: got %s, want the head and one entry", file)
 	}
 	chosen := url.Values{"kind": {"doors", "codes"}, "days": {"90"}}
-	if answer := b.ask("POST", "/book", chosen); answer.StatusCode != 303 {
-		t.Errorf("choose: got %s: %s", answer.Status, read(t, answer))
-	}
+	b.want(t, 303, "POST", "/book", chosen)
 	org, err := b.Directory.Org(t.Context(), b.ID)
 	if err != nil || org.Book.String() != "doors codes for 90 days" {
 		t.Errorf("chosen: got %v, %v", org.Book, err)

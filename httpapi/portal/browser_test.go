@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
+	"hubcloud/streams/streamstest"
 )
 
 // browser sends requests with cookies, and forms as a page of the portal does.
@@ -111,13 +112,9 @@ func (b *browser) post(path string, status int, fields ...string) (to, page stri
 	}
 	if location := response.Header.Get("Location"); location != "" {
 		base, err := url.Parse(public + path)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		streamstest.Must(b.t, err)
 		where, err := base.Parse(location)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		streamstest.Must(b.t, err)
 		to = where.RequestURI()
 	}
 	return to, page
@@ -147,14 +144,33 @@ func (b *browser) signIn(email string) *browser {
 	return b
 }
 
+// has checks that a page has all texts, and returns the page.
+func has(t *testing.T, page string, texts ...string) string {
+	t.Helper()
+	for _, want := range texts {
+		if !strings.Contains(page, want) {
+			t.Errorf("got %s, want %q in it", page, want)
+		}
+	}
+	return page
+}
+
+// lacks checks that a page has none of the texts.
+func lacks(t *testing.T, page string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(page, text) {
+			t.Errorf("got %s, want no %q in it", page, text)
+		}
+	}
+}
+
 // checkPage checks what every page promises: valid ids and references, relative links, form tokens,
-// one heading, and no inline script or style.
-func checkPage(t *testing.T, page string) {
+// one heading, and no inline script or style. It returns the page.
+func checkPage(t *testing.T, page string) string {
 	t.Helper()
 	document, err := html.Parse(strings.NewReader(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	count, ids := map[string]int{}, map[string]bool{}
 	var named []string
 	for node := range document.Descendants() {
@@ -202,13 +218,12 @@ func checkPage(t *testing.T, page string) {
 		count["script"] != 0 {
 		t.Errorf("got elements %v, want one h1, main and title, no style and inline script", count)
 	}
+	return page
 }
 
 func formOf(t *testing.T, node *html.Node) string {
 	t.Helper()
 	var text strings.Builder
-	if err := html.Render(&text, node); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, html.Render(&text, node))
 	return text.String()
 }

@@ -73,11 +73,9 @@ func TestDoorCodes(t *testing.T) {
 		b.state(1, "Front door", "lock", "true"), b.state(2, "Shed", "lock", "true"),
 		b.state(3, "Hall", "temperature", "20"),
 	}
-	page := read(t, b.ask("GET", "/codes", nil))
+	page := b.page(t, "/codes")
 	checkPage(t, page)
-	if !strings.Contains(page, "No door codes yet") || strings.Contains(page, "<bdi>Hall") {
-		t.Errorf("got %s, want the locks alone, and no codes", page)
-	}
+	lacks(t, has(t, page, "No door codes yet"), "<bdi>Hall")
 	front, shed := string(b.hub)+"/1", string(b.hub)+"/2"
 	for problem, form := range map[string]url.Values{
 		"Doors: It must be 1 to 500": {"label": {"Anna"}},
@@ -96,11 +94,7 @@ func TestDoorCodes(t *testing.T) {
 		},
 	} {
 		form.Set("once", problem)
-		answer := b.ask("POST", "/codes", form)
-		if page := read(t, answer); answer.StatusCode != http.StatusBadRequest ||
-			!strings.Contains(page, problem) || !strings.Contains(page, `value="Anna"`) {
-			t.Errorf("got %d %s, want %q", answer.StatusCode, page, problem)
-		}
+		has(t, b.want(t, http.StatusBadRequest, "POST", "/codes", form), problem, `value="Anna"`)
 	}
 	b.codes.set = nil
 	form := url.Values{
@@ -117,24 +111,21 @@ func TestDoorCodes(t *testing.T) {
 	if again := b.ask("POST", "/codes", form); again.StatusCode != http.StatusSeeOther || len(b.codes.set) != 2 {
 		t.Errorf("again: got %d and codes %q, want none more", again.StatusCode, b.codes.set)
 	}
-	if page = read(t, b.ask("GET", "/codes", nil)); strings.Contains(page, "246801") {
-		t.Errorf("got %s, want the code nowhere", page)
-	}
+	page = b.page(t, "/codes")
+	lacks(t, page, "246801")
 	b.addEvent(0, "channel.observed", 1, `{"key":"alarm","value":{"event":"keypad_unlock","user":1}}`)
 	b.addEvent(time.Hour, "channel.observed", 1, `{"key":"alarm","value":{"event":"keypad_unlock","user":1}}`)
-	page = read(t, b.ask("GET", "/events", nil))
+	page = b.page(t, "/events")
 	if strings.Count(page, "Anna (code 1)") != 1 {
 		t.Errorf("got %s, want Anna for the event after the code alone", page)
 	}
-	page = read(t, b.ask("GET", "/codes?ask=yes", nil))
+	page = b.page(t, "/codes?ask=yes")
 	checkPage(t, page)
 	if strings.Count(page, "<i>Set at the lock</i>") != 1 || !strings.Contains(page, "1 lock did not answer") {
 		t.Errorf("got %s, want slot 9 of the lock that answers", page)
 	}
 	change := url.Values{"credential": {front + "/1"}, "label": {"Ben"}}
-	if got := b.ask("POST", "/codes/change", change); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("change: got %d, want 303", got.StatusCode)
-	}
+	b.want(t, http.StatusSeeOther, "POST", "/codes/change", change)
 	if known := b.codes.hub.CredentialsOf(1)[0]; known.Label != "Ben" || known.ValidUntil != nil ||
 		b.codes.set[2] != "" {
 		t.Errorf("got %+v with codes %q, want Ben's code for ever, unchanged", known, b.codes.set)
@@ -146,31 +137,22 @@ func TestDoorCodes(t *testing.T) {
 	}
 	change["days-0"] = []string{"mon", "tue", "wed", "sun"}
 	b.ask("POST", "/codes/change", change)
-	page = read(t, b.ask("GET", "/codes", nil))
+	page = b.page(t, "/codes")
 	if week := b.codes.hub.CredentialsOf(1)[0].Schedule; len(week) != 1 || week[0].Until != "24:00" ||
 		!strings.Contains(page, `Mon–Wed, Sun 08:00–24:00 <span class="quiet">Europe/Berlin`) {
 		t.Errorf("got %+v and %s, want one time of the week", week, page)
 	}
 	change.Set("label", " ")
 	change.Set("valid_until", "2099-01-02T18:00")
-	got := b.ask("POST", "/codes/change", change)
-	if page = read(t, got); got.StatusCode != http.StatusBadRequest || !strings.Contains(page, "Person: It must") ||
-		!strings.Contains(page, `name="valid_until" value="2099-01-02T18:00"`) {
-		t.Errorf("change without a label: got %d %s, want 400 and what was typed", got.StatusCode, page)
-	}
+	page = b.want(t, http.StatusBadRequest, "POST", "/codes/change", change)
+	has(t, page, "Person: It must", `name="valid_until" value="2099-01-02T18:00"`)
 	b.ask("POST", "/codes/revoke", url.Values{"credential": {front + "/1"}})
-	page = read(t, b.ask("GET", "/codes", nil))
-	if !strings.Contains(page, ">being removed<") || !strings.Contains(page, ">waits for the lock<") {
-		t.Errorf("got %s, want one code that is being removed", page)
-	}
+	page = b.page(t, "/codes")
+	has(t, page, ">being removed<", ">waits for the lock<")
 	b.signIn(t, b.NewMember(t, "max@"+b.ID+".example.org", domain.RoleMember).Email)
-	if page = read(t, b.ask("GET", "/codes", nil)); strings.Contains(page, "/codes/change") ||
-		!strings.Contains(page, "Ben") {
-		t.Errorf("member: got %s, want the codes alone", page)
-	}
+	page = b.page(t, "/codes")
+	lacks(t, has(t, page, "Ben"), "/codes/change")
 	for _, path := range []string{"/codes", "/codes/change", "/codes/revoke"} {
-		if got := b.ask("POST", path, form); got.StatusCode != http.StatusForbidden {
-			t.Errorf("member: POST %s: got %d, want 403", path, got.StatusCode)
-		}
+		b.want(t, http.StatusForbidden, "POST", path, form)
 	}
 }

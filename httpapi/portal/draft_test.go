@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hubcloud/httpapi/portal"
+	"hubcloud/streams/streamstest"
 )
 
 // A form whose session had ended was lost, and signing in led to the first page. The sign-in page
@@ -26,27 +27,16 @@ func TestSessionEndsInForm(t *testing.T) {
 		t.Fatalf("redirected to %q, want %s…", to, want)
 	}
 	page := b.get(to, 200)
-	if checkPage(t, page); !strings.Contains(page, "your change was not saved") {
-		t.Errorf("got %s, want the reason", page)
-	}
+	has(t, checkPage(t, page), "your change was not saved")
 	next, err := url.Parse(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	b.post("/portal/sign-in", 200, "email", olga, "next", next.Query().Get("next"))
 	if to, _ = b.post(w.mailedPath(), 303); to != inOne+"/invitations?find=m" {
 		t.Errorf("signing in: redirected to %q, want the form", to)
 	}
 	page = b.get(inOne+"/members?find=m", 200)
-	checkPage(t, page)
-	for _, want := range []string{"Your session ended", "new@else.example", `id="draft-data"`} {
-		if !strings.Contains(page, want) {
-			t.Errorf("got %s, want %q", page, want)
-		}
-	}
-	if strings.Contains(page, token) || strings.Contains(page, "not kept") {
-		t.Error("the page has fields that people do not fill in")
-	}
+	has(t, checkPage(t, page), "Your session ended", "new@else.example", `id="draft-data"`)
+	lacks(t, page, token, "not kept")
 	if page = b.get(inOne+"/members", 200); strings.Contains(page, "draft-data") ||
 		w.changes(t) != before {
 		t.Errorf("got %s and a change or a second draft, want neither", page)
@@ -71,9 +61,8 @@ func TestFormOfEarlierSession(t *testing.T) {
 		!strings.Contains(page, "Back to the form") {
 		t.Errorf("got %d %s, want 403 and a link to the form", response.StatusCode, page)
 	}
-	if page = b.get(inOne+"/sites", 200); !strings.Contains(page, "Quay 7") {
-		t.Errorf("got %s, want what was typed", page)
-	}
+	page = b.get(inOne+"/sites", 200)
+	has(t, page, "Quay 7")
 	none := http.Header{"Sec-Fetch-Site": nil, "Origin": {public}}
 	_, page = b.do("POST", inOne+"/sites", form, none)
 	if strings.Contains(page, "Back to the form") ||

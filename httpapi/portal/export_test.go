@@ -33,5 +33,8 @@ func ClassesOf(text string) map[string]bool {
 	return found
 }
 
+// FilesOf returns the contents of the package's files that match a pattern.
+var FilesOf = filesOf
+
 // MaskToken returns a form token as it stands on pages.
 var MaskToken = maskToken

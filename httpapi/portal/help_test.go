@@ -2,11 +2,8 @@ package portal_test
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"hubcloud/domain"
@@ -21,20 +18,10 @@ func TestHelp(t *testing.T) {
 	page := b.get(inOne+"/help", http.StatusOK)
 	checkPage(t, page)
 	links := 0
-	files, err := filepath.Glob("pages/*.html")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, link := range regexp.MustCompile(`/help#([a-z]+)"`).FindAllSubmatch(content, -1) {
+	for _, content := range portal.FilesOf(t, "pages/*.html") {
+		for _, link := range regexp.MustCompile(`/help#([a-z]+)"`).FindAllStringSubmatch(content, -1) {
 			links++
-			if !strings.Contains(page, `id="`+string(link[1])+`"`) {
-				t.Errorf("%s links to help#%s, which the page of help does not have", file, link[1])
-			}
+			has(t, page, `id="`+link[1]+`"`)
 		}
 	}
 	if links < 3 {
@@ -53,23 +40,10 @@ func TestDesign(t *testing.T) {
 	t.Parallel()
 	w := newBackend(t)
 	page := w.open(t, nil).signIn(olga).get(inOne+"/design", http.StatusOK)
-	checkPage(t, page)
-	for _, want := range []string{`class="tag bad"`, `data-main="lock/0" data-is="false"`, "aria-invalid"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("got %s, want %q in it", page, want)
-		}
-	}
+	has(t, checkPage(t, page), `class="tag bad"`, `data-main="lock/0" data-is="false"`, "aria-invalid")
 	styled, shown := portal.StyledClasses(), portal.ClassesOf(page)
-	pages, err := filepath.Glob("pages/*.html")
-	if err != nil || len(pages) < 30 {
-		t.Fatalf("got the pages %v, %v", pages, err)
-	}
-	for _, path := range pages {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for class := range portal.ClassesOf(string(text)) {
+	for path, text := range portal.FilesOf(t, "pages/*.html") {
+		for class := range portal.ClassesOf(text) {
 			if styled[class] && !shown[class] && !slices.Contains(frames, class) {
 				t.Errorf("the design page does not show %s of %s", class, path)
 			}

@@ -75,6 +75,13 @@ type hubCalls struct {
 
 const formToken = "form-token"
 
+// lockCommand returns the form of a command that locks.
+func lockCommand() url.Values {
+	return url.Values{
+		"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"},
+	}
+}
+
 func newHubBackend(t *testing.T) *hubBackend {
 	t.Helper()
 	shared := projectionstest.Shared()
@@ -110,9 +117,7 @@ func (b *hubBackend) signIn(t *testing.T, email string) {
 		Email: email, FormToken: formToken, CreatedAt: time.Now(),
 		ExpiresAt: time.Now().Add(time.Hour),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 }
 
 // hubDevices returns a lock with a hostile name, which is jammed, and a thermostat with a channel
@@ -377,6 +382,25 @@ func (b *hubBackend) ask(method, path string, form url.Values, header ...string)
 	w := httptest.NewRecorder()
 	b.serve().ServeHTTP(w, r)
 	return w.Result()
+}
+
+// page loads a page.
+func (b *hubBackend) page(t *testing.T, path string) string {
+	t.Helper()
+	return read(t, b.ask("GET", path, nil))
+}
+
+// want sends a request as ask does, checks the status of the answer, and returns its text.
+func (b *hubBackend) want(
+	t *testing.T, status int, method, path string, form url.Values, header ...string,
+) string {
+	t.Helper()
+	response := b.ask(method, path, form, header...)
+	text := read(t, response)
+	if response.StatusCode != status {
+		t.Errorf("%s %s: got %d %s, want %d", method, path, response.StatusCode, text, status)
+	}
+	return text
 }
 
 // HubFaults returns b.faults and b.unasked.

@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams/installationtest"
+	"hubcloud/streams/streamstest"
 )
 
 // The pages of hubs and devices show their data, hold the promises of all pages, and show names as
@@ -45,18 +46,7 @@ func TestHubPages(t *testing.T) {
 		b.path + "/events":     {"No events yet.", "− 1 hour", "All devices", "Times are in UTC"},
 		b.path + "/reset-link": {"Reset the link of this hub?", "six hours"},
 	} {
-		response := b.ask("GET", path, nil)
-		page := read(t, response)
-		if response.StatusCode != http.StatusOK {
-			t.Errorf("GET %q: got %d %s, want 200", path, response.StatusCode, page)
-			continue
-		}
-		for _, want := range says {
-			if !strings.Contains(page, want) {
-				t.Errorf("GET %q: got %s, want %q in it", path, page, want)
-			}
-		}
-		checkPage(t, page)
+		has(t, checkPage(t, b.want(t, http.StatusOK, "GET", path, nil)), says...)
 	}
 }
 
@@ -71,21 +61,13 @@ func TestForeignHub(t *testing.T) {
 		for _, page := range []string{
 			"", "/events", "/reset-link", "/remove", "/devices", "/devices/1", "/devices/1/card",
 		} {
-			if response := b.ask(
-				"GET", "/hubs/"+string(hub)+page, nil,
-			); response.StatusCode != http.StatusNotFound {
-				t.Errorf("GET %s%s: got %d, want 404", hub, page, response.StatusCode)
-			}
+			b.want(t, http.StatusNotFound, "GET", "/hubs/"+string(hub)+page, nil)
 		}
 		for _, action := range []string{
 			"/pairing", "/pairing/close", "/removal", "/removal/close", "/place", "/reset-link",
 			"/remove", "/devices/1/commands", "/devices/1/label", "/devices/1/forget",
 		} {
-			if response := b.ask(
-				"POST", "/hubs/"+string(hub)+action, url.Values{},
-			); response.StatusCode != http.StatusNotFound {
-				t.Errorf("POST %s%s: got %d, want 404", hub, action, response.StatusCode)
-			}
+			b.want(t, http.StatusNotFound, "POST", "/hubs/"+string(hub)+action, url.Values{})
 		}
 	}
 	for path, form := range map[string]url.Values{
@@ -95,9 +77,7 @@ func TestForeignHub(t *testing.T) {
 			"since": {time.Now().Format(time.RFC3339Nano)},
 		},
 	} {
-		if response := b.ask("POST", path, form); response.StatusCode != http.StatusNotFound {
-			t.Errorf("POST %s of a foreign hub: got %d, want 404", path, response.StatusCode)
-		}
+		b.want(t, http.StatusNotFound, "POST", path, form)
 	}
 	if !reflect.DeepEqual(b.calls, hubCalls{}) {
 		t.Errorf("got calls %+v, want none", b.calls)
@@ -116,9 +96,7 @@ func TestHubActions(t *testing.T) {
 	b := newHubBackend(t)
 	hub, device := b.path, b.path+"/devices/1"
 	for path, form := range map[string]url.Values{
-		device + "/commands": {
-			"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"},
-		},
+		device + "/commands":   lockCommand(),
 		device + "/label":      {"name": {" Front door "}, "room": {""}},
 		device + "/forget":     {},
 		hub + "/place":         {"name": {""}, "site": {b.SiteID}},
@@ -135,9 +113,7 @@ func TestHubActions(t *testing.T) {
 			continue
 		}
 		page, err := url.Parse(public + "/portal/" + b.ID + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		to, err := page.Parse(response.Header.Get("Location"))
 		if err != nil || to.Path != "/portal/"+b.ID+hub {
 			t.Errorf("%s: redirected to %v, %v, want the hub's page", path, to, err)
@@ -153,16 +129,7 @@ func TestHubActions(t *testing.T) {
 		}
 	}
 	b.calls = hubCalls{}
-	b.ask(
-		"POST",
-		device+"/commands",
-		url.Values{
-			"key":             {"lock"},
-			"endpoint":        {"0"},
-			"value":           {"true"},
-			"idempotency_key": {"once"},
-		},
-	)
+	b.ask("POST", device+"/commands", lockCommand())
 	if len(b.calls.sent) != 1 || b.calls.sent[0].OrgID != b.ID || b.calls.sent[0].HubID != b.hub ||
 		string(b.calls.sent[0].Value) != "true" ||
 		b.calls.origin.Actor != (domain.Actor{Kind: domain.ActorMember, ID: b.Owner.ID}) {
@@ -190,7 +157,7 @@ func TestHubActions(t *testing.T) {
 func TestRemoveHub(t *testing.T) {
 	t.Parallel()
 	b := newHubBackend(t)
-	checkPage(t, read(t, b.ask("GET", b.path+"/remove", nil)))
+	checkPage(t, b.page(t, b.path+"/remove"))
 	response := b.ask("POST", b.path+"/remove", url.Values{})
 	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther ||
 		!strings.HasSuffix(to, "../"+b.ID) || !slices.Equal(b.calls.done, []string{"remove"}) ||
@@ -202,67 +169,22 @@ func TestRemoveHub(t *testing.T) {
 	}
 }
 
-// A member without a managing role sees everything and sends commands, and changes nothing else.
-func TestMemberPermissions(t *testing.T) {
-	t.Parallel()
-	b := newHubBackend(t)
-	email := fmt.Sprintf("max@t%d.example.org", backends.Add(1))
-	b.NewMember(t, email, domain.RoleMember)
-	b.signIn(t, email)
-	hub, device := b.path, b.path+"/devices/1"
-	for _, action := range []string{
-		hub + "/place", hub + "/pairing", hub + "/removal", hub + "/reset-link", hub + "/remove", device + "/label",
-		device + "/forget",
-	} {
-		response := b.ask("POST", action, url.Values{})
-		if response.StatusCode != http.StatusForbidden {
-			t.Errorf("%s: got %d, want 403", action, response.StatusCode)
-		}
-	}
-	command := url.Values{
-		"key":             {"lock"},
-		"endpoint":        {"0"},
-		"value":           {"true"},
-		"idempotency_key": {"once"},
-	}
-	response := b.ask("POST", device+"/commands", command)
-	if response.StatusCode != http.StatusSeeOther || len(b.calls.sent) != 1 {
-		t.Errorf("command: got %d, %d sent, want 303, 1", response.StatusCode, len(b.calls.sent))
-	}
-	if page := read(t, b.ask("GET", hub, nil)); strings.Contains(page, `/pairing"`) ||
-		!strings.Contains(page, "Set<span") {
-		t.Errorf("got %s, want controls and no pairing", page)
-	}
-}
-
 // A script gets a status and JSON in place of a page.
 func TestActionsFromScripts(t *testing.T) {
 	t.Parallel()
 	b := newHubBackend(t)
 	path := b.path + "/devices/1/commands"
-	command := url.Values{
-		"key":             {"lock"},
-		"endpoint":        {"0"},
-		"value":           {"true"},
-		"idempotency_key": {"once"},
-	}
-	if response := b.ask(
-		"POST", path, command, "Accept", "application/json",
-	); response.StatusCode != http.StatusNoContent {
-		t.Errorf("command: got %d, want 204", response.StatusCode)
-	}
+	command := lockCommand()
+	b.want(t, http.StatusNoContent, "POST", path, command, "Accept", "application/json")
 	b.fails = domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
-	response := b.ask("POST", path, command, "Accept", "application/json")
-	if text := read(t, response); response.StatusCode != http.StatusServiceUnavailable ||
-		text != `{"message":"The hub is not connected."}`+"\n" {
-		t.Errorf("offline hub: got %d %s, want 503 and a message", response.StatusCode, text)
+	text := b.want(
+		t, http.StatusServiceUnavailable, "POST", path, command, "Accept", "application/json",
+	)
+	if text != `{"message":"The hub is not connected."}`+"\n" {
+		t.Errorf("offline hub: got %s, want a message", text)
 	}
 	command.Set("value", "perhaps")
-	if response := b.ask(
-		"POST", path, command, "Accept", "application/json",
-	); response.StatusCode != http.StatusBadRequest {
-		t.Errorf("invalid value: got %d, want 400", response.StatusCode)
-	}
+	b.want(t, http.StatusBadRequest, "POST", path, command, "Accept", "application/json")
 }
 
 // A rejected form about a hub is shown on its page with what was typed, not as an
@@ -313,17 +235,7 @@ func TestRejectedHubForms(t *testing.T) {
 			[]string{`role="alert">`, "Open pairing"},
 		},
 	} {
-		response := b.ask("POST", path, try.form)
-		page := read(t, response)
-		if response.StatusCode != http.StatusBadRequest {
-			t.Errorf("%s: got %d, want 400", path, response.StatusCode)
-		}
-		for _, want := range try.says {
-			if !strings.Contains(page, want) {
-				t.Errorf("%s: got %s, want %q in it", path, page, want)
-			}
-		}
-		checkPage(t, page)
+		has(t, checkPage(t, b.want(t, http.StatusBadRequest, "POST", path, try.form)), try.says...)
 		// Its address stands in the browser's bar, and under it the page's own links.
 		to := b.ask("GET", path+"?hours=6", nil).Header.Get("Location")
 		if path != hub+"/reset-link" &&
@@ -331,24 +243,9 @@ func TestRejectedHubForms(t *testing.T) {
 			t.Errorf("%s: redirected to %q, want the hub's page with the query", path, to)
 		}
 	}
-	if page := read(t, b.ask("GET", device+"/card?up=5", nil)); !strings.Contains(
-		page, `href="../../../../../`+b.ID+device+`"`,
-	) {
-		t.Errorf("card for the page of a rejected form: got %s, want links from there", page)
-	}
+	has(t, b.page(t, device+"/card?up=5"), `href="../../../../../`+b.ID+device+`"`)
 	b.rejects, b.fails = nil, domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
-	if response := b.ask(
-		"POST", device+"/forget", url.Values{},
-	); response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("offline hub: got %d, want 503", response.StatusCode)
-	} else if page := read(t, response); !strings.Contains(
-		page, `href="../../../../../`+b.ID+hub+`"`,
-	) {
-		t.Errorf("offline hub: got %s, want a link to the hub", page)
-	}
-	if page := read(t, b.ask("GET", "/hubs/hub-none-none-none", nil)); strings.Contains(
-		page, "Back to the hub",
-	) {
-		t.Errorf("unknown hub: got %s, want no link to it", page)
-	}
+	page := b.want(t, http.StatusServiceUnavailable, "POST", device+"/forget", url.Values{})
+	has(t, page, `href="../../../../../`+b.ID+hub+`"`)
+	lacks(t, b.page(t, "/hubs/hub-none-none-none"), "Back to the hub")
 }

@@ -16,24 +16,18 @@ import (
 func TestHubProblems(t *testing.T) {
 	t.Parallel()
 	b := newHubBackend(t)
-	if page := read(t, b.ask("GET", b.path, nil)); strings.Contains(page, "hub-problem") {
-		t.Errorf("a good hub: got %s, want no problem", page)
-	}
+	lacks(t, b.page(t, b.path), "hub-problem")
 	for _, reason := range ingest.FaultReasons() {
 		b.faults = append(b.faults, portal.HubFault{Reason: string(reason), Since: time.Now().Add(-time.Hour)})
 	}
-	page := read(t, b.ask("GET", b.path, nil))
+	page := b.page(t, b.path)
 	for _, reason := range ingest.FaultReasons() {
 		if strings.Count(page, `data-reason="`+string(reason)+`"`) != 1 {
 			t.Errorf("reason %s: got %s, want it once", reason, page)
 		}
 	}
-	if strings.Contains(page, "does not work as it should") {
-		t.Error("a reason has no words of its own")
-	}
+	lacks(t, page, "does not work as it should")
 	checkPage(t, page)
 	b.unasked = errors.New("nobody answers")
-	if response := b.ask("GET", b.path, nil); response.StatusCode != http.StatusOK {
-		t.Errorf("without an answer: got %d, want the page", response.StatusCode)
-	}
+	b.want(t, http.StatusOK, "GET", b.path, nil)
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // Invalid data of a hub broke pages: a device without a name had an invisible link, a value of
@@ -17,9 +18,7 @@ func TestInvalidHubData(t *testing.T) {
 	r := newTestLive(t, Config{})
 	long := strings.Repeat("é", 10_000)
 	quoted, err := json.Marshal(long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	values := map[string]json.RawMessage{
 		"mode":        quoted,
 		"alarm":       json.RawMessage(`{"type":` + string(quoted) + `,"nested":{"a":[1]}}`),

@@ -21,9 +21,7 @@ func (w *backend) withMails(cfg *portal.Config) {
 func (w *backend) unsubscribePath(t *testing.T, member string) string {
 	t.Helper()
 	key, err := outbox.OpenAlarmRecords(w.Conns.Cloud).UnsubscribeKey(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	token := domain.UnsubscribeToken{OrgID: w.mill.ID, MemberID: member}
 	return "/portal/unsubscribe/" + token.Seal(key)
 }
@@ -32,9 +30,7 @@ func (w *backend) unsubscribePath(t *testing.T, member string) string {
 func (w *backend) mailsOf(t *testing.T, member string) domain.MailPreferences {
 	t.Helper()
 	org, err := w.Backend.Directory.Org(t.Context(), w.mill.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	m, ok := org.Member(member)
 	if !ok {
 		t.Fatalf("no member %s", member)
@@ -51,14 +47,10 @@ func TestChooseNotifications(t *testing.T) {
 	const path = inOne + "/notifications"
 	page := b.get(path, 200)
 	checkPage(t, page)
-	for _, want := range []string{
-		"You get no mails about alarms or warnings.", "at most 20 mails an hour",
+	has(
+		t, page, "You get no mails about alarms or warnings.", "at most 20 mails an hour",
 		`aria-current="page">Notifications`, ">Mill<", "<option>UTC</option>",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("a member who has chosen nothing: got %s, want %q in it", page, want)
-		}
-	}
+	)
 	b.post(path+"/test", 400)
 	// A site that is ticked is the only one, without another choice.
 	if to, _ := b.post(
@@ -73,19 +65,14 @@ func TestChooseNotifications(t *testing.T) {
 		t.Errorf("got %+v, want two topics of one site", p)
 	}
 	page = b.get(path, 200)
-	for _, want := range []string{
-		"Saved.", `value="smoke" checked`, `value="` + site + `" aria-describedby="sites-hint" checked`,
+	has(
+		t, page, "Saved.", `value="smoke" checked`,
+		`value="`+site+`" aria-describedby="sites-hint" checked`,
 		"<b>Smoke</b>, <b>Low batteries</b> only at <b><bdi>Mill</bdi></b>.", `value="22:00"`,
 		"<option>Europe/Berlin</option><option>UTC</option>",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("after choosing: got %s, want %q in it", page, want)
-		}
-	}
+	)
 	_, page = b.post(path, 400, "topic", "smoke", "from", "22:00", "zone", "UTC")
-	if checkPage(t, page); !strings.Contains(page, "Both must be times of day") {
-		t.Errorf("half of the quiet hours: got %s, want why", page)
-	}
+	has(t, checkPage(t, page), "Both must be times of day")
 	b.post(path, 400, "topic", "smoke", "site", w.quay.SiteID)
 	b.post(path, 400, "topic", "x")
 	if p := w.mailsOf(t, max.MemberID); !p.Wants(domain.MailBatteries, w.mill.SiteID) {

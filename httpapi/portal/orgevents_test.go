@@ -63,12 +63,12 @@ func TestEventsOfTheOrganization(t *testing.T) {
 		"from=" + from + "&to=" + to:   code + "|" + opened,
 		"site=x%00&kind=x&from=y&to=z": command + "|Device joined: Lamp|" + code + "|" + opened,
 	} {
-		page := read(t, b.ask("GET", "/events?"+query, nil))
+		page := b.page(t, "/events?"+query)
 		checkPage(t, page)
 		if got := textsOf(page); got != want {
 			t.Errorf("%q: got %q, want %q: %s", query, got, want, page)
 		}
-		file, rows := read(t, b.ask("GET", "/events.csv?"+query, nil)), strings.Count(page, "<tr data-")
+		file, rows := b.page(t, "/events.csv?"+query), strings.Count(page, "<tr data-")
 		if n := strings.Count(file, "\r\n"); n != 1+rows {
 			t.Errorf("%q: got a file of %d lines, want a head and %d events", query, n, rows)
 		}
@@ -81,7 +81,7 @@ func TestEventsOfTheOrganization(t *testing.T) {
 		"device=77":                      "",
 		"device=x&kind=doors&site=other": command + "|" + code + "|" + opened,
 	} {
-		page := read(t, b.ask("GET", b.path+"/events?"+query, nil))
+		page := b.page(t, b.path+"/events?"+query)
 		checkPage(t, page)
 		if got := textsOf(page); got != want || len(b.chosen.Hubs) != 1 || b.chosen.Hubs[0] != b.hub {
 			t.Errorf("%q of the hub: got %q from %+v, want %q", query, got, b.chosen, want)
@@ -90,11 +90,11 @@ func TestEventsOfTheOrganization(t *testing.T) {
 			t.Errorf("%q of the hub: got raw fields: %t, want the contrary", query, raw)
 		}
 	}
-	file := read(t, b.ask("GET", b.path+"/events.csv?device=2", nil))
+	file := b.page(t, b.path+"/events.csv?device=2")
 	if strings.Count(file, "\r\n") != 2 || !strings.Contains(file, `"Back","2"`) {
 		t.Errorf("file of a device: got %s, want one event", file)
 	}
-	if page := read(t, b.ask("GET", "/events?site="+b.SiteID, nil)); len(b.chosen.Sites) != 1 ||
+	if page := b.page(t, "/events?site="+b.SiteID); len(b.chosen.Sites) != 1 ||
 		!strings.Contains(page, "Front &lt;door&gt;") || !strings.Contains(page, "at the device") {
 		t.Errorf("got %s, want the feed of the site %+v", page, b.chosen)
 	}
@@ -102,22 +102,14 @@ func TestEventsOfTheOrganization(t *testing.T) {
 		b.addEvent(0, "rule.created", 1, fmt.Sprintf(`{"name":"r%d"}`, i))
 		b.events[len(b.events)-1].StoredNanos = b.events[len(b.events)-1-i].StoredNanos
 	}
-	page := read(t, b.ask("GET", "/events?kind=rules", nil))
+	page := b.page(t, "/events?kind=rules")
 	_, older, _ := strings.Cut(page, `<a class="button plain" href="`)
 	older, _, _ = strings.Cut(older, `"`)
-	if !strings.Contains(page, "r149<") || !strings.Contains(page, "r50<") || strings.Contains(page, "r49<") {
-		t.Errorf("got %s, want the newest 100", page)
-	}
-	page = read(t, b.ask("GET", "/events"+strings.ReplaceAll(older, "&amp;", "&"), nil))
-	if !strings.Contains(page, "r49<") || strings.Contains(page, "r50<") || strings.Contains(page, "Older") {
-		t.Errorf("after %q: got %s, want the others", older, page)
-	}
+	lacks(t, has(t, page, "r149<", "r50<"), "r49<")
+	page = b.page(t, "/events"+strings.ReplaceAll(older, "&amp;", "&"))
+	lacks(t, has(t, page, "r49<"), "r50<", "Older")
 	b.reported, b.unreadable = nil, domain.Unavailable("not now")
-	if got := b.ask("GET", "/events?device=x", nil).StatusCode; got != http.StatusServiceUnavailable {
-		t.Errorf("devices unknown: got %d, want 503", got)
-	}
-	page = read(t, b.ask("GET", "/events?"+url.Values{"kind": {"commands"}}.Encode(), nil))
-	if !strings.Contains(page, "Device 1") {
-		t.Errorf("devices unknown: got %s, want their numbers", page)
-	}
+	b.want(t, http.StatusServiceUnavailable, "GET", "/events?device=x", nil)
+	page = b.page(t, "/events?"+url.Values{"kind": {"commands"}}.Encode())
+	has(t, page, "Device 1")
 }

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // Signing in redirects only to pages of the portal, as any browser resolves the address.
@@ -17,9 +19,7 @@ func FuzzPortalPath(f *testing.F) {
 		f.Add(seed)
 	}
 	from, err := url.Parse("https://hubs.example.org/behind/portal/sign-in/token")
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	f.Fuzz(func(t *testing.T, next string) {
 		page := portalPath(next)
 		if page == "" {

@@ -9,6 +9,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
 	"hubcloud/streams/feed/orgfeed"
+	"hubcloud/streams/streamstest"
 )
 
 // The page of readers shows what each reads, how many events it is behind, and whether its place is
@@ -27,15 +28,11 @@ func TestReaders(t *testing.T) {
 		},
 		Now: w.clock,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	w.retention = retention
 	b := w.open(t, func(cfg *portal.Config) { cfg.Readers = registry }).signIn(max)
 	page := b.get(inOne+"/readers", 200)
-	if checkPage(t, page); !strings.Contains(page, "No program has named itself yet.") {
-		t.Errorf("without readers: got %s", page)
-	}
+	has(t, checkPage(t, page), "No program has named itself yet.")
 	saw := func(org string, id domain.FeedReaderID, age time.Duration) {
 		registry.Saw(org, id, "position", domain.FeedLag{Behind: 7, At: w.clock().Add(-age)})
 	}
@@ -60,11 +57,7 @@ func TestReaders(t *testing.T) {
 		"billing":                       {string(ownHub), "Events behind: 12"},
 		"stopped":                       {"expired", "Lost its place"},
 	} {
-		for _, want := range wants {
-			if !strings.Contains(shown[name], want) {
-				t.Errorf("reader %s: got %s, want %q in it", name, shown[name], want)
-			}
-		}
+		has(t, shown[name], wants...)
 		if tagged := strings.Contains(shown[name], `class="tag`); tagged !=
 			(name == "archive" || name == "stopped") {
 			t.Errorf("reader %s: got %s, want a tag only if events are in danger", name, shown[name])

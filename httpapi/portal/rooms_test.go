@@ -16,21 +16,16 @@ import (
 func TestRoomsAndChosenDevices(t *testing.T) {
 	t.Parallel()
 	b := newHubBackend(t)
-	checkPage(t, read(t, b.ask("GET", "/rooms", nil)))
+	checkPage(t, b.page(t, "/rooms"))
 	b.reported = []domain.ReportedState{
 		b.state(1, "Front", "lock", "true"), b.state(2, "Back", "lock", "true"),
 	}
-	page := read(t, b.ask("GET", "/rooms", nil))
+	page := b.page(t, "/rooms")
 	checkPage(t, page)
 	link := "?site=" + b.SiteID + "&amp;room=Hall%20door"
-	if !strings.Contains(page, "1 room<") || !strings.Contains(page, link) {
-		t.Errorf("got %s, want the room with a link", page)
-	}
-	page = read(t, b.ask("GET", "/devices?room=hall+door", nil))
-	checkPage(t, page)
-	if !strings.Contains(page, "2 devices<") {
-		t.Errorf("got %s, want the devices of the room", page)
-	}
+	has(t, page, "1 room<", link)
+	page = b.page(t, "/devices?room=hall+door")
+	has(t, checkPage(t, page), "2 devices<")
 	first, second := fmt.Sprint(b.hub, "/1"), fmt.Sprint(b.hub, "/2")
 	rename := []string{"site", b.SiteID, "room", "Hall door", "name"}
 	other := string(b.hub) + "/9"

@@ -5,6 +5,8 @@ import (
 	"os"
 	"regexp"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // filesOf returns the contents of the package's files that match a pattern.
@@ -18,9 +20,7 @@ func filesOf(t *testing.T, pattern string) map[string]string {
 	contents := map[string]string{}
 	for _, name := range names {
 		content, err := fs.ReadFile(folder, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		contents[name] = string(content)
 	}
 	return contents

@@ -16,8 +16,7 @@ func TestStreamResumes(t *testing.T) {
 	r := newTestLive(t, Config{})
 	r.append(hubA, "channel.observed", 1, levels(1, 10)...)
 	p := r.open(streamRequest{})
-	var sent states
-	p.await("hub.portal_states", &sent)
+	sent := p.states()
 	if !sent.Whole || len(sent.Hubs) != 2 || sent.Hubs[0].Status != domain.HubOnline {
 		t.Errorf("got states %+v, want two hubs, the first online", sent)
 	}
@@ -49,8 +48,7 @@ func TestStreamOfASite(t *testing.T) {
 	}
 	move(hubB, "other")
 	p := r.open(streamRequest{Site: "site"})
-	var sent states
-	p.await("hub.portal_states", &sent)
+	sent := p.states()
 	if !sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubA {
 		t.Errorf("got states %+v, want only %s", sent, hubA)
 	}
@@ -61,7 +59,7 @@ func TestStreamOfASite(t *testing.T) {
 	}
 	move(hubB, "site")
 	move(hubA, "other")
-	p.await("hub.portal_states", &sent)
+	sent = p.states()
 	if !sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubB {
 		t.Errorf("after both hubs moved: got states %+v, want only %s", sent, hubB)
 	}
@@ -183,20 +181,19 @@ func TestStreamRefreshesStates(t *testing.T) {
 	const hubC = domain.HubID("hub-cccc-cccc-cccc")
 	r := newTestLive(t, Config{StateInterval: 20 * time.Millisecond})
 	p := r.open(streamRequest{})
-	var sent states
-	p.await("hub.portal_states", &sent)
+	sent := p.states()
 	reason := "read error"
 	r.change(hubB, func(h *domain.Hub) {
 		h.Status, h.DisconnectReason, h.Since = domain.HubOffline, &reason, day.Add(time.Minute)
 	})
-	p.await("hub.portal_states", &sent)
+	sent = p.states()
 	if sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubB ||
 		sent.Hubs[0].Status != domain.HubOffline ||
 		sent.Hubs[0].Reason != "connection failed: check its power and network (read error)" {
 		t.Errorf("got states %+v, want %s offline with its reason", sent, hubB)
 	}
 	r.add(hubC)
-	p.await("hub.portal_states", &sent)
+	sent = p.states()
 	if sent.Hubs[0].ID != hubC {
 		t.Errorf("got states %+v, want %s", sent, hubC)
 	}
@@ -213,12 +210,11 @@ func TestStreamOfReleasedHubs(t *testing.T) {
 	const hubC = domain.HubID("hub-cccc-cccc-cccc")
 	r := newTestLive(t, Config{StateInterval: time.Hour})
 	p := r.open(streamRequest{})
-	var sent states
-	p.await("hub.portal_states", &sent)
+	sent := p.states()
 	r.release(hubB)
 	// First the open stream, then a new one. The read models still have the hub.
 	for range 2 {
-		p.await("hub.portal_states", &sent)
+		sent = p.states()
 		if !sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubA {
 			t.Errorf("got states %+v, want all hubs except %s", sent, hubB)
 		}
@@ -235,14 +231,14 @@ func TestStreamOfReleasedHubs(t *testing.T) {
 	delete(r.epochs, hubC)
 	r.mu.Unlock()
 	p = r.open(streamRequest{})
-	p.await("hub.portal_states", &sent)
+	sent = p.states()
 	if len(sent.Hubs) != 1 {
 		t.Errorf("got states %+v, want one hub", sent)
 	}
 	r.mu.Lock()
 	r.setEpoch(hubC, epoch)
 	r.mu.Unlock()
-	p.await("hub.portal_states", &sent)
+	sent = p.states()
 	if sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubC {
 		t.Errorf("got states %+v, want %s", sent, hubC)
 	}
@@ -254,11 +250,10 @@ func TestStreamRefreshesAfterDisconnection(t *testing.T) {
 	t.Parallel()
 	r := newTestLive(t, Config{StateInterval: time.Hour})
 	p := r.open(streamRequest{})
-	var sent states
-	p.await("hub.portal_states", &sent)
+	sent := p.states()
 	r.change(hubA, func(h *domain.Hub) { h.Status = domain.HubOffline })
 	r.append(hubA, "hub.disconnected", 0, `{"reason":null}`)
-	p.await("hub.portal_states", &sent)
+	sent = p.states()
 	if len(sent.Hubs) != 1 || sent.Hubs[0].Status != domain.HubOffline ||
 		sent.Hubs[0].Reason != "reason unknown" {
 		t.Errorf("got states %+v, want %s offline", sent, hubA)
@@ -289,8 +284,7 @@ func TestStreamEnds(t *testing.T) {
 			t.Parallel()
 			r := newTestLive(t, c.cfg)
 			p := r.open(streamRequest{Hub: hubA})
-			var sent states
-			p.await("hub.portal_states", &sent)
+			p.states()
 			c.end(r)
 			for {
 				if _, ok := p.next(); !ok {
@@ -305,10 +299,9 @@ func TestStreamEnds(t *testing.T) {
 func TestStreamsPerMember(t *testing.T) {
 	t.Parallel()
 	r := newTestLive(t, Config{StreamsPerMember: 2})
-	var sent states
 	first := r.open(streamRequest{})
-	first.await("hub.portal_states", &sent)
-	r.open(streamRequest{}).await("hub.portal_states", &sent)
+	first.states()
+	r.open(streamRequest{}).states()
 	if !r.open(streamRequest{}).rejected {
 		t.Error("the third stream was accepted, want a rejection")
 	}

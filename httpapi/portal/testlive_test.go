@@ -87,16 +87,12 @@ func newTestLive(t testing.TB, cfg Config) *testLive {
 			Logger:    slog.New(slog.DiscardHandler),
 		},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	r.feed, err = orgfeed.New(orgfeed.Config{
 		Logs: r.logs, Hubs: testHubs{r}, Journal: journals, Retention: cfg.Retention,
 		Now: r.clock.Now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = r.logs.Run(ctx) })
@@ -235,9 +231,7 @@ func (r *testLive) append(hub domain.HubID, eventType string, device int64, data
 		})
 	}
 	last, err := r.logs.Append(r.t.Context(), hub, r.last[hub], records)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	streamstest.Must(r.t, err)
 	r.last[hub] = last
 }
 

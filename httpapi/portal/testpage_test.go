@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // page reads a stream as a page of the portal does.
@@ -52,13 +53,9 @@ func (r *testLive) open(want streamRequest) *page {
 	)
 	ctx, cancel := context.WithCancel(context.Background())
 	request, err := http.NewRequestWithContext(ctx, "POST", server.URL, nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	streamstest.Must(r.t, err)
 	response, err := server.Client().Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	streamstest.Must(r.t, err)
 	p := &page{
 		t:        r.t,
 		lines:    bufio.NewScanner(response.Body),
@@ -128,11 +125,16 @@ func (p *page) await(eventType string, into any) {
 		if b.Type != eventType {
 			continue
 		}
-		if err := json.Unmarshal(b.Data, into); err != nil {
-			p.t.Fatal(err)
-		}
+		streamstest.Must(p.t, json.Unmarshal(b.Data, into))
 		return
 	}
+}
+
+// states skips events up to the next states of hubs.
+func (p *page) states() (sent states) {
+	p.t.Helper()
+	p.await("hub.portal_states", &sent)
+	return sent
 }
 
 // values reads events until each hub has reported its last value. It returns all values by hub.
@@ -143,9 +145,7 @@ func (p *page) values(last map[domain.HubID]int) map[domain.HubID][]int {
 		var event logEvent
 		p.await("channel.observed", &event)
 		var data struct{ Value int }
-		if err := json.Unmarshal(event.Data, &data); err != nil {
-			p.t.Fatal(err)
-		}
+		streamstest.Must(p.t, json.Unmarshal(event.Data, &data))
 		got[event.HubID] = append(got[event.HubID], data.Value)
 		if data.Value == last[event.HubID] {
 			missing--

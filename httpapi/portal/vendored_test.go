@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // The chart library is uPlot 1.6.32, as its authors published it, with its licence.
@@ -15,9 +17,7 @@ func TestVendoredFiles(t *testing.T) {
 		"uPlot.LICENSE.txt": "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
 	} {
 		content, err := assetFiles.ReadFile("assets/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		sum := sha256.Sum256(content)
 		if got := hex.EncodeToString(sum[:]); got != want {
 			t.Errorf("%s: got sum %s, want %s", name, got, want)

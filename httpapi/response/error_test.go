@@ -1,7 +1,6 @@
 package response_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,7 +23,6 @@ func TestFrom(t *testing.T) {
 		logged bool
 		header http.Header
 	}{
-		"the caller's error":  {err: fmt.Errorf("wrapped: %w", invalid), status: 400, code: domain.CodeInvalidRequest},
 		"a status of its own": {err: response.WithStatus(405, invalid), status: 405, code: domain.CodeInvalidRequest},
 		"an unknown error":    {err: cause, status: 500, code: domain.CodeInternal, logged: true},
 		"an internal error with a message": {
@@ -34,16 +32,6 @@ func TestFrom(t *testing.T) {
 		"an unknown code": {
 			err:    domain.Errorf("no_such_code", "password=secret"),
 			status: 500, code: domain.CodeInternal, logged: true,
-		},
-		"out of time": {
-			err: fmt.Errorf("read: %w", context.DeadlineExceeded), status: 503,
-			code: domain.CodeServiceUnavailable, logged: true,
-			header: http.Header{"Retry-After": {"2"}},
-		},
-		"unauthenticated": {
-			err:    domain.Errorf(domain.CodeUnauthenticated, "no key"),
-			status: 401, code: domain.CodeUnauthenticated,
-			header: http.Header{"WWW-Authenticate": {"Bearer"}},
 		},
 		"rate limited, with a delay": {
 			err: &domain.Error{Code: domain.CodeRateLimited, Message: "slower",
@@ -72,18 +60,5 @@ func TestFrom(t *testing.T) {
 		if fmt.Sprint(header) != fmt.Sprint(tt.header) && len(header)+len(tt.header) > 0 {
 			t.Errorf("%s: got header %v, want %v", name, header, tt.header)
 		}
-	}
-}
-
-// Every code of the contract has a status.
-func TestStatuses(t *testing.T) {
-	t.Parallel()
-	for code, status := range response.Statuses() {
-		if got, ok := response.Status(code); !ok || got != status || http.StatusText(got) == "" {
-			t.Errorf("Status(%s): got %d, %t, want %d", code, got, ok, status)
-		}
-	}
-	if status, ok := response.Status("no_such_code"); ok {
-		t.Errorf("Status of an unknown code: got %d, want false", status)
 	}
 }

@@ -24,6 +24,13 @@ func (l *LogLines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
+// String returns all lines.
+func (l *LogLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // Of returns the lines with a message, in order.
 func (l *LogLines) Of(t testing.TB, msg string) (all []map[string]any) {
 	t.Helper()

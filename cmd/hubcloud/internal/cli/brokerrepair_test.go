@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // The command repairs the store of a nats-server and names the streams that it repaired. Package
@@ -13,23 +15,17 @@ func TestBrokerRepair(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
 	folder := filepath.Join(store, "jetstream", "$G", "streams", "HUB_hub1")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.MkdirAll(folder, 0o700))
 	sum := filepath.Join(folder, "meta.sum")
 	for path, text := range map[string]string{
 		filepath.Join(folder, "meta.inf"): `{"name":"HUB_hub1","retention":"limits","storage":"file"}`,
 		sum:                               "0123456789abcdef",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	printed, code := said(t, "broker-repair", store)
 	repaired, err := os.ReadFile(sum)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if code != exitOK || !strings.Contains(printed, "HUB_hub1") || len(repaired) != 16 ||
 		string(repaired) == "0123456789abcdef" {
 		t.Errorf("got exit code %d, checksum %q, printed %q; want the stream named and a new checksum",

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"hubcloud/streams/disk"
+	"hubcloud/streams/streamstest"
 )
 
 // A checkpoint has the last saved position, for its part only.
@@ -23,9 +24,7 @@ func TestCheckpoint(t *testing.T) {
 			t.Errorf("opened twice: got %v, want ErrInUse", err)
 		}
 		next := map[string]string{"": "first", "first": "second", "second": "third"}[want]
-		if err := errors.Join(c.save(next), c.save(next), c.close()); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, errors.Join(c.save(next), c.save(next), c.close()))
 	}
 	if _, err := openCheckpoint(path, ""); err == nil || !strings.Contains(err.Error(), "2/8") {
 		t.Errorf("another part: got %v, want an error that names the part 2/8", err)
@@ -49,9 +48,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 		"large":           strings.Repeat(" ", 1<<20),
 	} {
 		path := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		for range 2 { // the first attempt must not leave the lock
 			_, err := openCheckpoint(path, "")
 			if !errors.Is(err, disk.ErrDamaged) || !strings.Contains(err.Error(), path) {

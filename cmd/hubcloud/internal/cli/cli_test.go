@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
+	"hubcloud/streams/streamstest"
 )
 
 // run runs a command and returns what it printed, and its exit code.
@@ -39,9 +40,7 @@ func usageErrors(t *testing.T, commands [][2]string) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer listener.Close()
 	_, busy, _ := net.SplitHostPort(listener.Addr().String()) // as the listener wrote it
 	const broker = "--nats-url nats://127.0.0.1:1"

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
+	"hubcloud/streams/streamstest"
 )
 
 // The doctor knew no more than "no service runs" of a service that had ended because its port was
@@ -16,9 +17,7 @@ import (
 func TestDoctorKnowsWhyTheServiceEnded(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer taken.Close()
 	for _, flag := range []string{"--admin", "--http", "--mqtt", "--nats"} {
 		dir := t.TempDir()

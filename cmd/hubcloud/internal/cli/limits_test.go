@@ -3,15 +3,11 @@ package cli
 import (
 	"os"
 	"regexp"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/alecthomas/kong"
 
-	"hubcloud/domain"
-	"hubcloud/httpapi"
-	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // limitRow matches the flag and the default in a row of the table in deploy/docs/limits.md.
@@ -21,9 +17,7 @@ var limitRow = regexp.MustCompile("(?m)^\\|[^|]+\\| `--([a-z-]+)` \\| `([^`]+)` 
 func serveFlags(t *testing.T) map[string]*kong.Flag {
 	t.Helper()
 	parser, err := kong.New(&cli{}, kong.Name("hubcloud"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	flags := map[string]*kong.Flag{}
 	for _, command := range parser.Model.Children {
 		if command.Name != "serve" {
@@ -42,9 +36,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 	t.Parallel()
 	flags := serveFlags(t)
 	text, err := os.ReadFile("../../../../deploy/docs/limits.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	rows := map[string]bool{}
 	for _, row := range limitRow.FindAllStringSubmatch(string(text), -1) {
 		name, value := row[1], row[2]
@@ -65,33 +57,5 @@ func TestLimitsAreDocumented(t *testing.T) {
 	}
 	if len(rows) < 10 {
 		t.Errorf("only %d rows were found in limits.md", len(rows))
-	}
-}
-
-// The default of a flag is the default of the package that the flag configures.
-func TestDefaultsOfPackages(t *testing.T) {
-	t.Parallel()
-	flags := serveFlags(t)
-	for name, want := range map[string]time.Duration{
-		"hub-timeout":        domain.DefaultHubTimeout,
-		"idempotency-window": streams.DefaultIdempotencyWindow,
-		"invitation-ttl":     domain.DefaultInvitationTTL,
-		"stream-lifetime":    httpapi.DefaultStreamLifetime,
-		"stream-keepalive":   httpapi.DefaultStreamKeepalive,
-		"event-retention":    httpapi.DefaultRetention,
-	} {
-		if got, err := time.ParseDuration(flags[name].Default); err != nil || got != want {
-			t.Errorf("--%s: got the default %s, want %s", name, flags[name].Default, want)
-		}
-	}
-	for name, want := range map[string]int{
-		"rate":                httpapi.DefaultRate,
-		"burst":               httpapi.DefaultBurst,
-		"invitations-per-org": domain.DefaultInvitationsPerHour,
-		"streams-per-key":     httpapi.DefaultStreamsPerKey,
-	} {
-		if got := flags[name].Default; got != strconv.Itoa(want) {
-			t.Errorf("--%s: got the default %s, want %d", name, got, want)
-		}
 	}
 }

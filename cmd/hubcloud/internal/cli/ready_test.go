@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
+	"hubcloud/streams/streamstest"
 )
 
 func TestReady(t *testing.T) {
@@ -29,9 +30,7 @@ func TestReady(t *testing.T) {
 	)
 	defer service.Close()
 	_, port, err := net.SplitHostPort(service.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	// The command must replace the wildcard address.
 	if err := dir.WriteEndpoints(installation.Endpoints{Admin: "[::]:" + port}); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // Usage errors of tap are reported before it connects.
@@ -14,9 +16,7 @@ func TestTapUsageErrors(t *testing.T) {
 	dir := t.TempDir()
 	notCredentials := filepath.Join(dir, "none.json")
 	content := []byte(`{"url": "nats://127.0.0.1:1", "password": "hunter2"}`)
-	if err := os.WriteFile(notCredentials, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(notCredentials, content, 0o600))
 	for _, c := range []struct {
 		line string
 		code int

@@ -8,15 +8,14 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // listenSilently listens and never answers, like a process that hangs.
 func listenSilently(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return listener.Addr().String()
 }

@@ -17,9 +17,7 @@ import (
 func TestNewestFactsCount(t *testing.T) {
 	t.Parallel()
 	log, err := directory.Open(t.Context(), streamstest.Start(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	service := directory.NewService(log, directory.ServiceConfig{
 		Environment: domain.EnvironmentDev, Connections: &installationtest.Connections{},
 	})
@@ -32,16 +30,12 @@ func TestNewestFactsCount(t *testing.T) {
 				Fingerprint: strings.Repeat(digit, 64), ExpiresAt: end, SecretHash: secret,
 			},
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 	}
 	const kept, renewed, revoked = "hub-aaaa-aaaa-aaaa", "hub-bbbb-bbbb-bbbb", "hub-cccc-cccc-cccc"
 	for i, hub := range []domain.HubID{kept, renewed, revoked} {
 		err := service.RegisterHub(t.Context(), installationtest.Operator, hub, secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		issue(hub, string(rune('1'+i)), end)
 	}
 	issue(renewed, "4", end.Add(time.Hour))

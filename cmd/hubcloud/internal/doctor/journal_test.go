@@ -44,9 +44,7 @@ func TestJournal(t *testing.T) {
 		Hub: hub, Kind: journal.KindHubEvent, EpochID: domain.NewEpochID(1),
 		Payload: []byte(`{"type":"t"}`),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	viewstest.Await(t, conns, hub, last)
 	expect(OK, "journal 0 ends at commit 2", "its writer answers", "room for")
 	stop()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hubcloud/cmd/hubcloud/internal/installation"
+	"hubcloud/streams/streamstest"
 )
 
 // TestOwners looks for files of another user while another check tests the disk. The doctor of root
@@ -17,9 +18,7 @@ func TestOwners(t *testing.T) {
 	uid := os.Getuid()
 	if uid == 0 {
 		uid = 1 // a service that ran as root has no problem with owners
-		if err := os.Chown(dir, uid, -1); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.Chown(dir, uid, -1))
 	}
 	check := func(uid int) string {
 		f := newFindings()
@@ -29,17 +28,13 @@ func TestOwners(t *testing.T) {
 		return f.component("service").Detail
 	}
 	file, err := os.CreateTemp(dir, probeFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer file.Close()
 	if got := check(uid); got != "" {
 		t.Errorf("with the file of a test: got %q, want no finding", got)
 	}
 	lock := filepath.Join(dir, "LOCK")
-	if err := os.WriteFile(lock, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(lock, nil, 0o600))
 	if os.Getuid() != 0 {
 		uid++ // all files are of another user than the service's
 		lock = dir

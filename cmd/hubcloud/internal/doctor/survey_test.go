@@ -17,9 +17,7 @@ func TestStreamsAreListedToTheLast(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	js, err := jetstream.New(conns.Shards[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	const count = 300 // the broker answers 256 at a time
 	for i := range count {
 		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
@@ -33,9 +31,7 @@ func TestStreamsAreListedToTheLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := readStreams(t.Context(), conns.Shards[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	slices.SortFunc(all, func(a, b jetstream.StreamInfo) int {
 		return strings.Compare(a.Config.Name, b.Config.Name)
 	})

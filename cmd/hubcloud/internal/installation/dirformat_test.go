@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 func TestFormat(t *testing.T) {
@@ -20,9 +22,7 @@ func TestFormat(t *testing.T) {
 	} {
 		d := Dir(t.TempDir())
 		if c.content != "" {
-			if err := os.WriteFile(d.Path(FormatFile), []byte(c.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, os.WriteFile(d.Path(FormatFile), []byte(c.content), 0o600))
 		}
 		err := d.CheckFormat()
 		if (err == nil) != (c.says == nil) {
@@ -35,15 +35,11 @@ func TestFormat(t *testing.T) {
 		}
 	}
 	d := Dir(t.TempDir())
-	if err := os.Mkdir(d.Path("nats"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.Mkdir(d.Path("nats"), 0o700))
 	if err := d.CheckFormat(); err == nil || !strings.Contains(err.Error(), FormatFile) {
 		t.Errorf("a used directory without a format: got %v, want an error", err)
 	}
-	if err := d.RecordFormat(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, d.RecordFormat())
 	if got, recorded, err := d.format(); !recorded || err != nil || got != (formatRecord{Format, Program().Version}) {
 		t.Errorf("recorded: got %+v, %v, want format %d of this program", got, err, Format)
 	}

@@ -13,9 +13,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	first, err := Open(t.Context(), conns.Cloud, buckets.Installation, "live", 3)
 	if err != nil || first.ID == "" || first.Environment != "live" || first.Journals != 3 {
 		t.Fatalf("Open: got %+v, %v, want an id, live and 3 journals", first, err)
@@ -28,9 +26,7 @@ func TestSettings(t *testing.T) {
 	if !errors.As(err, new(UsageError)) {
 		t.Errorf("Open with another environment: got %v, want a UsageError", err)
 	}
-	if err := ReplaceID(t.Context(), conns.Cloud, buckets.Installation); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, ReplaceID(t.Context(), conns.Cloud, buckets.Installation))
 	got, err = Read(t.Context(), conns.Cloud, buckets.Installation)
 	if err != nil || got.ID == first.ID || got.Environment != "live" || got.Journals != 3 {
 		t.Errorf("after ReplaceID: got %+v, %v, want another id only", got, err)

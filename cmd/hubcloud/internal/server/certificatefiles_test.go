@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,13 +9,11 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,47 +26,23 @@ import (
 func newPair(t *testing.T, serial int64, end time.Time) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), DNSNames: []string{"hubs.example.org"},
 		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
-}
-
-// lockedBuffer is a log that is read while it is written.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // pairFiles are the files of a certificate, which are being watched.
 type pairFiles struct {
 	certificate, key string
-	log              lockedBuffer
+	log              streamstest.LogLines
 	ends             chan time.Time
 	*certificateFiles
 }
@@ -77,20 +50,16 @@ type pairFiles struct {
 // write replaces the files.
 func (f *pairFiles) write(t *testing.T, certificate, key []byte) {
 	t.Helper()
-	if err := errors.Join(
+	streamstest.Must(t, errors.Join(
 		os.WriteFile(f.certificate, certificate, 0o600), os.WriteFile(f.key, key, 0o600),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 }
 
 // serial returns the serial number of the certificate in use.
 func (f *pairFiles) serial(t *testing.T) int64 {
 	t.Helper()
 	shown, err := f.TLS().GetCertificate(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return shown.Leaf.SerialNumber.Int64()
 }
 
@@ -106,11 +75,9 @@ func watchPair(t *testing.T, certificate, key []byte) *pairFiles {
 	var err error
 	f.certificateFiles, err = openCertificateFiles(
 		f.certificate, f.key, func(end time.Time) { f.ends <- end },
-		slog.New(slog.NewTextHandler(&f.log, nil)),
+		f.log.Logger(),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- f.Run(ctx) }()
@@ -159,7 +126,7 @@ func TestExpiredCertificateIsUsedAtTheStart(t *testing.T) {
 	certificate, key := newPair(t, 1, time.Now().Add(-time.Hour))
 	f := watchPair(t, certificate, key)
 	streamstest.Eventually(t, "an error in the log", func() bool {
-		return strings.Contains(f.log.String(), "level=ERROR") &&
+		return strings.Contains(f.log.String(), `"level":"ERROR"`) &&
 			strings.Contains(f.log.String(), "expired")
 	})
 	certificate, key = newPair(t, 2, time.Now().Add(time.Hour))
@@ -175,9 +142,7 @@ func TestCache(t *testing.T) {
 	for name, file := range map[string]string{
 		"hubs.example.org": "hubs.example.org", "../x": "x", "acme_account+key": "acme_account+key",
 	} {
-		if err := c.Put(t.Context(), name, []byte("k")); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, c.Put(t.Context(), name, []byte("k")))
 		if got, err := c.Get(t.Context(), name); err != nil || string(got) != "k" {
 			t.Errorf("Get of %q: got %q, %v, want k", name, got, err)
 		}

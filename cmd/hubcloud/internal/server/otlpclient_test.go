@@ -13,6 +13,8 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"hubcloud/streams/streamstest"
 )
 
 // A collector that is busy gets the spans again, one that refuses them does not, by either protocol
@@ -58,17 +60,13 @@ func TestOTLPAnswers(t *testing.T) {
 			defer collector.Close()
 			authority := filepath.Join(t.TempDir(), "ca.pem")
 			block := &pem.Block{Type: "CERTIFICATE", Bytes: collector.Certificate().Raw}
-			if err := os.WriteFile(authority, pem.EncodeToMemory(block), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, os.WriteFile(authority, pem.EncodeToMemory(block), 0o600))
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 			t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", test.protocol)
 			t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", authority)
 			t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "key=a%20b")
 			client, err := newOTLPClient("hubcloud/test")
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			err = client.UploadTraces(t.Context(), []*tracepb.ResourceSpans{{SchemaUrl: "a"}})
 			if (err == nil) != (test.wantErr == "") ||
 				err != nil && !strings.Contains(err.Error(), test.wantErr) {

@@ -4,6 +4,8 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 func TestNotifyServiceManager(t *testing.T) {
@@ -13,13 +15,9 @@ func TestNotifyServiceManager(t *testing.T) {
 		t.Error("without a listener: got no error")
 	}
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer manager.Close()
-	if err := notifyServiceManager("READY=1"); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, notifyServiceManager("READY=1"))
 	received := make([]byte, 64)
 	n, err := manager.Read(received)
 	if err != nil || string(received[:n]) != "READY=1" {

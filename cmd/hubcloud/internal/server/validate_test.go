@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"hubcloud/streams/streamstest"
 )
 
 func TestTrustedProxies(t *testing.T) {
@@ -74,9 +76,7 @@ func validConfig(t *testing.T) Config {
 	t.Helper()
 	var cfg Config
 	parser, err := kong.New(&cfg, kong.Vars{"environment": "dev", "webhookprivate": "false"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if _, err := parser.Parse(nil); err != nil {
 		t.Fatal(err)
 	}
