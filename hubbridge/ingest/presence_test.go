@@ -52,26 +52,6 @@ func TestTransitionsAreRecorded(t *testing.T) {
 	}
 }
 
-func TestTakeoverIsOneBatch(t *testing.T) {
-	t.Parallel()
-	r := newTestIngest(t, time.Hour)
-	h := adopted(r)
-	s := r.shard(h.id)
-	s.Observe(h.id, began(1))
-	s.Observe(h.id, began(2))
-	streamstest.Eventually(t, "a comparison is requested", func() bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return len(r.checks) == 1 && r.checks[0] == h.id
-	})
-	h.wantEventLog("connected")
-	s.Observe(h.id, ended(1, "duplicate client id"))
-	streamstest.Eventually(
-		t, "the takeover", func() bool { return h.presence().Connection.CID == 2 },
-	)
-	h.wantEventLog("connected disconnected:duplicate_client_id connected")
-}
-
 // TestTransitionOnceOverACrash holds that a transition is recorded once when the process was killed
 // between the log and the bucket.
 func TestTransitionOnceOverACrash(t *testing.T) {

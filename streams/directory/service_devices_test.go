@@ -21,61 +21,6 @@ func withHub(t *testing.T, w *world) *world {
 
 func ptr[T any](v T) *T { return &v }
 
-func show(label domain.DeviceLabel) string {
-	text := func(s *string) string {
-		if s == nil {
-			return "-"
-		}
-		return *s
-	}
-	return text(label.Name) + " in " + text(label.Room)
-}
-
-func TestLabelAndForgetADevice(t *testing.T) {
-	t.Parallel()
-	w := withHub(t, newWorld(t, streamstest.Start(t)))
-	set := func(c domain.LabelDevice, want string) {
-		t.Helper()
-		c.OrgID, c.HubID, c.DeviceID = w.orgA, hub, 3
-		if label, err := w.LabelDevice(t.Context(), origin, c); err != nil || show(label) != want {
-			t.Errorf("got %s, %v; want %s", show(label), err, want)
-		}
-	}
-	set(domain.LabelDevice{SetName: true, Name: ptr("  Front door ")}, "Front door in -")
-	set(domain.LabelDevice{SetRoom: true, Room: ptr("Hall")}, "Front door in Hall")
-	set(domain.LabelDevice{SetName: true}, "- in Hall")
-	set(domain.LabelDevice{SetName: true}, "- in Hall")
-	if readable, applied := w.waited(); len(readable) != 4 || readable[2] != readable[3] ||
-		len(applied) != 0 {
-		t.Errorf("waited for %v by the read models, %v by the replicas", readable, applied)
-	}
-	for _, c := range []domain.LabelDevice{
-		{OrgID: w.orgB, HubID: hub, SetName: true},
-		{OrgID: w.orgA, HubID: "hub-0000-0000-0000", SetName: true},
-		{OrgID: w.orgA, HubID: "hub.>", SetName: true},
-	} {
-		_, err := w.LabelDevice(t.Context(), origin, c)
-		wantCode(t, err, domain.CodeNotFound)
-	}
-	w.waited()
-	for _, devices := range [][]int64{{4, 3, 3}, {3}, nil} { // once there is something to forget
-		streamstest.Must(t, w.ForgetDevices(t.Context(), origin, hub, devices))
-	}
-	if readable, _ := w.waited(); len(readable) != 1 {
-		t.Errorf("waited for %v", readable)
-	}
-	for _, id := range []domain.HubID{"hub-0000-0000-0000", "hub.>"} {
-		streamstest.Must(t, w.ForgetDevices(t.Context(), origin, id, []int64{3}))
-	}
-	set(domain.LabelDevice{SetName: true, Name: ptr("Door")}, "Door in -")
-	if err := w.BeginEpoch(t.Context(), origin, hub, domain.BeginEpoch{
-		OwnLog: "second",
-	}); err != nil {
-		t.Fatal(err)
-	}
-	set(domain.LabelDevice{SetRoom: true, Room: ptr("Attic")}, "- in Attic")
-}
-
 // TestForgetDevicesWaitsBriefly: the hub's next events wait for ForgetDevices, so it must wait for
 // the read models once, and only for a short time.
 func TestForgetDevicesWaitsBriefly(t *testing.T) {
