@@ -2,13 +2,11 @@ package cli
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/http"
 	"os"
 	"time"
 
@@ -17,9 +15,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/server"
 	"hubcloud/domain"
-	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
-	"hubcloud/streams/directory"
 	"hubcloud/streams/disk"
 )
 
@@ -49,8 +45,7 @@ var demoHubs = []struct {
 type demo struct {
 	*server.Server
 	dir installation.Dir
-	// tlsCert is the file of the API's certificate, if the server has one. The hubs trust what is in
-	// it besides the system's authorities, so that a certificate may sign itself.
+	// tlsCert is the file of the API's certificate, if the server has one.
 	tlsCert string
 	logger  *slog.Logger
 }
@@ -63,13 +58,12 @@ type demoState struct {
 	KeyID  string `json:"key_id"`
 	// Key is an API key in the clear. dev.json is readable by its owner only, and a demo protects
 	// no data.
-	Key     string                  `json:"key"`
-	Secrets map[domain.HubID]string `json:"secrets"`
+	Key string `json:"key"`
 }
 
 // loadDemo reads dev.json. It returns an empty state when the file does not exist.
 func loadDemo(dir installation.Dir) (demoState, error) {
-	state := demoState{Secrets: map[domain.HubID]string{}}
+	var state demoState
 	text, err := os.ReadFile(dir.Path(demoFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return state, nil
@@ -100,7 +94,7 @@ func (d demo) run(ctx context.Context, ready func(state demoState, link string))
 	if err != nil {
 		return fmt.Errorf("create the demo: %w", err)
 	}
-	running, err := d.newHubs(state)
+	running, err := d.newHubs()
 	if err != nil {
 		return err
 	}
@@ -144,21 +138,11 @@ func (d demo) run(ctx context.Context, ready func(state demoState, link string))
 }
 
 // newHubs makes the demo's virtual hubs. If it returns an error, it has closed them.
-func (d demo) newHubs(state demoState) (running []virtualhub.Served, err error) {
-	client, err := enrolmentClient(d.tlsCert)
-	if err != nil {
-		return nil, err
-	}
+func (d demo) newHubs() (running []virtualhub.Served, err error) {
 	for _, h := range demoHubs {
-		hub, err := virtualhub.New(virtualhub.Config{
-			Config: hub.Config{
-				EnrollURL: d.Endpoints().PublicURL, Serial: h.id.Serial(),
-				Secret: state.Secrets[h.id], Dir: d.dir.Path("virtualhubs", string(h.id)),
-				BackoffMax: 2 * time.Second, HTTPClient: client,
-				Logger: d.logger.With("component", "virtualhub"),
-			},
-			Installer: 5 * time.Second,
-		})
+		cfg := d.VirtualHub(h.id)
+		cfg.BackoffMax = 2 * time.Second
+		hub, err := virtualhub.New(cfg)
 		if err != nil {
 			err = fmt.Errorf("virtual hub %s: %w", h.id, err)
 			for _, other := range running {
@@ -169,24 +153,6 @@ func (d demo) newHubs(state demoState) (running []virtualhub.Served, err error) 
 		running = append(running, virtualhub.Served{Hub: hub, Name: h.name})
 	}
 	return running, nil
-}
-
-// enrolmentClient returns the client that hubs enrol with. It trusts the certificates in a file, if
-// the path is not empty.
-func enrolmentClient(certificate string) (*http.Client, error) {
-	if certificate == "" {
-		return installation.HTTPClient(enrolTimeout), nil
-	}
-	text, err := os.ReadFile(certificate)
-	if err != nil {
-		return nil, err
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	roots.AppendCertsFromPEM(text)
-	return installation.TrustingHTTPClient(enrolTimeout, roots), nil
 }
 
 // runHub runs a virtual hub until ctx ends.
@@ -243,27 +209,20 @@ func (d demo) create(ctx context.Context) (demoState, error) {
 		}
 	}
 	for _, h := range demoHubs {
-		if err := d.registerHub(ctx, &state, h.id); err != nil {
+		if err := d.registerHub(ctx, h.id); err != nil {
 			return state, err
 		}
 	}
 	return state, nil
 }
 
-// registerHub adds a demo hub to the inventory. It saves the secret before: the directory keeps
-// only a hash, so that a secret lost by a kill could not be recovered.
-func (d demo) registerHub(ctx context.Context, state *demoState, hub domain.HubID) error {
-	if state.Secrets[hub] == "" {
-		state.Secrets[hub] = directory.NewEnrolmentSecret()
-		if err := state.save(d.dir); err != nil {
-			return err
-		}
-	}
+// registerHub adds a demo hub to the inventory.
+func (d demo) registerHub(ctx context.Context, hub domain.HubID) error {
 	known, _, err := d.Directory().Hub(ctx, hub)
 	if err != nil || known.Registered {
 		return err
 	}
-	hash := domain.HashEnrolmentSecret(state.Secrets[hub])
+	hash := domain.HashEnrolmentSecret(d.VirtualSecret(hub))
 	return d.Directory().RegisterHub(ctx, installation.OperatorOrigin(), hub, hash)
 }
 

@@ -1,8 +1,6 @@
 package installation
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -78,14 +76,6 @@ func UserAgent() string { return "hubcloud/" + Program().Version }
 // takes at most the timeout; 0 means no limit.
 func HTTPClient(timeout time.Duration) *http.Client {
 	return &http.Client{Timeout: timeout, Transport: transport{UserAgent(), http.DefaultTransport}}
-}
-
-// TrustingHTTPClient is HTTPClient for servers whose certificates the roots have signed, or are
-// among the roots themselves.
-func TrustingHTTPClient(timeout time.Duration, roots *x509.CertPool) *http.Client {
-	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	return &http.Client{Timeout: timeout, Transport: transport{UserAgent(), base}}
 }
 
 // transport adds a User-Agent to requests.

@@ -38,6 +38,7 @@ const profileTimeout = 10 * time.Minute
 // web is the layer of the HTTP servers. All but the admin port needs the role api.
 type web struct {
 	*hubLink
+	api         http.Handler
 	keyUse      *directory.KeyUse
 	feedReaders *orgfeed.Registry
 	mailer      *mail.Mailer
@@ -128,7 +129,8 @@ func (s *web) startAPI(ctx context.Context) (httpapi.API, error) {
 	if err != nil {
 		return httpapi.API{}, err
 	}
-	if err := s.runWebhooks(api); err != nil {
+	s.api = api
+	if err := s.runWebhooks(); err != nil {
 		return httpapi.API{}, fmt.Errorf("webhooks: %w", err)
 	}
 	s.run(stopLoops, "shared rate limits", func(ctx context.Context) error {

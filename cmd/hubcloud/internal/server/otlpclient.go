@@ -40,7 +40,7 @@ const (
 
 // otlpClient implements otlptrace.Client: it sends spans to a collector by OTLP as http/protobuf or
 // over gRPC, which are both a POST of the same message. The exporter's own clients come with a
-// tenth of all packages that a build of this program would compile.
+// fifth of all packages that a build of this program would compile: 108 of 607.
 type otlpClient struct {
 	client  http.Client
 	url     string

@@ -77,8 +77,8 @@ func (v *virtualHubs) end() {
 	v.running--
 }
 
-// virtualSecret returns the enrolment secret of a virtual hub, the same on every replica.
-func (s *hubLink) virtualSecret(hub domain.HubID) string {
+// VirtualSecret returns the enrolment secret of a virtual hub, the same on every replica.
+func (s *hubLink) VirtualSecret(hub domain.HubID) string {
 	key, err := s.authority.DeriveKey("enrolment secrets of virtual hubs")
 	if err != nil { // an authority that started can derive keys
 		panic(err)
@@ -88,8 +88,8 @@ func (s *hubLink) virtualSecret(hub domain.HubID) string {
 	return domain.NewEnrolmentSecret([32]byte(mac.Sum(nil)))
 }
 
-// serveVirtualHubs runs the virtual hubs of a part until ctx ends. api issues their certificates.
-func (s *web) serveVirtualHubs(ctx context.Context, api http.Handler, part int) error {
+// serveVirtualHubs runs the virtual hubs of a part until ctx ends.
+func (s *web) serveVirtualHubs(ctx context.Context, part int) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	stops := map[domain.HubID]func(){}
@@ -108,7 +108,7 @@ func (s *web) serveVirtualHubs(ctx context.Context, api http.Handler, part int) 
 				all.Go(func() {
 					defer close(ended)
 					defer s.virtualHubs.end()
-					s.runVirtualHub(hubCtx, api, id)
+					s.runVirtualHub(hubCtx, id)
 				})
 			}
 		}
@@ -132,16 +132,22 @@ func (s *web) serveVirtualHubs(ctx context.Context, api http.Handler, part int) 
 
 func (s *web) virtualDir(id domain.HubID) string { return s.dir.Path("virtualhubs", string(id)) }
 
-// runVirtualHub runs a virtual hub until ctx ends.
-func (s *web) runVirtualHub(ctx context.Context, api http.Handler, id domain.HubID) {
-	cfg := virtualhub.Config{
+// VirtualHub returns the configuration of a virtual hub that enrols with VirtualSecret. This replica
+// issues its certificate, and it needs the role api.
+func (s *web) VirtualHub(id domain.HubID) virtualhub.Config {
+	return virtualhub.Config{
 		Config: hub.Config{
-			EnrollURL: s.bound.PublicURL, Serial: id.Serial(), Secret: s.virtualSecret(id),
-			Dir: s.virtualDir(id), HTTPClient: &http.Client{Transport: ownAPI{api}}, Dial: s.dialOwnBroker,
+			EnrollURL: s.bound.PublicURL, Serial: id.Serial(), Secret: s.VirtualSecret(id),
+			Dir: s.virtualDir(id), HTTPClient: &http.Client{Transport: ownAPI{s.api}}, Dial: s.dialOwnBroker,
 			Logger: s.logger.With("component", "virtualhub"),
 		},
 		Installer: virtualInstaller,
 	}
+}
+
+// runVirtualHub runs a virtual hub until ctx ends.
+func (s *web) runVirtualHub(ctx context.Context, id domain.HubID) {
+	cfg := s.VirtualHub(id)
 	for {
 		h, err := virtualhub.New(cfg)
 		if err == nil {

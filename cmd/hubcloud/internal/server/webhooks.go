@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,7 +59,7 @@ func (s *web) newCodes() (*commands.Codes, error) {
 
 // runWebhooks starts the deliveries, the sending of door codes, and the books and virtual hubs of
 // organizations, which the replicas with the role api divide.
-func (s *web) runWebhooks(api http.Handler) error {
+func (s *web) runWebhooks() error {
 	leases, err := lease.NewKeeper(lease.Config{
 		Conn: s.conns.Cloud, Bucket: s.buckets.WebhookLeases, ReplicaID: s.replicaID,
 		Groups: taskParts, Logger: s.logger,
@@ -92,7 +91,7 @@ func (s *web) runWebhooks(api http.Handler) error {
 			all, ctx := errgroup.WithContext(ctx)
 			all.Go(func() error { return s.webhooks.Serve(ctx, part, held) })
 			all.Go(func() error { return books.Serve(ctx, part, held) })
-			all.Go(func() error { return s.serveVirtualHubs(ctx, api, part) })
+			all.Go(func() error { return s.serveVirtualHubs(ctx, part) })
 			all.Go(func() error { return s.codes.Serve(ctx, part, held) })
 			return all.Wait()
 		})
