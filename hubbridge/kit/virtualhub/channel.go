@@ -3,6 +3,7 @@ package virtualhub
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"hubcloud/domain"
@@ -54,12 +55,7 @@ func (c *channel) parseCommand(raw json.RawMessage) (any, error) {
 			"value of %s must be from %g to %g", c.Key, c.limits.Min, c.limits.Max,
 		)
 	}
-	if s, ok := v.(string); ok && c.choices != nil {
-		for _, choice := range c.choices {
-			if s == choice {
-				return v, nil
-			}
-		}
+	if s, ok := v.(string); ok && c.choices != nil && !slices.Contains(c.choices, s) {
 		return nil, fmt.Errorf(
 			"value of %s must be one of %s", c.Key, strings.Join(c.choices, ", "),
 		)

@@ -159,11 +159,7 @@ func (c *controller) EnterCode(id int64, code string, now time.Time) (slot int64
 			readings = append(readings, d.read("lock", false))
 		}
 		reports = d.update(readings, now)
-		var events []hub.Event
-		for _, o := range reports {
-			events = append(events, observed(d, o))
-		}
-		c.commit(now, hub.Change{Events: events, Set: c.entries(d)})
+		c.commit(now, hub.Change{Events: observed(d, reports), Set: c.entries(d)})
 		return nil
 	})
 	return slot, err

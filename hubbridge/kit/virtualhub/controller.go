@@ -138,9 +138,7 @@ func (c *controller) advance(now time.Time) (due time.Time) {
 	s := surroundings{Radio: !c.faults.RadioDown, Quiet: c.cfg.Quiet, GiveUp: c.cfg.GiveUp}
 	for _, d := range c.devices {
 		observations, did := d.Advance(now, s)
-		for _, o := range observations {
-			events = append(events, observed(d, o))
-		}
+		events = append(events, observed(d, observations)...)
 		if did {
 			changed = append(changed, d)
 		}

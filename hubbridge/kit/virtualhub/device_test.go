@@ -241,7 +241,7 @@ func TestSnapshot(t *testing.T) {
 
 func TestSpecs(t *testing.T) {
 	t.Parallel()
-	for _, kind := range kindNames() {
+	for kind := range kinds {
 		if err := checkSpec(DeviceSpec{Kind: kind}); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}

@@ -10,12 +10,16 @@ import (
 	"hubcloud/hubbridge/kit/hub"
 )
 
-// observed returns the event of an observation.
-func observed(d *device, o observation) hub.Event {
-	if o.Failed {
-		return hub.StatusChanged(d.ID, o.Key, o.Endpoint, domain.ChannelFailed)
+// observed returns the events of observations.
+func observed(d *device, observations []observation) (events []hub.Event) {
+	for _, o := range observations {
+		if o.Failed {
+			events = append(events, hub.StatusChanged(d.ID, o.Key, o.Endpoint, domain.ChannelFailed))
+		} else {
+			events = append(events, hub.Observed(d.ID, o.Key, o.Endpoint, o.Value))
+		}
 	}
-	return hub.Observed(d.ID, o.Key, o.Endpoint, o.Value)
+	return events
 }
 
 // nameData is the data of device.added and device.forgotten.
@@ -85,11 +89,7 @@ func (c *controller) Report(
 		if err != nil {
 			return err
 		}
-		var events []hub.Event
-		for _, o := range observations {
-			events = append(events, observed(d, o))
-		}
-		c.commit(now, hub.Change{Events: events, Set: c.entries(d)})
+		c.commit(now, hub.Change{Events: observed(d, observations), Set: c.entries(d)})
 		return nil
 	})
 }

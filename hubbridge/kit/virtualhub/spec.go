@@ -1,9 +1,11 @@
 package virtualhub
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,21 +66,12 @@ func (d *Duration) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// kindNames returns the names of all kinds of devices, sorted.
-func kindNames() []string {
-	names := make([]string, 0, len(kinds))
-	for name := range kinds {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // complete validates s and fills in the defaults of its kind.
 func (s DeviceSpec) complete() (DeviceSpec, error) {
 	k, ok := kinds[s.Kind]
 	if !ok {
-		return s, fmt.Errorf("kind: is %q, must be one of %s", s.Kind, strings.Join(kindNames(), ", "))
+		names := slices.Sorted(maps.Keys(kinds))
+		return s, fmt.Errorf("kind: is %q, must be one of %s", s.Kind, strings.Join(names, ", "))
 	}
 	if s.Gangs != 0 && s.Kind != "switch" {
 		return s, fmt.Errorf("gangs: is for a switch, not for a %s", s.Kind)
@@ -92,15 +85,8 @@ func (s DeviceSpec) complete() (DeviceSpec, error) {
 	if limits := s.limits(); limits.Min >= limits.Max {
 		return s, fmt.Errorf("min: is %g, must be below max, %g", limits.Min, limits.Max)
 	}
-	if s.Name == "" {
-		s.Name = k.name
-	}
-	if s.Manufacturer == "" {
-		s.Manufacturer = k.manufacturer
-	}
-	if s.Model == "" {
-		s.Model = k.model
-	}
+	s.Name, s.Model = cmp.Or(s.Name, k.name), cmp.Or(s.Model, k.model)
+	s.Manufacturer = cmp.Or(s.Manufacturer, k.manufacturer)
 	return s, nil
 }
 

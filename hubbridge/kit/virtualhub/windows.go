@@ -106,9 +106,7 @@ func (c *controller) join(spec DeviceSpec, now time.Time) (int64, error) {
 		})
 		d.Channels = nil
 	}
-	for _, o := range d.First() {
-		events = append(events, observed(d, o))
-	}
+	events = append(events, observed(d, d.First())...)
 	c.commit(now, hub.Change{Events: events, Set: set})
 	return d.ID, nil
 }
@@ -150,9 +148,7 @@ func (c *controller) advanceInterviews(now time.Time) (due time.Time) {
 		events := []hub.Event{{
 			Type: hub.EventUpdated, DeviceID: d.ID, Data: updatedData{d.Spec.Name, []ChannelRef{}},
 		}}
-		for _, o := range d.First() {
-			events = append(events, observed(d, o))
-		}
+		events = append(events, observed(d, d.First())...)
 		c.commit(now, hub.Change{Events: events, Set: c.entries(d)})
 		return true
 	})
