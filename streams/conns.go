@@ -70,7 +70,13 @@ type Conns struct {
 //
 // opts override the service's own options, such as WithLog for another logger than the default one.
 func Connect(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, error) {
-	return connectAll(ctx, c, opts, opts)
+	return connectAll(ctx, c, c.Shards, opts, opts)
+}
+
+// ConnectCloud is like Connect for commands that need no hub's own streams: it connects to the
+// accounts SYS and CLOUD only. Shards has nil for each shard.
+func ConnectCloud(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, error) {
+	return connectAll(ctx, c, 0, opts, opts)
 }
 
 // ConnectInProcess is like Connect for the two servers of an embedded broker in this process: cloud
@@ -79,15 +85,16 @@ func ConnectInProcess(
 	ctx context.Context, c Credentials, hubs, cloud nats.InProcessConnProvider, opts ...nats.Option,
 ) (*Conns, error) {
 	return connectAll(
-		ctx, c, append([]nats.Option{nats.InProcessServer(hubs)}, opts...),
+		ctx, c, c.Shards, append([]nats.Option{nats.InProcessServer(hubs)}, opts...),
 		append([]nats.Option{nats.InProcessServer(cloud)}, opts...),
 	)
 }
 
-// connectAll connects to every account. hubs are the options of connections to the servers that
-// hubs connect to, cloud for connections to the server with the account CLOUD.
+// connectAll connects to the accounts SYS and CLOUD and to the first shards. hubs are the options of
+// connections to the servers that hubs connect to, cloud for connections to the server with the
+// account CLOUD.
 func connectAll(
-	ctx context.Context, c Credentials, hubs, cloud []nats.Option,
+	ctx context.Context, c Credentials, shards int, hubs, cloud []nats.Option,
 ) (*Conns, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("connect to the broker: %w", err)
@@ -116,7 +123,7 @@ func connectAll(
 		open(&all.CloudSys, c.CloudURL, AccountSys, cloud)
 		open(&all.Callout, c.URL, AccountCloud, hubs)
 	}
-	for i := range all.Shards {
+	for i := range shards {
 		open(&all.Shards[i], c.URL, ShardAccount(i), hubs)
 	}
 	err := group.Wait()

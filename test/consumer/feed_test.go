@@ -84,7 +84,7 @@ func TestFollowingTheFeedOverRestarts(t *testing.T) {
 		"long-poll": {reading(ctx, c, all, "", client.LongPoll())},
 		"parts":     {reading(ctx, c, first, ""), reading(ctx, c, second, "", client.LongPoll())},
 	}
-	const rounds, each = 3, 20
+	const rounds, each = 2, 20
 	for round := range rounds {
 		for _, hub := range hubs {
 			emitScenes(t, hub, round*each+6, round*each+each+5)

@@ -6,15 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -339,73 +336,6 @@ func numbersOf(t *testing.T, who string, events []harness.Event) uint64 {
 		last = data.Value
 	}
 	return last
-}
-
-// TestKill kills the service repeatedly under traffic. What was acknowledged to a hub is stored
-// once, in order and under the same cursor, and a consumer that continues after its last cursor
-// misses and repeats nothing.
-func TestKill(t *testing.T) {
-	t.Parallel()
-	const hubs = 4
-	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
-	tenant := harness.NewTenant(t, s, "Kill")
-	senders := make([]*sender, hubs)
-	followers, streamers := make([]*follower, hubs), make([]*follower, hubs)
-	starts := make([]string, hubs)
-	for i := range hubs {
-		hub := adopted(t, s, tenant)
-		hub.Disconnect()
-		senders[i] = &sender{hub: hub, pace: 50 * time.Millisecond}
-		followers[i] = &follower{client: tenant.Client, hub: hub.ID}
-		starts[i] = tenant.Head(hub.ID)
-		streamers[i] = &follower{client: tenant.Client, hub: hub.ID, cursor: starts[i]}
-	}
-	stopSending, stopReading := make(chan struct{}), make(chan struct{})
-	var sending, reading sync.WaitGroup
-	for i := range hubs {
-		sending.Go(func() { senders[i].run(stopSending) })
-		reading.Go(func() { followers[i].run(stopReading) })
-		reading.Go(func() { streamers[i].runStream(stopReading) })
-	}
-	for range *kills {
-		harness.AnyMoment(500*time.Millisecond, 2*time.Second)
-		s.Kill()
-		s.Begin()
-	}
-	all := func(status string) func() bool {
-		return func() bool {
-			for _, h := range senders {
-				var got struct{ Connection struct{ Status string } }
-				tenant.Must(http.MethodGet, "/hubs/"+h.hub.ID, nil, http.StatusOK).JSON(t, &got)
-				if got.Connection.Status != status {
-					return false
-				}
-			}
-			return true
-		}
-	}
-	streamstest.Eventually(t, "every hub is connected again", all("online"))
-	streamstest.Eventually(t, "every hub has got an ack", func() bool {
-		return !slices.ContainsFunc(senders, func(h *sender) bool { return h.progress.Load() == 0 })
-	})
-	close(stopSending)
-	sending.Wait()
-	// the last event of an offline hub is stored
-	streamstest.Eventually(t, "every hub is offline", all("offline"))
-
-	for _, h := range senders {
-		stored := tenant.AllEvents(h.hub.ID, "")
-		last := numbersOf(t, h.hub.ID+" stored", stored)
-		if last < h.acked {
-			t.Errorf("hub %s: acknowledged through %d, stored through %d", h.hub.ID, h.acked, last)
-		}
-	}
-	close(stopReading)
-	reading.Wait()
-	for i, h := range senders {
-		same(t, h.hub.ID+", by page", followers[i].got, tenant.AllEvents(h.hub.ID, ""))
-		same(t, h.hub.ID+", by stream", streamers[i].got, tenant.AllEvents(h.hub.ID, starts[i]))
-	}
 }
 
 // same checks that a reader received every stored event once, in order and under its cursor.

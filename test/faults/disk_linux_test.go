@@ -141,7 +141,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestDiskReserve tests the disk reserve. Regression: the service wrote until the disk was full.
 // Below the reserve the service must reject events, changes and commands, report why, keep serving
-// reads, and accept writes again once space is free.
+// reads, and accept writes again once space is free. On a full disk it must wait to start.
 func TestDiskReserve(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, diskSize)
@@ -269,6 +269,7 @@ func TestDiskReserve(t *testing.T) {
 	tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "Now"}, http.StatusCreated)
 	hub.EventsFrom("log-1", 4, 6)
 	hub.WaitAck("log-1", 6)
+	startWhenFull(t, s, tenant, func() func() { return streamstest.FillDisk(t, dir) })
 }
 
 // readinessAnswer is the body of /readyz.

@@ -3,8 +3,7 @@
 // killed. Every acknowledged event must be stored exactly once and in order, no consumer may miss
 // an event unnoticed, and every answered change must persist.
 //
-// TestKillAtEachStep kills the service at each step between the journal and the hub logs, and
-// damages hub logs while it is stopped: one round by default, -kills 6*N for more.
+// TestKill kills the service under traffic, and damages hub logs while it is stopped: -kills N.
 //
 // TestOutages takes a cluster through outages of its parts: one round by default, -faults.rounds N for
 // more. What happens when networks are cut, processes stop, and disks of servers are slow or full,

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/natscluster"
 )
@@ -279,13 +278,7 @@ func (r *traffic) end() {
 	close(r.stop)
 	r.working.Wait()
 	for _, h := range r.hubs { // an offline hub's last events are stored
-		streamstest.Eventually(r.t, h.hub.ID+" is offline", func() bool {
-			var got struct{ Connection struct{ Status string } }
-			answer, err := r.tenant.Try(http.MethodGet, "/hubs/"+h.hub.ID, nil)
-			return err == nil && answer.Status == http.StatusOK &&
-				json.Unmarshal(answer.Body, &got) == nil &&
-				got.Connection.Status == "offline"
-		})
+		awaitOffline(r.t, r.tenant, h.hub.ID)
 	}
 	close(r.stopReading)
 	r.reading.Wait()

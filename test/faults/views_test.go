@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -22,142 +21,34 @@ import (
 	"hubcloud/test/harness"
 )
 
-// failpointFile is a package that kills its process at a step, and sets its clock back.
-const failpointFile = `// Package failpoint is only in programs under test.
-package failpoint
-
-import (
-	"os"
-	"strconv"
-	"strings"
-	"sync/atomic"
-	"syscall"
-	"time"
-)
-
-var (
-	step, count, _ = strings.Cut(os.Getenv("HUBCLOUD_TEST_KILL_AT"), ":")
-	left           atomic.Int64
-	offset, _      = time.ParseDuration(os.Getenv("HUBCLOUD_TEST_CLOCK"))
-)
-
-func init() {
-	n, _ := strconv.Atoi(count)
-	left.Store(int64(n))
-}
-
-// Reach kills the process when the step is reached for the last of the times wanted.
-func Reach(reached string) {
-	if reached == step && left.Add(-1) == 0 {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {}
-	}
-}
-
-// Now is the clock.
-func Now() time.Time { return time.Now().Add(offset) }
-`
-
-// failpoints are the changes that make a program reach failpoints, by file: a text and what is
-// inserted before it. Package views has a hook for its steps.
-var failpoints = map[string][][2]string{
-	"streams/journal/queue.go": {
-		{"	c, err := w.out.Commit(", `	failpoint.Reach("planned")` + "\n"},
-		{"	w.lastTime = c.Time\n", `	failpoint.Reach("committed")` + "\n"},
-		{"	for _, req := range accepted {\n		req.done <- result{last:", `	failpoint.Reach("delivered")` + "\n"},
-		{"	return err\n}\n\n// plan sets", `	failpoint.Reach("answered")` + "\n"},
-	},
-	"streams/views/views.go":     {{"	if v.hook != nil {\n", "	failpoint.Reach(name)\n"}},
-	"streams/journal/journal.go": {{"		c.Now = time.Now\n	}\n	return c", ""}},
-	"streams/views/config.go":    {{"		c.Now = time.Now\n	}\n	if c.LostEnd", ""}},
-	"streams/feed/config.go":     {{"		c.Now = time.Now\n	}\n	return c", ""}},
-}
-
-// killSteps are the steps from an append to the journal to the complete views, with the most times
-// that a start may reach each before it is killed there.
-var killSteps = []struct {
-	name string
-	most int
-}{
-	{"planned", 9}, {"committed", 9}, {"delivered", 9}, {"answered", 9}, {"add", 9},
-	{"send", 9}, {"answer", 9}, {"inspect", 4}, {"delete", 1}, {"create", 1}, {"extend", 2},
-	{"audited", 1},
-}
-
-// withFailpoints builds the program with failpoints.
-func withFailpoints(t *testing.T) string {
-	t.Helper()
-	changed := map[string][]byte{"streams/failpoint/failpoint.go": []byte(failpointFile)}
-	for name, changes := range failpoints {
-		content, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(name)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := string(content)
-		for _, change := range changes {
-			before, after, ok := strings.Cut(text, change[0])
-			if !ok {
-				t.Fatalf("%s: does not have %q", name, change[0])
-			}
-			found := change[0]
-			if change[1] == "" {
-				found = strings.Replace(found, "time.Now", "failpoint.Now", 1)
-			}
-			text = before + change[1] + found + after
-		}
-		changed[name] = []byte(strings.Replace(
-			text, "import (\n", "import (\n	\"hubcloud/streams/failpoint\"\n", 1,
-		))
-	}
-	return harness.BuildWith(t, changed)
-}
-
-// TestKillAtEachStep kills the service (SIGKILL) at each step between the journal and the views of
-// it, which are the hub logs, under traffic. While it is stopped, views are removed, truncated and
-// damaged at random, and the clock jumps back by an hour and forth. What was acknowledged is stored
-// once and in order, every reader gets all of it, no cursor changes, the first page after each
-// start is complete, and the times in the journal grow.
-func TestKillAtEachStep(t *testing.T) {
+// TestKill kills the service repeatedly under traffic. While it is stopped, hub logs, which are views
+// of the journal, are removed, truncated and damaged at random. What was acknowledged to a hub is
+// stored once, in order and under the same cursor, a consumer that continues after its last cursor
+// misses and repeats nothing, the first page after each start is complete, and the times in the
+// journal grow. The steps of the work at which a kill hits are those of the tests of streams/views,
+// and those of the journal are test/sim's.
+func TestKill(t *testing.T) {
 	t.Parallel()
 	const hubs = 4
-	s := harness.StartProgram(t, withFailpoints(t), "--rate", "100000", "--burst", "100000")
-	tenant := harness.NewTenant(t, s, "Steps")
-	load := newViewLoad(t, s, tenant, hubs)
-	s.Kill()
+	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
+	load := newViewLoad(t, s, harness.NewTenant(t, s, "Kill"), hubs)
 	store := filepath.Join(s.Dir, "nats", "jetstream")
 	known := make([][]harness.Event, hubs)
-	for round := range max(1, *kills/6) {
-		for n, step := range killSteps {
-			if n%4 == 0 {
-				// The first page after a start is complete.
-				s.Environment = s.Environment[:min(1, len(s.Environment))] // the same clock
-				s.Begin()
-				load.checkBeginnings(known)
-				s.Kill()
-			}
-			lost := rand.IntN(hubs)
-			damageView(t, store, load.senders[lost].hub.ID, 0)
-			damageView(t, store, load.senders[(lost+1+rand.IntN(hubs-1))%hubs].hub.ID, -1)
-			times := 1 + rand.IntN(step.most)
-			s.Environment = []string{
-				"HUBCLOUD_TEST_CLOCK=" + []string{"-1h", "0s"}[(n+round)%2],
-				fmt.Sprintf("HUBCLOUD_TEST_KILL_AT=%s:%d", step.name, times),
-			}
-			began := time.Now()
-			s.Launch()
-			select {
-			case <-s.Ended():
-			case <-time.After(2 * time.Minute):
-				t.Fatalf("step %s: not reached %d times in two minutes:\n%s", step.name, times, s.Log())
-			}
-			t.Logf(
-				"step %s: killed the %d. time after %v", step.name, times,
-				time.Since(began).Round(time.Millisecond),
-			)
-		}
+	for range *kills {
+		harness.AnyMoment(500*time.Millisecond, 2*time.Second)
+		s.Kill()
+		lost := rand.IntN(hubs)
+		damageView(t, store, load.senders[lost].hub.ID, 0)
+		damageView(t, store, load.senders[(lost+1+rand.IntN(hubs-1))%hubs].hub.ID, -1)
+		s.Begin()
+		load.checkBeginnings(known)
 	}
-	s.Environment = nil
-	s.Begin()
+	for _, h := range load.senders {
+		before := h.progress.Load()
+		streamstest.Eventually(t, h.hub.ID+" goes on after the last kill", func() bool {
+			return h.progress.Load() > before
+		})
+	}
 	load.check(known)
 	checkJournal(t, s)
 }
@@ -186,7 +77,7 @@ func newViewLoad(
 		feedStart := feedPosition(tenant, hub.ID)
 		start := tenant.Head(hub.ID)
 		l.starts = append(l.starts, start)
-		l.senders = append(l.senders, &sender{hub: hub, pace: 400 * time.Millisecond})
+		l.senders = append(l.senders, &sender{hub: hub, pace: 100 * time.Millisecond})
 		l.readers = append(l.readers, []*follower{
 			{client: tenant.Client, hub: hub.ID, cursor: start, unavailable: true},
 			{client: tenant.Client, hub: hub.ID, cursor: start},
@@ -261,8 +152,12 @@ func (l *viewLoad) check(known [][]harness.Event) {
 func awaitOffline(t *testing.T, tenant *harness.Tenant, hub string) {
 	t.Helper()
 	streamstest.Eventually(t, hub+" is offline", func() bool {
+		answer, err := tenant.Try(http.MethodGet, "/hubs/"+hub, nil)
+		if err != nil || answer.Status != http.StatusOK {
+			return false
+		}
 		var got struct{ Connection struct{ Status string } }
-		tenant.Must(http.MethodGet, "/hubs/"+hub, nil, http.StatusOK).JSON(t, &got)
+		answer.JSON(t, &got)
 		return got.Connection.Status == "offline"
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -43,14 +42,12 @@ func Run(m *testing.M, parallel int) int {
 // installed is a data directory whose service has started once and was stopped. A start on a copy
 // of it needs no new database and no new streams, which takes most of the time of a first start.
 var installed struct {
-	starts atomic.Int64
-	once   sync.Once
-	dir    string
+	once sync.Once
+	dir  string
 }
 
-// dataDir returns a new data directory for a service with the given arguments. The first of a test
-// run is empty, and so are those for arguments that only a first start takes. The others are copies
-// of one installation.
+// dataDir returns a new data directory for a service with the given arguments: a copy of one
+// installation, or an empty one for arguments that only a first start takes.
 func dataDir(t testing.TB, args []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,13 +57,9 @@ func dataDir(t testing.TB, args []string) string {
 	return dir
 }
 
-// Install copies an installation without organizations into an empty folder, as Start does. The
-// first of a test run stays empty.
+// Install copies an installation without organizations into an empty folder, as Start does.
 func Install(t testing.TB, dir string) {
 	t.Helper()
-	if installed.starts.Add(1) == 1 {
-		return
-	}
 	installed.once.Do(func() {
 		made, err := os.MkdirTemp("", "hubcloud-test-data-")
 		if err != nil {

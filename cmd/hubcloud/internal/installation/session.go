@@ -39,6 +39,7 @@ type Service struct {
 
 // Session is a connection to a running service.
 type Session struct {
+	// Conns has no connections to shards.
 	Conns    *streams.Conns
 	Buckets  *streams.Buckets
 	Settings Settings
@@ -57,7 +58,7 @@ func Connect(ctx context.Context, service Service) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	conns, err := streams.Connect(
+	conns, err := streams.ConnectCloud(
 		ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(dialTimeout),
 	)
 	if err != nil {
