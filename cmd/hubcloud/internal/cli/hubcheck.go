@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"crypto/tls"
+	_ "embed" // for the template
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"text/template"
 	"time"
 
 	"golang.org/x/term"
@@ -308,57 +310,33 @@ type checkedLine struct {
 	Message string `json:"message,omitempty"`
 }
 
-// junitSuite is the XML of a report.
-type junitSuite struct {
-	XMLName  xml.Name    `xml:"testsuite"`
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Skipped  int         `xml:"skipped,attr"`
-	Cases    []junitCase `xml:"testcase"`
-}
+//go:embed junit.xml.tmpl
+var junitTemplate string
 
-type junitCase struct {
-	Class   string        `xml:"classname,attr"`
-	Name    string        `xml:"name,attr"`
-	Failure *junitFailure `xml:"failure"`
-	Skipped *junitSkipped `xml:"skipped"`
-}
+var junitReport = template.Must(
+	template.New("junit").Funcs(template.FuncMap{"xml": xmlText}).Parse(junitTemplate),
+)
 
-type junitFailure struct {
-	Type    string `xml:"type,attr"`
-	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
-}
-
-type junitSkipped struct {
-	Message string `xml:"message,attr"`
+// xmlText returns a text in XML, without surrounding space.
+func xmlText(text string) (string, error) {
+	var escaped strings.Builder
+	err := xml.EscapeText(&escaped, []byte(strings.TrimSpace(text)))
+	return escaped.String(), err
 }
 
 // writeJUnit writes a report as JUnit XML. A line that has not passed is a failure if it makes the
 // check fail, and skipped otherwise.
 func writeJUnit(w io.Writer, report check.Report) error {
-	suite := junitSuite{Name: "hub protocol", Tests: len(report)}
+	failures, skipped := 0, 0
 	for _, r := range report {
-		one := junitCase{Class: r.Rules[0], Name: r.ID + ": " + r.Title}
 		switch {
-		case r.Status == check.Passed:
-		case r.OK():
-			suite.Skipped++
-			one.Skipped = &junitSkipped{strings.TrimSpace(string(r.Status) + " " + r.Detail)}
-		default:
-			suite.Failures++
-			one.Failure = &junitFailure{
-				Type: string(r.Status), Message: r.Detail,
-				Text: strings.TrimSpace(r.Message + "\n" + r.Rules[0] + ": " + r.Sentence()),
-			}
+		case !r.OK():
+			failures++
+		case r.Status != check.Passed:
+			skipped++
 		}
-		suite.Cases = append(suite.Cases, one)
 	}
-	text, err := xml.MarshalIndent(suite, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
-	return err
+	return junitReport.Execute(w, map[string]any{
+		"Report": report, "Failures": failures, "Skipped": skipped,
+	})
 }
