@@ -77,6 +77,8 @@ func startBrowser(t *testing.T) {
 		options := append(
 			chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
 			chromedp.WindowSize(1300, 950), chromedp.DisableGPU,
+			// No process is started for a page that may come next, and none is kept for one to go back to.
+			chromedp.Flag("disable-features", "Translate,SpareRendererForSitePerProcess,BackForwardCache"),
 		)
 		if os.Geteuid() == 0 {
 			options = append(options, chromedp.NoSandbox) // Chromium has no sandbox for root
@@ -353,7 +355,8 @@ func (b *tab) checkIn(name, selector string) {
 			b.do("load axe-core", chromedp.Evaluate[chromedp.Void](script+";0"))
 		}
 		found := eval[string](
-			b, fmt.Sprintf("axe.run(%q, ", selector)+`{resultTypes: ["violations"]`+look.rules+
+			b, fmt.Sprintf("axe.run(%q, ", selector)+
+				`{selectors: false, resultTypes: ["violations"]`+look.rules+
 				`}).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
 		)
 		if found != "" {
