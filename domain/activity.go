@@ -2,6 +2,7 @@ package domain
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -79,6 +80,9 @@ func ActivityOf(sequence uint64, e Event, fact Fact) (a Activity, ok bool) {
 		a.OrgID, a.SubjectID, a.Detail = f.OrgID, f.MemberID, f.Name
 	case MailPreferencesSet:
 		a.OrgID, a.SubjectID, a.Detail = f.OrgID, f.MemberID, cmp.Or(join(f.Topics), "none")
+		if f.Sites != nil && len(f.Topics) > 0 {
+			a.Detail += fmt.Sprintf(" (at %d of the sites)", len(f.Sites))
+		}
 	case BookSet:
 		a.OrgID, a.SubjectID, a.Detail = f.OrgID, f.OrgID, f.String()
 	case MemberAdded:
@@ -184,5 +188,5 @@ func join[T ~string](words []T) string {
 	for i, word := range words {
 		texts[i] = string(word)
 	}
-	return strings.Join(texts, " ")
+	return strings.Join(texts, ", ")
 }

@@ -174,6 +174,9 @@ func (req *request) bookFilter() (q orgEventsQuery, filter domain.BookFilter) {
 	}
 }
 
+// Filtered reports whether the page leaves entries out on a person's wish.
+func (v bookView) Filtered() bool { return v.orgEventsQuery != orgEventsQuery{} }
+
 // bookRow returns the row of an entry.
 func bookRow(e domain.BookEntry) orgEventRow {
 	event, _ := decode(domain.EncodedEvent{Envelope: e.Event}) // an entry without is shown too

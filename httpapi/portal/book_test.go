@@ -62,7 +62,7 @@ func TestBook(t *testing.T) {
 	chosen := url.Values{"kind": {"doors", "codes"}, "days": {"90"}}
 	b.want(t, 303, "POST", "/book", chosen)
 	org, err := b.Directory.Org(t.Context(), b.ID)
-	if err != nil || org.Book.String() != "doors codes for 90 days" {
+	if err != nil || org.Book.String() != "doors, codes for 90 days" {
 		t.Errorf("chosen: got %v, %v", org.Book, err)
 	}
 }

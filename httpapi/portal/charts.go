@@ -36,7 +36,7 @@ type channelID struct {
 
 // drawCharts draws what the numeric and boolean channels of a device reported in the last period,
 // at most the retention. A numeric channel without reports has no chart; a boolean one had its
-// value all the time.
+// value since it was last reported.
 func (p *Portal) drawCharts(
 	ctx context.Context, device hubDevice, period time.Duration,
 ) (deviceCharts, error) {
@@ -76,7 +76,11 @@ func (p *Portal) drawCharts(
 			chart.addReport(c.ObservedAt, now, n) // samples end before now
 		}
 		if ok && chart.Boolean && chart.Count == 0 && !c.ObservedAt.IsZero() {
-			chart.add(from, n)
+			since := from
+			if c.ObservedAt.After(from) { // reported with the device, not as an event
+				since = c.ObservedAt
+			}
+			chart.add(since, n)
 			chart.Count = 0
 			chart.draw()
 			drawn.Charts = append(drawn.Charts, *chart)

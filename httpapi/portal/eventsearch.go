@@ -121,11 +121,11 @@ func (req *request) eventSearch() (*eventSearch, error) {
 	if req.queryValue("details") == "1" {
 		s.query.Details = "1"
 	}
-	sites, err := req.ReadModels.Sites(req.ctx, domain.Reach{OrgID: req.org}, maxSites, "")
+	sites, err := req.allSites()
 	if err != nil {
 		return nil, err
 	}
-	s.sites, s.siteNames = sites.Data, siteNames(sites.Data)
+	s.sites, s.siteNames = sites, siteNames(sites)
 	states, err := req.hubStates(req.ctx, req.org, req.hub)
 	if err != nil {
 		return nil, err

@@ -53,6 +53,10 @@ func (req *request) acceptInvitation() error {
 		req.recordFailure(status, err)
 	}
 	view.Link = signsIn(accepted, req.info.At)
+	if accepted.Already && view.Link {
+		// A mail scanner may have opened the link before, and the person has not been told yet.
+		view.Outcome, view.Title = "joined", "You have joined"
+	}
 	// The invitation has been accepted: a failed lookup of the session must not fail the page.
 	err = req.loadOptionalSession()
 	if req.session.Email != "" &&

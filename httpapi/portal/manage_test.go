@@ -172,7 +172,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	if err != nil {
 		t.Fatalf("got %s, %v, want an API key on it", page, err)
 	}
-	created := olga + ": key.created Meter hubs:read events:read"
+	created := olga + ": key.created Meter hubs:read, events:read"
 	if got := w.lastChange(t, w.mill); got != created {
 		t.Errorf("got change %q, want %q", got, created)
 	}

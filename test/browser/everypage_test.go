@@ -29,6 +29,7 @@ func estate(t *testing.T) (*portal, map[string]string) {
 			}, 200)
 		}
 	}
+	p.report(2, "temperature", 21.5)
 	p.report(12, "smoke", true)
 	p.report(13, "contact", true)
 	harness.Stored(t, p.hub)
@@ -40,7 +41,7 @@ func estate(t *testing.T) (*portal, map[string]string) {
 		"people": org + "/members", "codes": org + "/codes", "keys": org + "/keys", "readers": org + "/readers",
 		"webhooks": org + "/webhooks", "settings": org + "/settings",
 		"notifications": org + "/notifications", "help": org + "/help", "hub": hub,
-		"search": org + "/search?q=door", "lock": hub + "/devices/1", "meter": hub + "/devices/8",
+		"search": org + "/search?q=door", "lock": hub + "/devices/1", "thermostat": hub + "/devices/2", "meter": hub + "/devices/8",
 		"log": hub + "/events", "reset": hub + "/reset-link", "remove": hub + "/remove",
 		"organizations": "/portal/organizations", "guide": "/docs/event-streams", "protocol": "/link/",
 		"reference": "/v1/reference#sendCommand",
@@ -79,10 +80,17 @@ func TestEveryPage(t *testing.T) {
 	for name, address := range pages {
 		p.do("show "+name, chromedp.EmulateViewport(1300, 950), media(""))
 		p.goTo(address)
-		if eval[bool](p.tab, `document.getElementById("live-data") !== null`) {
+		live := eval[bool](p.tab, `document.getElementById("live-data") !== null`)
+		if live {
 			p.await("#connection", "Live")
 		}
 		p.checkShift(name)
+		if live {
+			p.do("show "+name, chromedp.EmulateViewport(320, 700))
+			p.goTo(address)
+			p.await("#connection", "Live")
+			p.checkShift(name + " on a small phone")
+		}
 		if wrong := eval[[]string](p.tab, unclear); len(wrong) > 0 {
 			t.Errorf("%s: for screen readers: %q", name, wrong)
 		}

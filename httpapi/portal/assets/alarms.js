@@ -7,7 +7,7 @@ import { beginOutage, endOutage } from "./outage.js";
 import { depthOf } from "./parts.js";
 
 const PERIOD = 10_000; // between two looks
-const SOON = 2_000; // before the second look at a service that does not answer
+const SOON = 2_000; // before the second look at a service that does not answer, and at other counts than the list's
 
 const data = document.getElementById("form-texts");
 const texts = JSON.parse(data.textContent);
@@ -39,7 +39,8 @@ async function look() {
   const alarms = Number(list.dataset.alarms);
   const shown = ownList();
   if (shown && !shown.dataset.address.includes("?") && shown.dataset.counts !== list.dataset.counts) {
-    document.dispatchEvent(new Event("alarms")); // the dashboard's own list shows the same counts
+    document.dispatchEvent(new Event("alarms")); // the dashboard's own list shows the same counts first
+    setTimeout(look, SOON);
     return;
   }
   for (const badge of badges) {
@@ -138,10 +139,24 @@ function warn([row], count) {
   const form = row.querySelector("form"); // a person who may only look has none
   if (form) {
     form.querySelector('[name="from"]')?.remove();
+    form.addEventListener("submit", see);
     fresh.append(document.adoptNode(form));
   }
   document.getElementById("main").append(fresh); // below the page, so that nothing moves
   signal(row.dataset.condition, `${title} · ${place}`);
+}
+
+// see sends the banner's form without leaving the page.
+async function see(submitted) {
+  submitted.preventDefault();
+  const form = submitted.target;
+  const sent = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" } }).catch(() => null);
+  if (sent?.ok) {
+    form.closest("#danger").remove();
+    look();
+  } else {
+    form.submit(); // the answer is a page that says what is wrong
+  }
 }
 
 // signal makes the sound and shows the notification of a condition, once in this browser.

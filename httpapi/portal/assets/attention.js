@@ -116,10 +116,10 @@ async function see(submitted) {
   button.disabled = true;
   const sent = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" } }).catch(() => null);
   if (sent?.ok) {
-    document.dispatchEvent(new Event("seen"));
     button.blur();
     last = 0;
     await reload();
+    document.dispatchEvent(new Event("seen")); // for the banner
     const shown = byKey && list().querySelector(`[data-condition="${CSS.escape(condition)}"] button`);
     shown?.focus?.();
   } else {

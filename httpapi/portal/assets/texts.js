@@ -4,7 +4,7 @@ const LONGEST_VALUE = 200; // characters of a value in a text
 
 const own = {
   "feed-no-match": "No matching events. New matching events appear here.",
-  "feed-empty": "No events yet. New events appear here.",
+  "feed-empty": "Nothing new since this page was opened. New events appear here.",
   "device-number": "Device {number}",
   "severity 2": "Warning",
   "severity 3": "Alarm",
