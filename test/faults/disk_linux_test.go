@@ -79,6 +79,7 @@ func TestFullDisk(t *testing.T) {
 		})
 		changed := time.Since(began)
 		for _, h := range senders {
+			cursor, atEnd := "", false
 			streamstest.EventuallyWithin(
 				t,
 				within(),
@@ -91,14 +92,19 @@ func TestFullDisk(t *testing.T) {
 						got.Connection.Status != "online" {
 						return false
 					}
-					head := tenant.Head(h.hub.ID)
-					answer, err = tenant.Do(
-						http.MethodGet, "/hubs/"+h.hub.ID+"/events?wait=2&after="+head, nil,
-					)
+					query := "/events?limit=500&wait=2"
+					if cursor != "" {
+						query += "&after=" + cursor
+					}
+					answer, err = tenant.Do(http.MethodGet, "/hubs/"+h.hub.ID+query, nil)
 					var page harness.Page
-					return err == nil && answer.Status == http.StatusOK &&
-						json.Unmarshal(answer.Body, &page) == nil &&
-						len(page.Data) > 0
+					if err != nil || answer.Status != http.StatusOK ||
+						json.Unmarshal(answer.Body, &page) != nil {
+						return false
+					}
+					was := atEnd
+					cursor, atEnd = page.NextCursor, !page.HasMore
+					return was && len(page.Data) > 0
 				},
 			)
 		}

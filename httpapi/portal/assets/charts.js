@@ -15,6 +15,10 @@ const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short",
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--color-${name}`).trim();
 const now = () => Date.now() / 1000;
 
+// held returns the index of the value that a channel had at a time: the last one before it, where
+// uPlot takes the nearest.
+const held = (plot, _, nearest, time) => Math.max(0, nearest - (plot.data[0][nearest] > time));
+
 let zoomed = null; // the period that a person has selected by drawing over a chart, in seconds; null for all
 
 // zoomTo shows a period in all charts.
@@ -96,7 +100,7 @@ class Chart {
       {
         width: this.box.clientWidth,
         height: boolean ? TIMELINE_HEIGHT : HEIGHT,
-        cursor: { y: false, drag: { setScale: false }, sync: { key: "device" }, bind: { dblclick: () => () => zoomTo(null) } },
+        cursor: { dataIdx: held, y: false, drag: { setScale: false }, sync: { key: "device" }, bind: { dblclick: () => () => zoomTo(null) } },
         hooks: {
           setSelect: [select],
           setCursor: [(plot) => plot.root.classList.toggle("pointed", plot.cursor.left >= 0)],
@@ -144,7 +148,7 @@ class Chart {
     const width = over.clientWidth;
     const left = Math.min(width, Math.max(0, (cursor.left < 0 ? width : cursor.left) + (by * width) / STEPS));
     this.plot.setCursor({ left, top: 0 }, true, true);
-    const [times, values] = this.plot.data.map((each) => each[cursor.idx]);
+    const [times, values] = this.plot.data.map((each, i) => each[cursor.idxs[i]]);
     this.picture.setAttribute("aria-valuenow", Math.round((left / width) * 100));
     this.picture.setAttribute("aria-valuetext", `${exact.format(times * 1000)}: ${this.text(values)}`);
   }
