@@ -9,15 +9,15 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"go.yaml.in/yaml/v3"
+
+	"hubcloud/streams/streamstest"
 )
 
 // OpenAPI 3.2 describes the messages of both event streams with itemSchema.
 func TestOpenAPI32(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	type media struct {
 		ItemSchema map[string]any `yaml:"itemSchema"`
 		Schema     map[string]any
@@ -30,9 +30,7 @@ func TestOpenAPI32(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(OpenAPI32(string(text))), &document); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, yaml.Unmarshal([]byte(OpenAPI32(string(text))), &document))
 	for _, path := range []string{"/events/stream", "/hubs/{hub_id}/events/stream"} {
 		got := document.Paths[path].Get.Responses["200"].Content["text/event-stream"]
 		if got.ItemSchema["properties"] == nil || got.Schema != nil {
@@ -55,9 +53,7 @@ func TestGuides(t *testing.T) {
 		t.Fatal("no llms.txt")
 	}
 	decoder, err := zstd.NewReader(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer decoder.Close()
 	var list strings.Builder
 	if _, err := decoder.WriteTo(&list); err != nil {

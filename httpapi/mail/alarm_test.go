@@ -13,6 +13,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/domain/attention"
 	"hubcloud/httpapi/mail"
+	"hubcloud/streams/streamstest"
 )
 
 const (
@@ -25,9 +26,7 @@ func alarmMailer(t *testing.T, q mail.Queue, recipient *string) (*mail.Mailer, s
 	t.Helper()
 	dir := t.TempDir()
 	folder, err := mail.NewFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return newMailer(t, mail.Config{
 		From: netmail.Address{Address: "hubs@example.org"}, Queue: q, Transport: folder,
 		AlarmRecipient: func(_ context.Context, org, member string) (string, error) {
@@ -58,9 +57,7 @@ func sent(t *testing.T, m attention.Mail) received {
 	mailer, dir := alarmMailer(t, q, &recipient)
 	m.ID, m.MemberID, m.At = "m1", alarmMember, now
 	org := domain.OrgState{ID: alarmOrg, Name: "Acme"}
-	if err := mailer.SendAlarm(t.Context(), org, m); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, mailer.SendAlarm(t.Context(), org, m))
 	if q.ids[0] != "m1" || !q.expires[0].Equal(now.Add(24*time.Hour)) {
 		t.Errorf("queued as %q until %s", q.ids, q.expires)
 	}
@@ -68,9 +65,7 @@ func sent(t *testing.T, m attention.Mail) received {
 		strings.Contains(text, recipient) || len(text) > 64<<10 {
 		t.Errorf("the queue has the link or the address, or %d bytes: %.200s", len(text), text)
 	}
-	if err := mailer.Deliver(t.Context(), q.contents[0]); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, mailer.Deliver(t.Context(), q.contents[0]))
 	return readMail(t, fileIn(t, dir))
 }
 
@@ -207,9 +202,7 @@ func TestAlarmWithoutRecipient(t *testing.T) {
 	err := mailer.SendAlarm(t.Context(), domain.OrgState{ID: alarmOrg}, attention.Mail{
 		ID: "m1", MemberID: alarmMember, At: now, Notices: []attention.Notice{smoke()},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if err := mailer.Deliver(t.Context(), q.contents[0]); !errors.Is(err, mail.ErrObsolete) {
 		t.Errorf("got %v, want ErrObsolete", err)
 	}
@@ -228,12 +221,8 @@ func TestTestMail(t *testing.T) {
 	q, recipient := &queue{}, "ann@example.org"
 	mailer, dir := alarmMailer(t, q, &recipient)
 	org := domain.OrgState{ID: alarmOrg, Name: "Acme"}
-	if err := mailer.SendTest(t.Context(), org, alarmMember); err != nil {
-		t.Fatal(err)
-	}
-	if err := mailer.Deliver(t.Context(), q.contents[0]); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, mailer.SendTest(t.Context(), org, alarmMember))
+	streamstest.Must(t, mailer.Deliver(t.Context(), q.contents[0]))
 	raw := fileIn(t, dir)
 	for _, want := range []string{
 		"Subject: Test mail\r\n", "What to do: Nothing.", "/portal/" + alarmOrg + "\r\n", "token-of-",

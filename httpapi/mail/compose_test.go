@@ -21,6 +21,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/mail"
+	"hubcloud/streams/streamstest"
 )
 
 const (
@@ -56,9 +57,7 @@ func newMailer(t testing.TB, cfg mail.Config) *mail.Mailer {
 	}
 	cfg.PublicURL = publicURL
 	m, err := mail.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return m
 }
 
@@ -98,14 +97,10 @@ func readMail(t testing.TB, raw string) received {
 		}
 	}
 	message, err := netmail.ReadMessage(strings.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	w := received{header: message.Header}
 	w.subject, err = new(mime.WordDecoder).DecodeHeader(message.Header.Get("Subject"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	mediaType, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
 	if err != nil || mediaType != "multipart/alternative" {
 		t.Fatalf("got media type %s, %v, want multipart/alternative", mediaType, err)
@@ -116,9 +111,7 @@ func readMail(t testing.TB, raw string) received {
 		into        *string
 	}{{"text/plain; charset=UTF-8", &w.text}, {"text/html; charset=UTF-8", &w.html}} {
 		part, err := parts.NextRawPart()
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if got := part.Header.Get("Content-Type"); got != want.contentType {
 			t.Errorf("got a part of type %s, want %s", got, want.contentType)
 		}
@@ -131,9 +124,7 @@ func readMail(t testing.TB, raw string) received {
 			t.Errorf("got a part with encoding %q, want quoted-printable or 8bit", encoding)
 		}
 		content, err := io.ReadAll(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		*want.into = strings.ReplaceAll(string(content), "\r\n", "\n")
 	}
 	if _, err := parts.NextPart(); !errors.Is(err, io.EOF) {
@@ -147,17 +138,11 @@ func composed(t testing.TB, inv domain.InvitationMail) string {
 	t.Helper()
 	dir := t.TempDir()
 	folder, err := mail.NewFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	q := &queue{}
 	m := mailer(t, q, folder)
-	if err := m.SendInvitation(t.Context(), inv); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Deliver(t.Context(), q.contents[0]); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, m.SendInvitation(t.Context(), inv))
+	streamstest.Must(t, m.Deliver(t.Context(), q.contents[0]))
 	return fileIn(t, dir)
 }
 
@@ -169,9 +154,7 @@ func fileIn(t testing.TB, dir string) string {
 		t.Fatalf("got files %v, %v, want one", files, err)
 	}
 	raw, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return string(raw)
 }
 
@@ -309,16 +292,12 @@ func checkName(t testing.TB, name string) {
 func TestMailThatCannotBeComposedIsRejected(t *testing.T) {
 	t.Parallel()
 	folder, err := mail.NewFolder(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	q := &queue{}
 	m := mailer(t, q, folder)
 	bad := invitation("Acme")
 	bad.Invitation.Email = "ann"
-	if err := m.SendInvitation(t.Context(), bad); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, m.SendInvitation(t.Context(), bad))
 	for _, content := range [][]byte{q.contents[0], nil, []byte("{"), []byte("[]")} {
 		if err := m.Deliver(t.Context(), content); !errors.Is(err, mail.ErrRejected) {
 			t.Errorf("deliver %s: got %v, want ErrRejected", content, err)
@@ -332,9 +311,7 @@ func TestInvitationThatIsOver(t *testing.T) {
 	t.Parallel()
 	dir, away := t.TempDir(), errors.New("the broker is away")
 	folder, err := mail.NewFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for _, c := range []struct {
 		pending   bool
 		err, want error
@@ -350,9 +327,7 @@ func TestInvitationThatIsOver(t *testing.T) {
 				return email, c.err
 			},
 		})
-		if err := m.SendInvitation(t.Context(), invitation("Acme")); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, m.SendInvitation(t.Context(), invitation("Acme")))
 		if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, c.want) ||
 			errors.Is(err, mail.ErrRejected) {
 			t.Errorf("deliver: got %v, want %v", err, c.want)
@@ -368,15 +343,11 @@ func TestFolderThatIsGone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "outbox")
 	folder, err := mail.NewFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	q := &queue{}
 	m := mailer(t, q, folder)
 	err = errors.Join(m.SendInvitation(t.Context(), invitation("Acme")), os.Remove(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, mail.ErrUnreachable) {
 		t.Errorf("deliver: got %v, want ErrUnreachable", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hubcloud/httpapi/mail"
+	"hubcloud/streams/streamstest"
 )
 
 // TestSignInMail checks that both parts have the link, that every try is the same mail, and that it
@@ -18,9 +19,7 @@ func TestSignInMail(t *testing.T) {
 	t.Parallel()
 	dir, q := t.TempDir(), &queue{}
 	folder, err := mail.NewFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	allowed := false
 	m := newMailer(t, mail.Config{
 		Queue: q, Transport: folder,
@@ -35,9 +34,7 @@ func TestSignInMail(t *testing.T) {
 	const link = "https://hubs.example.org/portal/sign-in/XnW3ZZpL7DOpG0BvrWjjcDVIMyUq2Ho-EQYDdNIgkjI"
 	expires := now.Add(15 * time.Minute)
 	for range 2 {
-		if err := m.SendSignIn(t.Context(), "Ann@example.org", link, expires); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, m.SendSignIn(t.Context(), "Ann@example.org", link, expires))
 	}
 	if q.ids[0] == q.ids[1] || !q.expires[0].Equal(expires) {
 		t.Errorf("queued as %q until %v", q.ids, q.expires)
@@ -47,9 +44,7 @@ func TestSignInMail(t *testing.T) {
 	}
 	allowed = true
 	for range 2 {
-		if err := m.Deliver(t.Context(), q.contents[0]); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, m.Deliver(t.Context(), q.contents[0]))
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.eml"))
 	if err != nil || len(files) != 1 {

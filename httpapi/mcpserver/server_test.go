@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"hubcloud/httpapi/client"
+	"hubcloud/streams/streamstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,22 +28,16 @@ func session(
 	}))
 	t.Cleanup(api.Close)
 	c, err := client.New(client.Config{BaseURL: api.URL, APIKey: "hc_dev_x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(c.Close)
 	server = New(Config{
 		Commands: commands, Client: func(string) (*client.Client, error) { return c, nil },
 	})
 	near, far := mcp.NewInMemoryTransports()
 	serving, err := server.Connect(t.Context(), far, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	s, err = mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), near, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { _ = s.Close(); _ = serving.Wait() })
 	return s, server
 }
@@ -60,9 +55,7 @@ func call(t *testing.T, s *mcp.ClientSession, name, arguments string, into any) 
 	if result.IsError {
 		return text
 	}
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, json.Unmarshal([]byte(text), into))
 	return ""
 }
 
@@ -128,9 +121,7 @@ func TestHTTP(t *testing.T) {
 			request.Host = c.value
 		}
 		response, err := server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		response.Body.Close()
 		if response.StatusCode != c.status {
 			t.Errorf("%s %q: got %d, want %d", c.header, c.value, response.StatusCode, c.status)

@@ -20,6 +20,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/oidc"
+	"hubcloud/streams/streamstest"
 )
 
 const org = "01940000-0000-7000-8000-000000000001"
@@ -110,9 +111,7 @@ func write(t *testing.T, file claims) string {
 			os.WriteFile(filepath.Join(dir, "secret"), []byte("s3cret\n"), 0o600),
 		)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return filepath.Join(dir, "oidc.json")
 }
 
@@ -127,13 +126,9 @@ func (i *issuer) provider(t *testing.T, more claims) *oidc.Provider {
 	}
 	maps.Copy(file, more)
 	cfg, err := oidc.ReadConfig(write(t, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	p := oidc.New(cfg, oidc.Options{RedirectURL: "https://hubs.example.org/portal/oidc/callback"})
-	if err := p.Discover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, p.Discover(t.Context()))
 	return p
 }
 
@@ -141,9 +136,7 @@ func (i *issuer) provider(t *testing.T, more claims) *oidc.Provider {
 func finish(t *testing.T, p *oidc.Provider) (domain.ProvenPerson, error) {
 	t.Helper()
 	_, attempt, err := p.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return p.Finish(t.Context(), attempt, url.Values{
 		"state": {attempt.State}, "code": {attempt.Nonce}, // the issuer answers with code as nonce
 	})
@@ -155,9 +148,7 @@ func TestSignIn(t *testing.T) {
 	i := start(t)
 	p := i.provider(t, nil)
 	address, attempt, err := p.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	to, _ := url.Parse(address)
 	query := to.Query()
 	for name, want := range map[string]string{
@@ -255,9 +246,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	i := start(t)
 	p := i.provider(t, nil)
 	_, attempt, err := p.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for name, query := range map[string]url.Values{
 		"no state":       {"code": {"c"}},
 		"another state":  {"code": {"c"}, "state": {"x"}},
@@ -284,9 +273,7 @@ func TestProviderAway(t *testing.T) {
 	p := i.provider(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, p.Run(ctx))
 	i.status = http.StatusBadRequest
 	if _, err := finish(t, p); domainCode(err) != domain.CodeUnauthenticated {
 		t.Errorf("a rejected code: got %v, want unauthenticated", err)
@@ -296,9 +283,7 @@ func TestProviderAway(t *testing.T) {
 		t.Errorf("a failing provider: got %v, answers %t, want service_unavailable", err, p.Answers())
 	}
 	cfg, err := oidc.ReadConfig(write(t, claims{"issuer": i.URL, "client_id": "hubs"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	unknown := oidc.New(cfg, oidc.Options{})
 	if _, _, err := unknown.Begin(); domainCode(err) != domain.CodeServiceUnavailable {
 		t.Errorf("before the first discovery: got %v, want service_unavailable", err)

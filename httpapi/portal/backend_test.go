@@ -106,6 +106,14 @@ func (w *backend) lastChange(t *testing.T, org *projectionstest.Organization) st
 	return strings.TrimSpace(w.toConstants.Replace(text))
 }
 
+// wantChange checks the newest change of the first organization.
+func (w *backend) wantChange(t *testing.T, want string) {
+	t.Helper()
+	if got := w.lastChange(t, w.mill); got != want {
+		t.Errorf("got change %q, want %q", got, want)
+	}
+}
+
 // newSite adds the site Far to the first organization.
 func (w *backend) newSite(t *testing.T) string {
 	t.Helper()

@@ -120,9 +120,7 @@ func TestActions(t *testing.T) {
 		if to != inOne+c.to {
 			t.Errorf("%s: redirected to %q, want %q", c.path, to, inOne+c.to)
 		}
-		if got, want := w.lastChange(t, w.mill), olga+": "+c.change; got != want {
-			t.Errorf("%s: got change %q, want %q", c.path, got, want)
-		}
+		w.wantChange(t, olga+": "+c.change)
 		has(t, b.get(to, 200), `role="status"`)
 	}
 }
@@ -172,10 +170,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	if err != nil {
 		t.Fatalf("got %s, %v, want an API key on it", page, err)
 	}
-	created := olga + ": key.created Meter hubs:read, events:read"
-	if got := w.lastChange(t, w.mill); got != created {
-		t.Errorf("got change %q, want %q", got, created)
-	}
+	w.wantChange(t, olga+": key.created Meter hubs:read, events:read")
 	lacks(t, b.get(inOne+"/keys", 200), key.Secret)
 	_, page = b.post(inOne+"/keys", 400, "label", "Meter")
 	has(t, page, `value="Meter"`, "at least one scope")
@@ -239,9 +234,7 @@ func TestMemberLeaves(t *testing.T) {
 	if to, _ := b.post(inOne+"/members/max/remove", 303); to != "/portal/organizations" {
 		t.Errorf("redirected to %q, want /portal/organizations", to)
 	}
-	if got, want := w.lastChange(t, w.mill), max+": org.member_removed "+max; got != want {
-		t.Errorf("got change %q, want %q", got, want)
-	}
+	w.wantChange(t, max+": org.member_removed "+max)
 	_, page = w.open(t, nil).signIn(olga).post(inOne+"/members/olga/remove", 403)
 	has(t, checkPage(t, page), "last owner", "Leave <bdi>")
 }

@@ -128,9 +128,7 @@ func TestGroupsOfProvider(t *testing.T) {
 		t.Errorf("got redirect to %q, want the organization", to)
 	}
 	b.get("/portal/"+orgOne+"/keys", 200)
-	if got, want := w.lastChange(t, w.mill), ": org.member_added gus@example.org admin"; got != want {
-		t.Errorf("got the change %q, want %q", got, want)
-	}
+	w.wantChange(t, ": org.member_added gus@example.org admin")
 	people := b.get("/portal/"+orgOne+"/members", 200)
 	if n := strings.Count(people, "by a group of &lt;b&gt;Login"); n != 1 {
 		t.Errorf("people: got %d marked as by a group, want gus alone: %s", n, people)

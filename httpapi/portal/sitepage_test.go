@@ -30,9 +30,7 @@ func TestSitePage(t *testing.T) {
 	if to, _ := b.post(path+"/rename", http.StatusSeeOther, "name", " Quarry "); to != path {
 		t.Errorf("redirected to %q, want the site's page", to)
 	}
-	if got, want := w.lastChange(t, w.mill), olga+": site.renamed Quarry Quarry"; got != want {
-		t.Errorf("got change %q, want %q", got, want)
-	}
+	w.wantChange(t, olga+": site.renamed Quarry Quarry")
 	long := strings.Repeat("x", 201)
 	if _, page := b.post(path+"/rename", http.StatusBadRequest, "name", long); !strings.Contains(
 		page, `id="rename-problem"`,

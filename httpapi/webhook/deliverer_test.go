@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // wantAll fails unless the receiver has taken events 1 to n in order, apart from whole repeats.
@@ -208,9 +209,7 @@ func TestGuardAtTheDial(t *testing.T) {
 		receiver, err := NewReceiver(Config{
 			URL: server.URL, Timeout: time.Minute, Transport: transport,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		status, err := receiver.Post(t.Context(), Message{ID: "m", Body: []byte(`{}`)})
 		var rejection *Rejection
 		switch {

@@ -15,6 +15,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // world is what a Deliverer needs, in memory: one feed, one webhook, its progress and its receiver.
@@ -46,9 +47,7 @@ type received struct {
 func newWorld(t *testing.T) (*world, *Deliverer) {
 	t.Helper()
 	vault, err := streams.NewVault(make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	w := &world{
 		changed: make(chan struct{}), relist: make(chan struct{}, 1),
 		answer: func(received) int { return http.StatusNoContent },
@@ -64,9 +63,7 @@ func newWorld(t *testing.T) (*world, *Deliverer) {
 			return nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	d.transport = w
 	w.record(d, func(s domain.WebhooksState, o domain.Origin) ([]domain.Event, error) {
 		return domain.DecideCreateWebhook(

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"hubcloud/streams/streamstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -132,9 +134,7 @@ func begin(
 		change(&cfg)
 	}
 	f, err := NewForwarder(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	started.stop = cancel
 	t.Cleanup(cancel)

@@ -5,15 +5,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // The example of the Standard Webhooks specification's libraries.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	secret, err := ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	got := signature(
 		[]Secret{secret, secret}, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0),
 		[]byte(`{"test": 2432232314}`),

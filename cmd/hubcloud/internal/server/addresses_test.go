@@ -25,7 +25,7 @@ func TestPublicURL(t *testing.T) {
 		bound, want string
 	}{
 		{Config{PublicURL: "https://hubs.example.org/"}, ":8080", "https://hubs.example.org"},
-		{Config{}, "[::]:8080", "http://localhost:8080"},
+		{Config{}, ":8080", "http://localhost:8080"},
 		{Config{}, "127.0.0.1:8080", "http://127.0.0.1:8080"},
 		{Config{TLSCert: "c.pem"}, "[::]:443", "https://localhost"},
 		{Config{TLSCert: "c.pem"}, "127.0.0.1:8443", "https://127.0.0.1:8443"},
