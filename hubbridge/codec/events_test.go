@@ -121,6 +121,12 @@ func TestFlaws(t *testing.T) {
 		"more levels than encoding/json reads": {
 			strings.ReplaceAll(event(2, "data", nested(7_900)), " ", ""), FlawDepth,
 		},
+		// A message with an element of more than 10,000 levels was dropped whole, so that the hub sent
+		// it again for ever.
+		"an element of 100,000 levels": {
+			strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000), FlawNotObject,
+		},
+		"data of 100,000 levels":         {event(2, "data", nested(100_000)), FlawSize},
 		"a number below any double":      {event(2, "data", `{"x":[-1e400]}`), FlawNumber},
 		"a number of 400 digits":         {event(2, "data", `{"x":1`+strings.Repeat("0", 400)+`}`), FlawNumber},
 		"a fraction of 400 digits":       {event(2, "data", `{"x":0.`+strings.Repeat("3", 400)+`}`), ""},
@@ -212,21 +218,6 @@ func nested(levels int) string {
 	return `{"x":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + `}`
 }
 
-// TestDeepElement: a message with an element of more than 10,000 levels was dropped whole, so that
-// the hub sent it again for ever.
-func TestDeepElement(t *testing.T) {
-	t.Parallel()
-	for element, want := range map[string]Flaw{
-		strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000): FlawNotObject,
-		event(2, "data", nested(100_000)):                           FlawSize,
-	} {
-		batch, err := read(t, message(event(1), element, event(3)))
-		if err != nil || batch.Events[1].Flaw != want || batch.Events[2].Flaw != "" {
-			t.Errorf("100,000 levels: got %v, want flaw %s", err, want)
-		}
-	}
-}
-
 // TestByteOrderMark: a message with a byte order mark, as .NET writes it, was unreadable.
 func TestByteOrderMark(t *testing.T) {
 	t.Parallel()
@@ -244,29 +235,6 @@ func TestByteOrderMark(t *testing.T) {
 	}
 	if _, err := read(t, marked("\ufeff"+string(message(event(1))))); err == nil {
 		t.Error("two marks: no error")
-	}
-}
-
-// TestForgotten: Forgotten is set for a stored device.forgotten event that names a device.
-func TestForgotten(t *testing.T) {
-	t.Parallel()
-	forgotten := []string{"type", `"device.forgott\u0065n"`, "data", `{"name":"Lock"}`}
-	for name, tc := range map[string]struct {
-		event string
-		want  int64 // 0 for none
-	}{
-		"forgotten":         {event(1, forgotten...), 3},
-		"about no device":   {event(1, append(forgotten, "device_id", "null")...), 0},
-		"another type":      {event(1), 0},
-		"the type's prefix": {event(1, "type", `"device.forgotten2"`), 0},
-	} {
-		batch, err := read(t, message(tc.event))
-		if err != nil || batch.Events[0].Flaw != "" {
-			t.Fatalf("%s: %+v, %v", name, batch, err)
-		}
-		if got := batch.Events[0].Forgotten; (got != nil) != (tc.want != 0) || got != nil && *got != tc.want {
-			t.Errorf("%s: got %v, want %d", name, got, tc.want)
-		}
 	}
 }
 

@@ -36,6 +36,9 @@ func TestAccepted(t *testing.T) {
 // replica and after a restart.
 func TestFinalAnswers(t *testing.T) {
 	t.Parallel()
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1")
+	first := map[string]outcome{}
 	for name, answer := range map[string]string{
 		"accepted":            "", // the hub's usual answer
 		"no such device":      rejects("not_found"),
@@ -43,31 +46,30 @@ func TestFinalAnswers(t *testing.T) {
 		"command refused":     rejects("command_refused"),
 		"without value, unit": bare,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cloud := newTestCloud(t)
-			if answer != "" {
-				cloud.hub.answersAll(answer, true)
-			}
-			p := cloud.replica("r1")
-			first := p.sent(cloud.command("k"))
-			cloud.hub.set(func(h *hub) { h.offline, h.act = true, nil })
-			p.kill()
-			for _, p := range []*replica{cloud.replica("r1"), cloud.replica("r2")} {
-				for range 3 {
-					if again := p.sent(cloud.command("k")); again != first {
-						t.Errorf("repeat: got %+v, want the first answer, %+v", again, first)
-					}
-				}
-				if got := p.count("repeated_total"); got != 3 {
-					t.Errorf("%v repeats counted, want 3", got)
+		if answer == "" {
+			cloud.hub.set(func(h *hub) { h.act = nil })
+		} else {
+			cloud.hub.answersAll(answer, true)
+		}
+		first[name] = p.sent(cloud.command(name))
+	}
+	cloud.hub.set(func(h *hub) { h.offline, h.act = true, nil })
+	p.kill()
+	for _, p := range []*replica{cloud.replica("r1"), cloud.replica("r2")} {
+		for name, want := range first {
+			for range 3 {
+				if again := p.sent(cloud.command(name)); again != want {
+					t.Errorf("%s, repeated: got %+v, want the first answer, %+v", name, again, want)
 				}
 			}
-			cloud.hub.wantRan(1, 1)
-			if got := strings.Fields(cloud.outcomes()); len(got) > 2 {
-				t.Errorf("the log has the outcomes %s, want at most two records", got)
-			}
-		})
+		}
+		if got := p.count("repeated_total"); got != 15 {
+			t.Errorf("%v repeats counted, want 15", got)
+		}
+	}
+	cloud.hub.wantRan(5, 5)
+	if got := strings.Fields(cloud.outcomes()); len(got) > 10 {
+		t.Errorf("the log has the outcomes %s, want at most two records of each", got)
 	}
 }
 
@@ -78,37 +80,34 @@ const bare = `"result":{"channel":{"key":"lock","endpoint":0,"kind":"lock","avai
 // and the hub's later answer is final.
 func TestNotFinal(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
+	cloud := newTestCloud(t)
+	p, other := cloud.replica("r1", hubTimeout(200*time.Millisecond)), cloud.replica("r2")
+	var records []string
+	for i, tc := range []struct {
 		answer string
 		code   domain.Code
 	}{
-		"the hub cannot act now": {rejects("hub_unavailable"), domain.CodeHubUnavailable},
-		"the hub failed":         {rejects("on_fire"), domain.CodeHubError},
-		"no answer":              {"", domain.CodeHubTimeout},
+		{rejects("hub_unavailable"), domain.CodeHubUnavailable},
+		{rejects("on_fire"), domain.CodeHubError},
+		{"", domain.CodeHubTimeout},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cloud := newTestCloud(t)
-			p := cloud.replica("r1", hubTimeout(200*time.Millisecond))
-			cloud.hub.answersAll(tc.answer, false)
-			for range 2 {
-				_, err := p.send(cloud.command("k"))
-				wantCode(t, err, tc.code)
-			}
-			cloud.hub.set(func(h *hub) { h.act = nil })
-			channel, err := cloud.replica("r2").send(cloud.command("k"))
-			cloud.wantAccepted(channel, err)
-			cloud.hub.wantRan(3, 1)
-			if ids := cloud.hub.ids(); len(ids) != 1 {
-				t.Errorf("the hub got the command IDs %v", ids)
-			}
-			cloud.wantRecords(
-				strings.ReplaceAll(
-					"requested X requested X requested accepted", "X", string(tc.code),
-				),
-			)
-		})
+		cloud.hub.answersAll(tc.answer, false)
+		for range 2 {
+			_, err := p.send(cloud.command(string(tc.code)))
+			wantCode(t, err, tc.code)
+		}
+		cloud.hub.set(func(h *hub) { h.act = nil })
+		channel, err := other.send(cloud.command(string(tc.code)))
+		cloud.wantAccepted(channel, err)
+		cloud.hub.wantRan(3*(i+1), i+1)
+		if ids := cloud.hub.ids(); len(ids) != i+1 {
+			t.Errorf("%s: the hub got the command IDs %v", tc.code, ids)
+		}
+		records = append(records, strings.ReplaceAll(
+			"requested X requested X requested accepted", "X", string(tc.code),
+		))
 	}
+	cloud.wantRecords(strings.Join(records, " "))
 }
 
 // TestOffline: a command to an offline hub is rejected at once. It stores nothing, so that its key

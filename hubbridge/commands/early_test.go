@@ -49,7 +49,7 @@ func TestKeyUsedElsewhere(t *testing.T) {
 // command is run once, and no record of it or of a withdrawn one stays without its outcome.
 func TestRaces(t *testing.T) {
 	t.Parallel()
-	const races = 40
+	const races = 20
 	cloud := newTestCloud(t)
 	all := []*replica{cloud.replica("r1"), cloud.replica("r2")}
 	for n := range races {
@@ -129,7 +129,7 @@ func TestKilledWhileStored(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	survivor := cloud.replica("survivor")
-	const kills = 20
+	const kills = 8
 	for n := range kills {
 		var p *replica
 		p = cloud.replica(fmt.Sprint("r", n), func(s *setup) {

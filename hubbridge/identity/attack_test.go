@@ -20,6 +20,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
+	"hubcloud/streams/directory"
 	"hubcloud/streams/streamstest"
 )
 
@@ -228,32 +229,6 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	}
 }
 
-// TestNothingIsRetained: the broker retains no message of a hub. Otherwise a hub could store one
-// for every topic below response/.
-func TestNothingIsRetained(t *testing.T) {
-	t.Parallel()
-	i := start(t)
-	h := i.newHub(t, 1)
-	received, err := i.conns.Shard(h.id).SubscribeSync("hub.>")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, _ := mustConnect(t, h.options())
-	for qos := range byte(2) {
-		for _, topic := range []string{"hello", "response/1", "response/2"} {
-			if err := wait(
-				t, client.Publish("hub/"+string(h.id)+"/"+topic, qos, true, "keep this"),
-			); err != nil {
-				t.Fatal(err)
-			}
-			if msg, err := received.NextMsg(testTimeout); err != nil || string(msg.Data) != "keep this" {
-				t.Fatalf("the message itself: %v, %v", msg, err)
-			}
-		}
-	}
-	mustHaveNothingRetained(t, i)
-}
-
 func mustHaveNothingRetained(t *testing.T, i *installation) {
 	t.Helper()
 	for _, nc := range i.conns.Shards {
@@ -325,7 +300,7 @@ func TestNATSPortIsNotForHubs(t *testing.T) {
 }
 
 // brokenDirectory cannot be read.
-type brokenDirectory struct{}
+type brokenDirectory struct{ *directory.Service }
 
 func (brokenDirectory) Hub(context.Context, domain.HubID) (domain.HubState, uint64, error) {
 	return domain.HubState{}, 0, errors.New("no answer from the directory")

@@ -11,31 +11,6 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestHubsWaitForTheCallout: a hub that connects before the callout runs waits and is not rejected.
-func TestHubsWaitForTheCallout(t *testing.T) {
-	t.Parallel()
-	i := start(t)
-	h := i.newHub(t, 1)
-	i.stopCallout()
-	connected := make(chan error, 1)
-	client := mqtt.NewClient(h.options())
-	go func() {
-		token := client.Connect()
-		token.Wait()
-		connected <- token.Error()
-	}()
-	select {
-	case err := <-connected:
-		t.Fatalf("connect ended with %v before the callout ran", err)
-	case <-time.After(300 * time.Millisecond):
-	}
-	i.startCallout(t, i.streams.Directory)
-	if err := <-connected; err != nil {
-		t.Fatal(err)
-	}
-	client.Disconnect(0)
-}
-
 // TestStopWhileHubsConnect stops the broker while hubs wait for the callout. Such a hub once
 // crashed the process: the server used a nil pointer.
 func TestStopWhileHubsConnect(t *testing.T) {

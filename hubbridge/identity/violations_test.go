@@ -12,7 +12,8 @@ import (
 )
 
 // TestViolationsAreReported: the broker reports what a hub does that it may not, with the hub. A
-// hub that keeps to the protocol is not reported, and reaches all of its topics.
+// hub that keeps to the protocol is not reported, and reaches all of its topics. The broker retains none of its
+// messages: otherwise a hub could store one for every topic below response/.
 func TestViolationsAreReported(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -36,7 +37,7 @@ func TestViolationsAreReported(t *testing.T) {
 	}
 	for _, topic := range []string{"hello", "events", "response/k3/17.b"} {
 		if err := wait(
-			t, client.Publish("hub/"+string(good.id)+"/"+topic, 1, false, topic),
+			t, client.Publish("hub/"+string(good.id)+"/"+topic, 1, true, topic),
 		); err != nil {
 			t.Fatal(err)
 		}
@@ -44,6 +45,7 @@ func TestViolationsAreReported(t *testing.T) {
 			t.Errorf("publish %s: the cloud got %v, %v", topic, msg, err)
 		}
 	}
+	mustHaveNothingRetained(t, i)
 	for _, subject := range []string{streams.AckSubject(good.id), streams.RequestSubject(good.id)} {
 		if err := shard.Publish(subject, nil); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -90,19 +91,20 @@ func TestForgottenDevices(t *testing.T) {
 		event(1),
 		forgotten(2, "1"),
 		forgotten(3, "1"),
-		forgotten(4, "7"),
+		strings.Replace(forgotten(4, "7"), "forgotten", `forgott\u0065n`, 1),
 		forgotten(5, "null"),
 		forgotten(6, `"2"`),
+		strings.Replace(forgotten(7, "2"), "forgotten", "forgotten2", 1),
 	}
 	h.sendEvents("a", message...)
-	h.wantAck("a", 6)
-	h.wantEventLog("1 device.forgotten device.forgotten device.forgotten device.forgotten skip:6-6")
+	h.wantAck("a", 7)
+	h.wantEventLog("1 device.forgotten device.forgotten device.forgotten device.forgotten skip:6-6 device.forgotten2")
 	if got := dir.recorded(); got != "[1 1 7]" || h.labeled() != 2 {
 		t.Errorf("forgotten %s and %d named devices, want [1 1 7] and 2", got, h.labeled())
 	}
 	h.label(1, "Another door")
 	h.sendEvents("a", message...)
-	h.wantAck("a", 6)
+	h.wantAck("a", 7)
 	if got := dir.recorded(); got != "[1 1 7]" || h.labeled() != 3 {
 		t.Errorf(
 			"after a repeat: forgotten %s and %d named devices, want [1 1 7] and 3", got,

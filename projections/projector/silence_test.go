@@ -159,6 +159,12 @@ func TestOnlyTheLatestTermCommits(t *testing.T) {
 		if stale.RecordStop(t.Context(), old, projector.Checkpoint{}, stopped) {
 			t.Error("RecordStop of the old term returned true")
 		}
+		// The stop was recorded in read models that a rebuild had put in place meanwhile.
+		for _, at := range []projector.Checkpoint{{Sequence: first}, {EventID: "of another stream"}} {
+			if stale.RecordStop(t.Context(), next, at, stopped) {
+				t.Errorf("RecordStop at another checkpoint, %+v, returned true", at)
+			}
+		}
 		return write(next)
 	})
 	if err != nil {
