@@ -32,15 +32,6 @@ func StartWith(t testing.TB, environment []string, args ...string) *Service {
 	return s
 }
 
-// StartProgram is Start of the program at a path, or of Binary if the path is empty.
-func StartProgram(t testing.TB, program string, args ...string) *Service {
-	t.Helper()
-	s := newService(t, dataDir(t, args), args)
-	s.Program = program
-	s.launch()
-	return s
-}
-
 // StartDev is StartWith of `hubcloud dev`. It waits until the demo's hubs are online, and returns a
 // client with the demo's key.
 func StartDev(t testing.TB, environment []string) (*Service, *Client) {
