@@ -152,20 +152,19 @@ func (req *request) findEverything(view *searchView) error {
 			}
 		}
 	}
-	for _, kind := range deviceKinds {
-		if has(kind) {
+	addList := func(parameter, value, label string) {
+		if has(label) {
 			found = append(found, searchResult{
-				Address: "devices?" + url.Values{"kind": {kind}}.Encode(), Name: kind,
+				Address: "devices?" + url.Values{parameter: {value}}.Encode(), Name: label,
 				Where: "Devices",
 			})
 		}
 	}
+	for _, kind := range deviceKinds {
+		addList("kind", kind, kind)
+	}
 	for _, search := range deviceSearches {
-		if has(search.Label) {
-			found = append(found, searchResult{
-				Address: "devices?show=" + search.Name, Name: search.Label, Where: "Devices",
-			})
-		}
+		addList("show", search.Name, search.Label)
 	}
 	add("Pages", "overview", found)
 	return nil

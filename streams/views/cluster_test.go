@@ -27,7 +27,7 @@ func newClusterFixture(t testing.TB) *clusterFixture {
 	t.Helper()
 	c := &clusterFixture{fixture: &fixture{TB: t}}
 	c.cluster, c.conns = streamstest.NewConnectedCluster(t)
-	c.cfg = Config{AwayDelay: time.Second, AuditEvery: time.Second}
+	c.cfg = Config{AwayDelay: 3 * time.Second, AuditEvery: time.Second}
 	c.journal = openJournal(t, c.conns, 3)
 	c.source = newSource(t, c.journal)
 	return c

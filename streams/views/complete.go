@@ -19,8 +19,6 @@ const (
 	completePoll = 5 * time.Millisecond
 )
 
-var errIncomplete = errors.New("some hub logs are not written completely; ask again")
-
 // serveComplete answers requests to complete the shard's views until ctx ends
 // (streams.CompleteViews).
 func (s *shard) serveComplete(ctx context.Context) error {
@@ -45,13 +43,14 @@ func (s *shard) serveComplete(ctx context.Context) error {
 	}
 }
 
-// complete returns once the shard's views have all records that the journal had before the call.
+// complete returns once the shard's views have all records that the journal had before the call. The
+// error is for the one who asked.
 func (s *shard) complete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
 	defer cancel()
 	g := s.group
 	if err := g.follower.Await(ctx, g.cfg.Journal.Position(g.number)); err != nil {
-		return errIncomplete
+		return errors.New("the journal is not followed to its end; ask again")
 	}
 	ends := map[*view]uint64{}
 	s.mu.Lock()
@@ -65,23 +64,27 @@ func (s *shard) complete(ctx context.Context) error {
 	g.hurried.Add(1)
 	defer g.hurried.Add(-1)
 	s.signal()
-	for s.anyBefore(ends) {
+	for {
+		behind := s.firstBefore(ends)
+		if behind == nil {
+			return nil
+		}
 		if !streams.Sleep(ctx, completePoll) {
-			return errIncomplete
+			return fmt.Errorf("the log of %s is not written completely; ask again", behind.hub)
 		}
 	}
-	return nil
 }
 
-// anyBefore reports whether any of the views ends before the sequence given, or is being repaired.
-func (s *shard) anyBefore(ends map[*view]uint64) bool {
+// firstBefore returns a view that ends before the sequence given or is being repaired, nil if there
+// is none. It removes the views before it.
+func (s *shard) firstBefore(ends map[*view]uint64) *view {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for v, end := range ends {
 		if v.end < end || !v.current {
-			return true
+			return v
 		}
 		delete(ends, v)
 	}
-	return false
+	return nil
 }

@@ -4,7 +4,7 @@
 // does not answer.
 
 import { beginOutage, endOutage } from "./outage.js";
-import { depthOf } from "./parts.js";
+import { depthOf, sent } from "./parts.js";
 
 const PERIOD = 10_000; // between two looks
 const SOON = 2_000; // before the second look at a service that does not answer, and at other counts than the list's
@@ -150,8 +150,7 @@ function warn([row], count) {
 async function see(submitted) {
   submitted.preventDefault();
   const form = submitted.target;
-  const sent = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" } }).catch(() => null);
-  if (sent?.ok) {
+  if (await sent(form)) {
     form.closest("#danger").remove();
     look();
   } else {

@@ -1,7 +1,7 @@
 // What needs attention: the list is reloaded after events that may change it, and now and then.
 
 import { updateTimes } from "./ago.js";
-import { depthOf } from "./parts.js";
+import { depthOf, sent } from "./parts.js";
 
 const SOON = [1_500, 5_000]; // after an event: the reported states follow the events within seconds
 const LATER = 30_000; // for what no event reports, such as a hub that says nothing
@@ -114,8 +114,7 @@ async function see(submitted) {
   const byKey = button.matches(":focus-visible");
   const { condition } = form.closest("[data-condition]").dataset;
   button.disabled = true;
-  const sent = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" } }).catch(() => null);
-  if (sent?.ok) {
+  if (await sent(form)) {
     button.blur();
     last = 0;
     await reload();

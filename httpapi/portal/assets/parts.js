@@ -7,6 +7,12 @@ const LEAST = 3_000; // between two reloads
 // a page are requested with it: the page of a rejected form is deeper than the others.
 export const depthOf = (address) => address.split("../").length - 1;
 
+// sent sends a form without leaving the page. It reports whether the service has accepted it.
+export async function sent(form) {
+  const response = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" } }).catch(() => null);
+  return response?.ok === true;
+}
+
 // sayFound announces what a form found, which its results would say at length. Call it once before, since
 // screen readers announce changes of a status.
 export function sayFound(form, text) {

@@ -136,6 +136,24 @@ func TestHelpShowsDefaultsAndEnvironment(t *testing.T) {
 	}
 }
 
+// Each long help text is that of a command.
+func TestHelpTexts(t *testing.T) {
+	t.Parallel()
+	files, err := helpTexts.ReadDir("help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(file.Name(), ".txt")
+		begin := helpText(name)[:25] // which are never wrapped
+		command, _, _ := run(t, name, "--help")
+		below, _, _ := run(t, append(strings.Split(name, "-"), "--help")...)
+		if !strings.Contains(command+below, "\n"+begin) && name != "hubcloud" {
+			t.Errorf("%s: no command has this text", file.Name())
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	version := installation.Program()

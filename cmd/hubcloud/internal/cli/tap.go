@@ -46,26 +46,6 @@ type tapRunCommand struct {
 	PublishCredentials string `help:"Credentials (.creds) for --publish-url." placeholder:"FILE" type:"path" name:"publish-credentials"`
 }
 
-// Help returns the long help text.
-func (*tapCommand) Help() string {
-	return `Prints the stored events of all hubs, and with --follow new ones, as one JSON object per line: the API's event with organization_id,
-sequence and stored_at. Events of one hub are in the order of its log.
-
-With --checkpoint, a tap continues after a stop or a kill: no event is missing, and events after the last checkpoint are printed again. Lines of
-the type tap.gap and tap.log_begun report missing events and the reset of a hub.
-
-  hubcloud tap | jq -r .type | sort | uniq -c
-  hubcloud tap --follow --new --type 'channel.*'
-  hubcloud tap --follow --checkpoint tap.checkpoint >> events.ndjson
-  hubcloud tap --follow --checkpoint tap.checkpoint --format cloudevents --publish 'events.{hub_id}' --publish-url nats://USER:PASSWORD@analytics:4222
-
-On another machine, with a file of "hubcloud tap credentials":
-
-  hubcloud tap --nats-url nats://broker:4222 --nats-credentials tap.json --follow
-
-"hubcloud tap run --help" lists the flags; "run" may be omitted.`
-}
-
 // Validate checks the flags. The flag parser calls it.
 func (c *tapRunCommand) Validate() error {
 	for _, id := range c.Hub {

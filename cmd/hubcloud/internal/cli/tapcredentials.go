@@ -29,21 +29,6 @@ type tapCredentialsCommand struct {
 	URL    string `help:"URL of the broker in the credentials, for their user. Defaults to the URL that this command uses." placeholder:"URL" name:"url" env:"-"`
 }
 
-// Help returns the long help text.
-func (*tapCredentialsCommand) Help() string {
-	return `Creates credentials that allow only to subscribe to the feed of every hub log and to read the logs: no publishing, no consumers, no other
-accounts. Create separate credentials for each user of the data.
-
-The file works with "hubcloud tap --nats-credentials FILE" and as a context of the nats command line:
-
-  hubcloud tap credentials --name analytics --out tap.json
-  hubcloud tap --nats-credentials tap.json --follow
-  nats --context $PWD/tap.json sub 'feed.>'
-
-  hubcloud tap credentials --rotate analytics --out tap.json
-  hubcloud tap credentials --revoke analytics`
-}
-
 // Validate checks the flags. The flag parser calls it.
 func (c *tapCredentialsCommand) Validate() error {
 	if (c.Out != "" || c.URL != "") && (c.List || c.Revoke != "") {

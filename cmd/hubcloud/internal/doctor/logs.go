@@ -205,9 +205,9 @@ func judgeLargest(accounts []accountInfo, list hubLogList, f *findings) {
 		f.note("there are no hub logs")
 		return
 	}
-	largest := slices.MaxFunc(
-		list.logs, func(a, b jetstream.StreamInfo) int { return cmp.Compare(a.State.Bytes, b.State.Bytes) },
-	)
+	largest := slices.MaxFunc(list.logs, func(a, b jetstream.StreamInfo) int {
+		return cmp.Compare(a.State.Bytes, b.State.Bytes)
+	})
 	hub := hubOf(largest)
 	f.note(
 		"%d hub logs hold %s, the log of %s the most with %s", len(list.logs), Size(int64(logs)), hub,

@@ -24,7 +24,8 @@ const (
 	nextTimeout = 400 * time.Millisecond
 )
 
-// serverInfo is a server's answer to pingServers. Stats.JetStream is nil on a server without streams.
+// serverInfo is a server's answer to pingServers. Stats.JetStream is nil on a server without
+// streams.
 type serverInfo struct {
 	server.ServerStatsMsg
 	// Before and After are this machine's clock before the request and after the answer.

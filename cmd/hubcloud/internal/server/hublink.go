@@ -133,8 +133,8 @@ func (s *hubLink) newDirectory() *directory.Service {
 	return directory.NewService(s.directoryLog, directory.ServiceConfig{
 		Environment: s.settings.Environment, InvitationTTL: s.cfg.InvitationTTL, Now: time.Now,
 		AwaitReadModels: s.store.WaitFor, AwaitReplicas: s.barrier.Wait,
-		Presence: s.presence, Connections: s.disconnector, VirtualSecret: s.VirtualSecret, Mailer: s.invitations,
-		RateLimiter: s.signIn, Logs: s.hubLogs,
+		Presence: s.presence, Connections: s.disconnector, VirtualSecret: s.VirtualSecret,
+		Mailer: s.invitations, RateLimiter: s.signIn, Logs: s.hubLogs,
 		Quotas: directory.Quotas{
 			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: membersPerOrg,
 			ChangesPerHour: changesPerHour, PreferencesPerDay: preferencesPerDay,

@@ -132,8 +132,8 @@ func (s *web) serveVirtualHubs(ctx context.Context, part int) error {
 
 func (s *web) virtualDir(id domain.HubID) string { return s.dir.Path("virtualhubs", string(id)) }
 
-// VirtualHub returns the configuration of a virtual hub that enrols with VirtualSecret. This replica
-// issues its certificate, and it needs the role api.
+// VirtualHub returns the configuration of a virtual hub that enrols with VirtualSecret. This
+// replica issues its certificate, and it needs the role api.
 func (s *web) VirtualHub(id domain.HubID) virtualhub.Config {
 	return virtualhub.Config{
 		Config: hub.Config{
