@@ -131,7 +131,8 @@ func (s *eventStream) count(sent time.Time, stamped bool, r *readers) {
 // countStamps counts the events in a line of any server's stream: some write several into one
 // message, or an event's JSON as a string.
 func (s *eventStream) countStamps(line []byte, r *readers) {
-	if !s.seen && len(bytes.TrimSpace(line)) > 0 {
+	// A server of plain NATS says INFO before it reads the subscription, and PONG once it has it.
+	if !s.seen && bytes.HasPrefix(line, []byte("PONG")) {
 		s.seen = true
 		r.greeted++
 	}
