@@ -39,16 +39,14 @@ func (req *request) writeError(err error) {
 	if errors.Is(err, context.Canceled) && req.ctx.Err() != nil {
 		return // the client has gone
 	}
-	failure := failureOf(err)
-	req.recordFailure(failure.Status, err)
-	req.writeFailure(failure)
+	req.recordFailure(err)
+	req.writeFailure(failureOf(err))
 }
 
-// recordFailure records the cause of an answer with the status, if the service is at fault.
-func (req *request) recordFailure(status int, err error) {
-	if status == http.StatusInternalServerError ||
-		domain.CodeOf(err) == domain.CodeServiceUnavailable {
-		req.recordError(err)
+// recordFailure records the cause of an answer, if the service is at fault.
+func (req *request) recordFailure(err error) {
+	if cause := response.FromError(err).Cause; cause != nil {
+		req.recordError(cause)
 	}
 }
 
@@ -97,13 +95,7 @@ type failure struct {
 
 // failureOf returns the page of an error, without its Layout.
 func failureOf(err error) failure {
-	var apiErr *domain.Error
-	if !errors.As(err, &apiErr) {
-		return failure{
-			Status: http.StatusInternalServerError, Title: "Something went wrong on our side",
-			Message: "Wait a minute, then try again.",
-		}
-	}
+	apiErr := response.FromError(err).Error
 	f := failure{
 		Status:  statusOf(apiErr.Code),
 		Title:   "That did not work",

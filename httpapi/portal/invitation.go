@@ -50,7 +50,7 @@ func (req *request) acceptInvitation() error {
 	}
 	status, view := newInvitationView(accepted, err)
 	if err != nil {
-		req.recordFailure(status, err)
+		req.recordFailure(err)
 	}
 	view.Link = signsIn(accepted, req.info.At)
 	if accepted.Already && view.Link {

@@ -1,6 +1,7 @@
 package portal_test
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"strings"
@@ -114,6 +115,9 @@ func TestActions(t *testing.T) {
 			w.err = errors.New("the broker is away")
 			_, page = b.post(inOne+c.path, 500, c.fields...)
 			lacks(t, has(t, page, requestID), "broker")
+			w.err = context.DeadlineExceeded
+			_, page = b.post(inOne+c.path, 503, c.fields...)
+			has(t, page, "not responding")
 			w.err = nil
 		}
 		to, _ := b.post(inOne+c.path, 303, c.fields...)
