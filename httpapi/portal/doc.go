@@ -83,7 +83,8 @@
 // everybody until it begins again; any member may undo that. Scripts reload the list within seconds
 // of an event that may change it. Every page shows the number of alarms, new ones within 10 s, and
 // danger to people as a banner until somebody has seen it. Where a person allows it in the
-// settings, their browser also makes a sound and shows a notification, while a page is open.
+// settings, their browser also makes a sound and shows a notification, while a page is open. Pages
+// outside organizations warn of the person's first 20.
 //
 // # Notifications
 //

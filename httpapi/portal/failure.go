@@ -34,6 +34,13 @@ func (p *Portal) WriteError(
 	req.writeFailure(failure)
 }
 
+// pageNotFound answers for an address that has no page. The page shows a person's alarms, as every
+// page does.
+func (req *request) pageNotFound() error {
+	_ = req.loadOptionalSession() // there is no page without one either
+	return errPageNotFound
+}
+
 // writeError answers with an error. The cause of an internal error is only logged.
 func (req *request) writeError(err error) {
 	if errors.Is(err, context.Canceled) && req.ctx.Err() != nil {

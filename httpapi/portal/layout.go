@@ -37,8 +37,8 @@ type Layout struct {
 	Member domain.MemberAccess
 	// ViewOnly reports whether the person may only look.
 	ViewOnly bool
-	// Several reports whether the person is a member of more than one organization.
-	Several bool
+	// Memberships are the person's memberships.
+	Memberships []domain.MemberAccess
 	// Notice is the result of the last action; mostly empty. NoticeWaits reports that it was not done.
 	Notice      string
 	NoticeWaits bool
@@ -67,10 +67,11 @@ func (req *request) layout(heading, section string) Layout {
 		Heading: heading, Section: section, Root: req.root(),
 		Email: req.session.Email, FormToken: maskToken(req.session.FormToken),
 		Member: req.member, ViewOnly: req.mayOnlyLook(),
-		Several: req.session.Email != "" &&
-			len(req.People.Memberships(req.session.Email)) > 1,
 		Now: req.info.At.In(req.zone()), RequestID: req.info.RequestID,
 		Collapsed: sideCollapsed(req.http),
+	}
+	if req.session.Email != "" {
+		layout.Memberships = req.People.Memberships(req.session.Email)
 	}
 	_, layout.page, _ = strings.Cut(req.http.URL.Path, "/"+req.org+"/")
 	name, about, _ := strings.Cut(req.pop(req.cookies.notice()), " ")
@@ -85,6 +86,18 @@ func (req *request) layout(heading, section string) Layout {
 		layout.Undo, layout.Draft = req.popUndo(), req.popDraft()
 	}
 	return layout
+}
+
+// watched is how many organizations' dangers to people a page outside organizations shows.
+const watched = 20
+
+// Several reports whether the person is a member of more than one organization.
+func (l Layout) Several() bool { return len(l.Memberships) > 1 }
+
+// Watched returns the memberships in the organizations whose dangers to people are shown on a page
+// that is in none.
+func (l Layout) Watched() []domain.MemberAccess {
+	return l.Memberships[:min(len(l.Memberships), watched)]
 }
 
 // setNotice makes the next page show the notice of that name, one of notices. An id may

@@ -10,7 +10,7 @@ import (
 // organizationsView is the list of the person's organizations.
 type organizationsView struct {
 	Layout
-	Memberships []membershipRow
+	Rows []membershipRow
 	// OpenSignUp reports whether the person may create an organization.
 	OpenSignUp bool
 }
@@ -26,15 +26,13 @@ func (req *request) organizations() error {
 	view := organizationsView{
 		Layout: req.layout("Your organizations", ""), OpenSignUp: req.OpenSignUp,
 	}
-	for _, m := range req.People.Memberships(req.session.Email) {
+	for _, m := range view.Memberships {
 		org, err := req.Directory.Org(req.ctx, m.OrgID)
 		if err != nil {
 			return err
 		}
 		known, _ := org.Member(m.MemberID)
-		view.Memberships = append(
-			view.Memberships, membershipRow{m, domain.AccessOf(m.Role, known.ViewOnly)},
-		)
+		view.Rows = append(view.Rows, membershipRow{m, domain.AccessOf(m.Role, known.ViewOnly)})
 	}
 	req.render(http.StatusOK, "organizations.html", view)
 	return nil

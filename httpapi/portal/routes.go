@@ -103,7 +103,7 @@ func (p *Portal) accountRoutes() []Route {
 		post("/portal/sign-in/{token}", p.public((*request).useLink)),
 		get("/portal/unsubscribe/{token}", p.public((*request).unsubscribePage)),
 		post("/portal/unsubscribe/{token}", p.stopMails),
-		get("/portal/*", p.public(func(*request) error { return errPageNotFound })),
+		get("/portal/*", p.public((*request).pageNotFound)),
 		post("/portal/sign-out", p.signedIn((*request).signOut)),
 		get("/portal/design", p.signedIn((*request).designHome)),
 		get("/portal/organizations", p.signedIn((*request).organizations)),

@@ -41,6 +41,13 @@ func TestSmokeWhileAnotherPageIsOpen(t *testing.T) {
 	p.awaitTitle("(1 alarm, 1 warning) People")
 	p.await("#danger", "Smoke detected")
 	p.checkIn("danger", "#danger")
+	p.expect(404)
+	for _, outside := range []string{"organizations", "organizations/nothing", p.tenant.Org + "/hubs/none"} {
+		p.goTo("/portal/" + outside)
+		p.await("#danger", "Smoke detected Smoke › ")
+		p.checkIn("danger-outside", "#danger")
+	}
+	p.goTo("/portal/" + p.tenant.Org + "/members")
 	p.report(7, "leak", true)
 	p.await("#new-alarm", "leak")
 	p.checkIn("new-alarm", "#new-alarm")

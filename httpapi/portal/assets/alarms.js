@@ -1,7 +1,7 @@
 // Alarms of the organization on every page: their number is shown in the navigation and in the title,
 // a new one as a notice, and danger to people as a banner until somebody has seen it, with a sound
-// and a notification where the person allows them. Pages that are not live say here that the service
-// does not answer.
+// and a notification where the person allows them. Pages that are in no organization do so for all
+// of the person's. Pages that are not live say here that the service does not answer.
 
 import { beginOutage, endOutage } from "./outage.js";
 import { depthOf, sent } from "./parts.js";
@@ -11,7 +11,8 @@ const SOON = 2_000; // before the second look at a service that does not answer,
 
 const data = document.getElementById("form-texts");
 const texts = JSON.parse(data.textContent);
-const dashboard = document.querySelector("nav a[data-alarms]");
+const watched = [...document.querySelectorAll("a[data-alarms]")]; // the dashboards of organizations
+const inside = watched.some((dashboard) => dashboard.closest("nav")); // an organization
 const badges = document.querySelectorAll(".badge");
 const plainTitle = document.title;
 const ownList = () => document.querySelector("#attention[data-address]"); // the help has a heading of that name
@@ -19,6 +20,7 @@ const listed = ownList()?.dataset.address.includes("?") === false; // by attenti
 const live = document.getElementById("live-data") !== null;
 let answeredAt = Date.now();
 let failed = false; // whether the last look had no answer
+const lists = new Map(); // what needs attention, by dashboard
 let known = null; // the alarms of the last look; null before the first
 
 const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
@@ -27,18 +29,14 @@ async function look() {
   if (document.hidden && stored("hubcloud-sound") !== "on" && stored("hubcloud-notify") !== "on") {
     return; // a hidden page that has nothing to signal costs nothing
   }
-  const response = await fetch(`${dashboard.dataset.alarms}?up=${depthOf(dashboard.dataset.alarms)}`, { headers: { Accept: "text/html" } }).catch(() => null);
-  if (!live) {
-    connected(response?.status < 500);
-  }
-  const part = response?.ok && !response.redirected && (await response.text().catch(() => null));
-  const list = part && new DOMParser().parseFromString(part, "text/html").getElementById("attention");
-  if (!list) {
+  const answers = await Promise.all(watched.map(read));
+  if (!answers.some(Boolean)) {
     return;
   }
-  const alarms = Number(list.dataset.alarms);
+  const { counts } = lists.get(watched[0])?.dataset ?? {};
+  const alarms = [...lists.values()].reduce((sum, list) => sum + Number(list.dataset.alarms), 0);
   const shown = ownList();
-  if (shown && !shown.dataset.address.includes("?") && shown.dataset.counts !== list.dataset.counts) {
+  if (shown && !shown.dataset.address.includes("?") && shown.dataset.counts !== counts) {
     document.dispatchEvent(new Event("alarms")); // the dashboard's own list shows the same counts first
     setTimeout(look, SOON);
     return;
@@ -46,20 +44,39 @@ async function look() {
   for (const badge of badges) {
     badge.hidden = alarms === 0;
     badge.firstElementChild.textContent = alarms;
-    badge.lastElementChild.textContent = list.dataset.counts;
+    badge.lastElementChild.textContent = counts;
   }
-  if (!listed) {
-    document.title = list.dataset.counts ? `(${list.dataset.counts}) ${plainTitle}` : plainTitle;
+  if (inside && !listed) {
+    document.title = counts ? `(${counts}) ${plainTitle}` : plainTitle;
   }
-  const rows = [...list.querySelectorAll('[data-severity="alarm"]')].filter((row) => !row.closest(".seen"));
-  warn(rows.filter((row) => "life" in row.dataset), alarms);
-  const fresh = known && rows.filter((row) => !known.has(row.dataset.condition) && !("life" in row.dataset));
-  known = new Set(rows.map((row) => row.dataset.condition));
-  if (fresh?.length > 0 && !ownList()?.querySelector(`[data-condition="${CSS.escape(fresh[0].dataset.condition)}"]`)) {
-    show(fresh[0], alarms);
+  const rows = [...lists].flatMap(([dashboard, list]) => [...list.querySelectorAll('[data-severity="alarm"]')].filter((row) => !row.closest(".seen")).map((row) => ({ ...described(row, dashboard), row, dashboard, key: row.dataset.condition, life: "life" in row.dataset })));
+  warn(
+    rows.find(({ life }) => life),
+    alarms,
+  );
+  const fresh = known && rows.find(({ key, life }) => !life && !known.has(key));
+  known = new Set(rows.map(({ key }) => key));
+  if (fresh && !ownList()?.querySelector(`[data-condition="${CSS.escape(fresh.key)}"]`)) {
+    show(fresh, alarms);
   } else if (alarms === 0) {
     document.getElementById("new-alarm")?.remove();
   }
+}
+
+// read reads what needs attention in an organization, and returns whether it has; if not, it stays
+// as it was.
+async function read(dashboard) {
+  const { alarms } = dashboard.dataset;
+  const response = await fetch(`${alarms}?up=${depthOf(alarms)}`, { headers: { Accept: "text/html" } }).catch(() => null);
+  if (inside && !live) {
+    connected(response?.status < 500);
+  }
+  const part = response?.ok && !response.redirected && (await response.text().catch(() => null));
+  const list = part && new DOMParser().parseFromString(part, "text/html").getElementById("attention");
+  if (list) {
+    lists.set(dashboard, list);
+  }
+  return Boolean(list);
 }
 
 // connected shows since when the page is old while the service does not answer.
@@ -75,22 +92,21 @@ function connected(answered) {
   failed = !answered;
 }
 
-// described returns the title of a row and its place.
-function described(row) {
+// described returns the title of a row and its place, with the organization outside of it.
+function described(row, dashboard) {
   const [what, where] = row.querySelectorAll(".what p");
   const names = (element) => [...element.querySelectorAll("bdi")].map((name) => name.textContent);
-  const place = [...names(where), ...names(what)].join(" › ");
+  const place = [...(inside ? [] : [dashboard.textContent]), ...names(where), ...names(what)].join(" › ");
   return { title: what.querySelector("b").textContent, place };
 }
 
 // show shows a notice with a new alarm, and how many others there are, as the badge counts them.
-function show(row, count) {
-  const { title, place } = described(row);
+function show({ title, place, dashboard }, count) {
   const notice = document.createElement("p");
   notice.id = "new-alarm";
   notice.className = "notice bad";
   notice.setAttribute("role", "alert");
-  notice.append(strong(title), ` · ${place}`, count > 1 ? `, ${fill(texts.more, { number: count - 1 })}` : "", " ", linkToAll());
+  notice.append(strong(title), ` · ${place}`, count > 1 ? `, ${fill(texts.more, { number: count - 1 })}` : "", " ", linkToAll(dashboard));
   document.getElementById("new-alarm")?.remove();
   document.getElementById("main").prepend(notice);
 }
@@ -101,7 +117,7 @@ function strong(text) {
   return element;
 }
 
-function linkToAll() {
+function linkToAll(dashboard) {
   const link = document.createElement("a");
   link.href = dashboard.href;
   link.textContent = texts.alarms;
@@ -110,10 +126,10 @@ function linkToAll() {
 
 // warn shows the banner with the newest danger to people and how many other alarms there are, and
 // removes it once all dangers are seen.
-function warn([row], count) {
+function warn(danger, count) {
   const banner = document.getElementById("danger");
   const others = count > 1 ? `, ${fill(texts.more, { number: count - 1 })}` : "";
-  if (row && banner?.dataset.condition === row.dataset.condition) {
+  if (danger && banner?.dataset.condition === danger.key) {
     const shown = banner.querySelector(".others"); // no new banner, which would be announced and take the focus
     if (shown.textContent !== others) {
       shown.textContent = others;
@@ -121,29 +137,30 @@ function warn([row], count) {
     return;
   }
   banner?.remove();
-  if (!row) {
+  if (!danger) {
     return;
   }
-  const { title, place } = described(row);
+  const { row, title, place, key, dashboard } = danger;
   const fresh = document.createElement("section");
   fresh.id = "danger";
   fresh.className = "danger";
-  fresh.dataset.condition = row.dataset.condition;
+  fresh.dataset.condition = key;
   const text = document.createElement("p");
-  const [danger, more] = ["", "others"].map((name) => Object.assign(document.createElement("span"), { className: name }));
-  danger.setAttribute("role", "alert"); // the count of others changes often
-  danger.append(strong(title), ` ${place}`);
+  const [what, more] = ["", "others"].map((name) => Object.assign(document.createElement("span"), { className: name }));
+  what.setAttribute("role", "alert"); // the count of others changes often
+  what.append(strong(title), ` ${place}`);
   more.textContent = others;
-  text.append(danger, more, " ", linkToAll());
+  text.append(what, more, " ", linkToAll(dashboard));
   fresh.append(text);
   const form = row.querySelector("form"); // a person who may only look has none
   if (form) {
-    form.querySelector('[name="from"]')?.remove();
-    form.addEventListener("submit", see);
-    fresh.append(document.adoptNode(form));
+    const own = document.importNode(form, true);
+    own.querySelector('[name="from"]')?.remove();
+    own.addEventListener("submit", see);
+    fresh.append(own);
   }
   document.getElementById("main").append(fresh); // below the page, so that nothing moves
-  signal(row.dataset.condition, `${title} · ${place}`);
+  signal(key, `${title} · ${place}`);
 }
 
 // see sends the banner's form without leaving the page.
