@@ -34,27 +34,24 @@ type channelID struct {
 	endpoint int64
 }
 
-// drawCharts draws what the numeric and boolean channels of a device reported in the last period,
-// at most the retention. A numeric channel without reports has no chart; a boolean one had its
-// value since it was last reported.
+// drawCharts draws what the numeric and boolean channels of a device reported in a period, which is
+// within the retention and ends now or earlier. A numeric channel without reports has no chart; a
+// boolean one had its value since it was last reported.
 func (p *Portal) drawCharts(
-	ctx context.Context, device hubDevice, period time.Duration,
+	ctx context.Context, device hubDevice, from, to time.Time,
 ) (deviceCharts, error) {
-	now := p.Now()
-	period = min(period, p.Retention)
-	from := now.Add(-period)
 	charts := map[channelID]*chart{}
 	for _, c := range device.Channels {
 		if _, ok := numberIn(json.RawMessage(c.Value)); ok {
-			charts[channelID{c.Key, c.Endpoint}] = newChart(c, from, now)
+			charts[channelID{c.Key, c.Endpoint}] = newChart(c, from, to)
 		}
 	}
 	if len(charts) == 0 {
 		return deviceCharts{Complete: true}, nil
 	}
 	deviceField := fmt.Appendf(nil, `"device_id":%d,`, device.ID)
-	complete, err := p.sample(ctx, device.Hub, from, period, func(encoded domain.EncodedEvent) {
-		if !bytes.Contains(encoded.Envelope, deviceField) {
+	complete, err := p.sample(ctx, device.Hub, from, to.Sub(from), func(encoded domain.EncodedEvent) {
+		if !bytes.Contains(encoded.Envelope, deviceField) || encoded.StoredNanos > to.UnixNano() {
 			return // decode only the events of this device
 		}
 		if event, ok := decode(encoded); ok && event.Type == "channel.observed" &&
@@ -72,10 +69,10 @@ func (p *Portal) drawCharts(
 			continue
 		}
 		n, ok := numberIn(json.RawMessage(c.Value))
-		if ok && !complete && c.ObservedAt.After(from) {
-			chart.addReport(c.ObservedAt, now, n) // samples end before now
+		if ok && !complete && c.ObservedAt.After(from) && !c.ObservedAt.After(to) {
+			chart.addReport(c.ObservedAt, to, n) // samples end before the period
 		}
-		if ok && chart.Boolean && chart.Count == 0 && !c.ObservedAt.IsZero() {
+		if ok && chart.Boolean && chart.Count == 0 && !c.ObservedAt.IsZero() && !c.ObservedAt.After(to) {
 			since := from
 			if c.ObservedAt.After(from) { // reported with the device, not as an event
 				since = c.ObservedAt

@@ -1,8 +1,10 @@
 package portal
 
 import (
+	"cmp"
 	"crypto/rand"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -40,8 +42,14 @@ type deviceView struct {
 	hubHead
 	Card   cardView
 	Charts deviceCharts
-	// Hours is how far back the charts go.
-	Hours    int
+	chartPeriod
+	// Door reports whether the device has a lock or a barrier. History is what happened to it in the
+	// period, newest first: at most shownHistory, and More reports that there is more.
+	Door    bool
+	History []orgEventRow
+	More    bool
+	// Log is the query of the event log with all of it.
+	Log      string
 	Rejected rejectedForm
 	Data     scriptData
 }
@@ -53,6 +61,53 @@ func (v deviceView) ChartData() []chartData {
 		data = append(data, v.Charts.Charts[i].Data())
 	}
 	return data
+}
+
+// chartPeriod is the period of the charts.
+type chartPeriod struct {
+	// Hours is how far back from now it goes; 0 for one with other bounds.
+	Hours int
+	// From is when it begins, and To when it ends; zero for now.
+	From, To time.Time
+	// PeriodWrong reports that the address has none, and the page shows another one.
+	PeriodWrong bool
+	// TypedFrom and TypedTo are the values of the time fields, in the zone Zone. Earliest is the first
+	// that the log has.
+	TypedFrom, TypedTo, Earliest, Zone, ZoneText string
+}
+
+// chartPeriod reads the period from the page's address: hours, usual ones without any, or from and
+// to, within the retention.
+func (req *request) chartPeriod(usual int) (p chartPeriod) {
+	now, zone := req.info.At, req.zone()
+	earliest := now.Add(-req.Retention)
+	p.Zone, p.ZoneText = zoneTexts(now.In(zone))
+	p.Earliest = earliest.In(zone).Format(clockLayout)
+	from, begins := parseClock(req.queryValue("from"), req.typedZone())
+	to, ends := parseClock(req.queryValue("to"), req.typedZone())
+	if ends && !begins {
+		from = to.Add(-time.Hour)
+	}
+	if from.Before(earliest) {
+		from = earliest
+	}
+	if !ends || !to.Before(now) {
+		to = time.Time{}
+	}
+	p.PeriodWrong = (begins || ends) && !from.Before(cmp.Or(to, now))
+	if (begins || ends) && !p.PeriodWrong {
+		p.From, p.To, p.TypedFrom = from, to, from.In(zone).Format(clockLayout)
+		if !to.IsZero() {
+			p.TypedTo = to.In(zone).Format(clockLayout)
+		}
+		return p
+	}
+	p.Hours = usual
+	if hours, err := strconv.Atoi(req.queryValue("hours")); err == nil && hours > 0 && hours <= 24 {
+		p.Hours = hours
+	}
+	p.From = now.Add(-min(time.Duration(p.Hours)*time.Hour, req.Retention))
+	return p
 }
 
 // chartHours are the time spans of charts to choose from.
@@ -72,12 +127,16 @@ func (req *request) showDevice(status int, rejected rejectedForm) error {
 	if err != nil {
 		return err
 	}
-	view := deviceView{Hours: chartHours[0], Rejected: rejected}
-	if hours, err := strconv.Atoi(req.queryValue("hours")); err == nil && hours > 0 && hours <= 24 {
-		view.Hours = hours
+	view := deviceView{Door: device.isDoor(), Rejected: rejected}
+	view.chartPeriod = req.chartPeriod(chartHours[0])
+	if view.Door {
+		view.chartPeriod = req.chartPeriod(chartHours[len(chartHours)-1])
+		if err := req.readHistory(&view); err != nil {
+			return err
+		}
 	}
-	period := time.Duration(view.Hours) * time.Hour
-	if view.Charts, err = req.drawCharts(req.ctx, device, period); err != nil {
+	to := cmp.Or(view.To, req.Now())
+	if view.Charts, err = req.drawCharts(req.ctx, device, view.From, to); err != nil {
 		return err
 	}
 	if view.hubHead, err = req.hubHead(device.Name); err != nil {
@@ -89,6 +148,31 @@ func (req *request) showDevice(status int, rejected rejectedForm) error {
 	view.Card = card(view.Layout, device, "device")
 	req.render(status, "device.html", view)
 	return nil
+}
+
+// isDoor reports whether the device has a lock or a barrier.
+func (d hubDevice) isDoor() bool {
+	return slices.ContainsFunc(d.Channels, func(c deviceChannel) bool {
+		return c.Key == "lock" || c.Key == "barrier"
+	})
+}
+
+// shownHistory is how many events of a door its page shows.
+const shownHistory = 20
+
+// readHistory reads what happened to a door in the page's period, and who did it.
+func (req *request) readHistory(view *deviceView) error {
+	search, err := req.newEventSearch(orgEventsQuery{
+		Hub: req.hub, Device: formatInt(req.device), Kind: "doors", From: view.From, To: view.To,
+	})
+	if err != nil {
+		return err
+	}
+	found, err := req.newestEvents(search, eventPlace{})
+	view.History = found.Rows[:min(len(found.Rows), shownHistory)]
+	view.More = len(found.Rows) > shownHistory || found.Older != eventPlace{}
+	view.Log = search.query.encode()
+	return err
 }
 
 // deviceCard answers with the card of a device, for the page's script.

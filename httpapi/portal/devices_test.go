@@ -2,6 +2,8 @@ package portal
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
@@ -213,6 +215,49 @@ func TestReadCommand(t *testing.T) {
 	}
 }
 
+// lastHour draws the charts of the last hour.
+func (r *testLive) lastHour(device hubDevice) (deviceCharts, error) {
+	now := r.live.Now()
+	return r.live.drawCharts(r.t.Context(), device, now.Add(-time.Hour), now)
+}
+
+// TestChartPeriod reads periods from addresses of a device's page, at noon.
+func TestChartPeriod(t *testing.T) {
+	t.Parallel()
+	p := New(Config{Retention: 24 * time.Hour})
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for query, want := range map[string]string{
+		"":                   "1 h 11:00 to now",
+		"hours=6":            "6 h 06:00 to now",
+		"hours=25&from=soon": "1 h 11:00 to now",
+		"from=2026-03-01T08:00&to=2026-03-01T09:30":               "08:00 to 09:30",
+		"from=2026-03-01T08:00&zone=Europe/Berlin":                "07:00 to now",
+		"to=2026-03-01T09:30":                                     "08:30 to 09:30",
+		"from=2026-02-01T08:00&to=2026-03-02T09:30":               "12:00 to now",
+		"from=2026-03-01T09:30:00Z&to=2026-03-01T09:30":           "wrong, 1 h 11:00 to now",
+		"from=2026-03-01T13:00":                                   "wrong, 1 h 11:00 to now",
+		"from=2026-02-01T08:00&to=2026-02-01T09:30&hours=6&zone=": "wrong, 6 h 06:00 to now",
+	} {
+		req := &request{
+			Portal: p, http: httptest.NewRequest("GET", "/?"+query, nil), info: RequestInfo{At: noon},
+		}
+		period := req.chartPeriod(1)
+		got := period.From.UTC().Format("15:04") + " to " + period.To.UTC().Format("15:04")
+		if period.To.IsZero() {
+			got = period.From.UTC().Format("15:04") + " to now"
+		}
+		if period.Hours > 0 {
+			got = fmt.Sprint(period.Hours, " h ", got)
+		}
+		if period.PeriodWrong {
+			got = "wrong, " + got
+		}
+		if got != want {
+			t.Errorf("%s: got %s, want %s", query, got, want)
+		}
+	}
+}
+
 // TestChartData checks what the page's script gets: scales that the unit fixes, peaks, and on/off
 // channels, also those that did not change in the period.
 func TestChartData(t *testing.T) {
@@ -232,7 +277,7 @@ func TestChartData(t *testing.T) {
 		{Key: "contact", Value: "true", ObservedAt: time.Now().Add(-3 * time.Hour)},
 		{Key: "power", Value: "140", Unit: "W"},
 	}}
-	charts, err := r.live.drawCharts(t.Context(), device, time.Hour)
+	charts, err := r.lastHour(device)
 	if err != nil || len(charts.Charts) != 4 {
 		t.Fatalf("got %+v, %v, want four charts", charts, err)
 	}
@@ -271,7 +316,7 @@ func TestChartOfBusyHub(t *testing.T) {
 			{Key: "level", Label: "Level", Value: strconv.Itoa(events), ObservedAt: observed},
 		},
 	}
-	charts, err := r.live.drawCharts(t.Context(), device, time.Hour)
+	charts, err := r.lastHour(device)
 	if err != nil || len(charts.Charts) != 1 || charts.Complete {
 		t.Fatalf("got %+v, %v, want one incomplete chart", charts, err)
 	}

@@ -100,26 +100,35 @@ type eventSearch struct {
 // eventSearch reads the search from the page's address.
 func (req *request) eventSearch() (*eventSearch, error) {
 	zone := req.typedZone()
+	query := orgEventsQuery{
+		Hub: req.hub, Device: truncate(req.queryValue("device"), longestSearch),
+		Kind: req.queryValue("kind"), Who: truncate(req.queryValue("who"), longestSearch),
+	}
+	query.From, _ = parseClock(req.queryValue("from"), zone) // zero for no valid time
+	query.To, _ = parseClock(req.queryValue("to"), zone)
+	if req.queryValue("details") == "1" {
+		query.Details = "1"
+	}
+	if req.hub == "" {
+		query.Site = req.queryValue("site")
+	}
+	return req.newEventSearch(query)
+}
+
+// newEventSearch returns the search of a query.
+func (req *request) newEventSearch(query orgEventsQuery) (*eventSearch, error) {
 	s := &eventSearch{
-		query: orgEventsQuery{
-			Hub: req.hub, Device: truncate(req.queryValue("device"), longestSearch),
-			Who: truncate(req.queryValue("who"), longestSearch),
-		},
+		query:   query,
 		hubs:    map[domain.HubID]hubState{},
 		devices: map[domain.HubID]map[int64]string{},
 		units:   map[domain.HubID]map[int64]deviceInfo{}, by: req.commanders(maxCommands),
 	}
-	s.query.From, _ = parseClock(req.queryValue("from"), zone) // zero for no valid time
-	s.query.To, _ = parseClock(req.queryValue("to"), zone)
-	for _, wanted := range []string{s.query.usualKind(), req.queryValue("kind")} {
+	for _, wanted := range []string{query.usualKind(), query.Kind} {
 		for _, kind := range eventKinds {
 			if kind.Value == wanted {
 				s.kind, s.query.Kind = kind, wanted
 			}
 		}
-	}
-	if req.queryValue("details") == "1" {
-		s.query.Details = "1"
 	}
 	sites, err := req.allSites()
 	if err != nil {
@@ -136,7 +145,6 @@ func (req *request) eventSearch() (*eventSearch, error) {
 	if req.hub != "" {
 		return s, s.readDevices()
 	}
-	s.query.Site = req.queryValue("site")
 	s.found, err = req.Reported.FindDevices(req.ctx, req.org, s.query.Device, nil, maxFoundDevices)
 	if err != nil && (s.query.Device != "" || codeOf(err) != domain.CodeServiceUnavailable) {
 		return nil, err // without names, events have the numbers of their devices

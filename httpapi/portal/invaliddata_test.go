@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"hubcloud/domain"
@@ -60,7 +59,7 @@ func TestInvalidHubData(t *testing.T) {
 		`{"key":"temperature","endpoint":1099511627776,"value":-1e308}`,
 		`{"key":"temperature","endpoint":1099511627776,"value":[]}`, `{"key":{}}`, `{}`,
 	)
-	charts, err := r.live.drawCharts(t.Context(), shown, time.Hour)
+	charts, err := r.lastHour(shown)
 	if err != nil || len(charts.Charts) != 1 || strings.Contains(charts.Charts[0].Path, "NaN") ||
 		strings.Contains(charts.Charts[0].Path, "Inf") {
 		t.Errorf("got charts %+v, %v, want one with finite numbers", charts, err)

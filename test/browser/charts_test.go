@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -47,12 +48,30 @@ func TestCharts(t *testing.T) {
 	if got := eval[string](p.tab, shown); strings.ReplaceAll(strings.ReplaceAll(got, "30", ""), ",", "") != "" {
 		t.Errorf("half of an hour was drawn over: got charts of %s minutes, want 30 each", got)
 	}
+	// The page said that it shows the last hour, and its address could not be shared.
+	if said := eval[string](p.tab, `document.querySelector(".steps [aria-current]")?.textContent ?? ""`); said != "" {
+		t.Errorf("zoomed in: the page says that it shows %s", said)
+	}
+	zoomed := eval[string](p.tab, "location.href")
 	p.do("show all", chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
 		`document.querySelector(%q).dispatchEvent(new MouseEvent("dblclick", { bubbles: true })); 0`, chart+" .u-over",
 	)))
 	if got := eval[string](p.tab, shown); !strings.HasPrefix(got, "60") {
 		t.Errorf("after a double click: got charts of %s minutes, want 60", got)
 	}
+	p.await(".steps [aria-current]", "1 hour")
+	p.goTo(zoomed) // of a time in which nothing was reported
+	p.await("main", "Nothing to chart was reported in this period.")
+	if from, to := p.valueOf("#from"), p.valueOf("#to"); from == "" || to == "" {
+		t.Errorf("the shared address: the page says from %q to %q, want two times", from, to)
+	}
+	begin := time.Now().Add(-20 * time.Minute).UTC().Format(time.RFC3339)
+	p.goTo(p.hubPage() + "/devices/2?from=" + begin)
+	p.await(chart+" .u-legend", "Temperature")
+	if got := eval[string](p.tab, shown); !strings.HasPrefix(got, "2") {
+		t.Errorf("from 20 minutes ago: got charts of %s minutes", got)
+	}
+	p.goTo(p.hubPage() + "/devices/2")
 	if scale := eval[string](p.tab, `JSON.stringify(JSON.parse(
 		document.getElementById("chart-data").textContent).find((c) => c.key === "humidity").scale)`,
 	); scale != "[0,100]" {
@@ -70,5 +89,6 @@ func TestCharts(t *testing.T) {
 			p.tab, `document.querySelector('[data-chart="lock/0"] figcaption b').textContent`,
 		) == "locked"
 	})
+	p.await("#history td:last-child", "at the device")
 	p.check("timeline")
 }

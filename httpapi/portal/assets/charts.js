@@ -19,21 +19,42 @@ const now = () => Date.now() / 1000;
 // uPlot takes the nearest.
 const held = (plot, _, nearest, time) => Math.max(0, nearest - (plot.data[0][nearest] > time));
 
-let zoomed = null; // the period that a person has selected by drawing over a chart, in seconds; null for all
+// The page's period, in seconds: its last hours, or from a time to a time or now. zoomed is what a
+// person has selected of it by drawing over a chart; null for all.
+let page = {};
+let zoomed = null;
+const period = () => [page.hours ? now() - page.hours * 3600 : page.from, page.to ?? now()];
 
-// zoomTo shows a period in all charts.
-function zoomTo(period) {
-  zoomed = period;
+// zoomTo shows a period in all charts, in the page's address and in the fields of its form.
+function zoomTo(part) {
+  zoomed = part;
   charts.forEach((chart) => chart.advance());
+  document.getElementById("zoom-out").hidden = !zoomed;
+  const address = new URL(page.address);
+  if (zoomed) {
+    address.search = new URLSearchParams(zoomed.map((time, i) => [["from", "to"][i], new Date(time * 1000).toISOString().replace(/\.\d+/, "")]));
+  }
+  history.replaceState(history.state, "", address);
+  const { elements } = document.getElementById("chart-period");
+  const local = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short", timeZone: elements.zone.value });
+  ["from", "to"].forEach((name, i) => {
+    elements[name].value = zoomed ? local.format(zoomed[i] * 1000).replace(" ", "T") : elements[name].defaultValue;
+  });
+  if (zoomed) {
+    page.chosen?.removeAttribute("aria-current");
+  } else {
+    page.chosen?.setAttribute("aria-current", "true");
+  }
+  document.dispatchEvent(new Event("period"));
 }
 
 // select zooms to what was selected in a chart, and takes the selection away.
 function select(plot) {
   const { left, width } = plot.select;
   if (width > 0) {
-    const period = [left, left + width].map((at) => plot.posToVal(at, "x"));
+    const part = [left, left + width].map((at) => plot.posToVal(at, "x"));
     plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    zoomTo(period);
+    zoomTo(part);
   }
 }
 
@@ -43,10 +64,13 @@ export function drawCharts() {
   if (!element || !window.uPlot) {
     return;
   }
-  const { hours } = document.querySelector("[data-hours]").dataset;
+  const section = document.querySelector("[data-hours]");
+  const { hours, from, to } = section.dataset;
+  page = { hours: Number(hours), from: Number(from), to: to && Number(to), address: location.href, chosen: section.querySelector("[aria-current]") };
+  document.getElementById("zoom-out").addEventListener("click", () => zoomTo(null));
   for (const data of JSON.parse(element.textContent)) {
     const figure = document.querySelector(`[data-chart="${CSS.escape(`${data.key}/${data.endpoint}`)}"]`);
-    charts.set(`${data.key}/${data.endpoint}`, new Chart(figure, data, hours * 3600));
+    charts.set(`${data.key}/${data.endpoint}`, new Chart(figure, data));
   }
   document.getElementById("chart-zone").textContent = textOf("chart-zone", { zone: Intl.DateTimeFormat().resolvedOptions().timeZone });
   setInterval(() => {
@@ -73,8 +97,8 @@ function rangeWithin(low, high, [bottom, top]) {
 }
 
 class Chart {
-  constructor(figure, data, period) {
-    Object.assign(this, { figure, data, period });
+  constructor(figure, data) {
+    Object.assign(this, { figure, data });
     const picture = figure.querySelector("svg");
     figure.querySelector(".axis").remove();
     this.box = document.createElement("div");
@@ -105,7 +129,7 @@ class Chart {
           setSelect: [select],
           setCursor: [(plot) => plot.root.classList.toggle("pointed", plot.cursor.left >= 0)],
         },
-        scales: { x: { range: () => zoomed ?? [now() - this.period, now()] }, y: scale ? { range: boolean ? scale : (_, low, high) => rangeWithin(low ?? scale[0], high ?? scale[1], scale) } : {} },
+        scales: { x: { range: () => zoomed ?? period() }, y: scale ? { range: boolean ? scale : (_, low, high) => rangeWithin(low ?? scale[0], high ?? scale[1], scale) } : {} },
         axes: [
           { ...axis, size: 30, values: (_, times) => times.map((time) => clock.format(time * 1000)) },
           { ...axis, size: 92, values: (_, values) => values.map((value) => this.text(value)), ...(boolean ? { splits: [0, 1] } : {}) },
@@ -153,16 +177,16 @@ class Chart {
     this.picture.setAttribute("aria-valuetext", `${exact.format(times * 1000)}: ${this.text(values)}`);
   }
 
-  // shown returns the values in the period. The last value holds until now.
+  // shown returns the values in the period. The last value holds until its end.
   shown() {
     const { times, values } = this.data;
-    const from = now() - this.period;
+    const [from, to] = period();
     while (times.length > 1 && times[1] < from) {
       times.shift();
       values.shift();
     }
     return [
-      [...times, Math.max(now(), times.at(-1))],
+      [...times, Math.max(to, times.at(-1))],
       [...values, values.at(-1)],
     ];
   }
@@ -172,6 +196,9 @@ class Chart {
   }
 
   add(at, trusted, value) {
+    if (page.to) {
+      return; // the period is over
+    }
     const { times, values, scale } = this.data;
     const last = times.at(-1) ?? 0;
     // The hub's clock may be wrong; the order of the events is right.

@@ -8,6 +8,7 @@ import { submitCommands } from "./commands.js";
 import { askForUntold, cardOf, channelOf, commanded, reloadDevice, reloadDevices, reported, showDevices, showMain } from "./devices.js";
 import { Feed } from "./feed.js";
 import { Names } from "./names.js";
+import { reloader } from "./parts.js";
 import { useTexts } from "./session.js";
 import { announcer, showConnection, showState } from "./states.js";
 import { openStream } from "./stream.js";
@@ -29,6 +30,8 @@ countDown(announce);
 watchAttention(announce);
 drawCharts();
 showDevices(data.hubs + data.hub, announce);
+const showHistory = document.getElementById("history") ? reloader(["history"]) : () => {};
+document.addEventListener("period", showHistory);
 submitCommands((form) => commanded(form.closest("[data-device]").dataset.device, form.closest("[data-channel]").dataset.channel));
 if (section) {
   feed = new Feed(section, data.hubs, () => "", new Names(data.hubs, () => feed.renamed()));
@@ -47,6 +50,9 @@ openStream(
       if (live) {
         apply(event);
         attentionEvent(event);
+        if (event.type.startsWith("channel.") && cardOf(event.device_id)) {
+          showHistory();
+        }
       }
     },
     now() {
