@@ -107,12 +107,26 @@ func (req *request) setNotice(name string) {
 	http.SetCookie(req.w, req.cookies.make(req.cookies.notice(), name, time.Minute))
 }
 
-// when renders a relative time, with the exact time as title, in the zone of now and in UTC.
+// when renders how long ago something happened, with the exact time as title, in the zone of now and
+// in UTC. Clocks differ: what seems to be ahead is just now.
 func when(at, now time.Time) template.HTML {
+	shown := at
+	if at.After(now) {
+		shown = now
+	}
+	return timeElement(at, "", relative(shown, now), now)
+}
+
+// until is when for a time that may be ahead.
+func until(at, now time.Time) template.HTML {
+	return timeElement(at, " data-ahead", relative(at, now), now)
+}
+
+func timeElement(at time.Time, attribute, text string, now time.Time) template.HTML {
 	at = at.In(now.Location())
 	// Safe: no part of it comes from input but the name of a zone, which is one of Go's database.
-	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`,
-		at.UTC().Format(time.RFC3339), html.EscapeString(exactTime(at)), relative(at, now)))
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s"%s>%s</time>`,
+		at.UTC().Format(time.RFC3339), html.EscapeString(exactTime(at)), attribute, text))
 }
 
 // exactTime returns a time in its zone and, if that is not UTC, in UTC.

@@ -169,6 +169,7 @@ func New(cfg Config) *Portal {
 		template.New("pages").
 			Funcs(template.FuncMap{
 				"asset": p.assets.name, "once": rand.Text, "counted": counted, "when": when,
+				"until":  until,
 				"status": statusText, "clock": clock, "icon": icon,
 				"feedSeverities": func() []filterChoice { return feedSeverities },
 				"eventTypes":     func() []filterChoice { return eventTypes },

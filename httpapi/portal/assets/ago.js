@@ -12,7 +12,7 @@ export function exactTime(at) {
 }
 
 // ago returns a relative time, as the server formats it.
-export function ago(at, now = Date.now()) {
+function ago(at, now) {
   const seconds = Math.abs(now - at) / 1000;
   const ahead = at > now;
   let length;
@@ -31,11 +31,17 @@ export function ago(at, now = Date.now()) {
   return relative.format(ahead ? length[0] : -length[0], length[1]);
 }
 
-// setTime sets the time of a <time> element.
+// setTime sets the time of a <time> element to one that has passed.
 export function setTime(element, at) {
   element.dateTime = at;
   element.title = exactTime(new Date(at));
-  element.textContent = ago(Date.parse(at));
+  element.textContent = textFor(element, Date.now());
+}
+
+// textFor returns the text of a <time> element. Clocks differ: what has happened is never ahead.
+function textFor({ dateTime, dataset }, now) {
+  const at = Date.parse(dateTime);
+  return ago("ahead" in dataset ? at : Math.min(at, now), now);
 }
 
 // updateTimes updates all relative times twice a minute.
@@ -46,7 +52,7 @@ export function updateTimes() {
     }
     const now = Date.now();
     for (const element of document.querySelectorAll("time[title]:not([data-exact])")) {
-      const text = ago(Date.parse(element.dateTime), now);
+      const text = textFor(element, now);
       if (element.textContent !== text) {
         element.textContent = text;
       }
