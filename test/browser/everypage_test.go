@@ -126,6 +126,11 @@ func TestEveryPage(t *testing.T) {
 				t.Errorf("%s on %s: too wide: %q", name, look.name, wide)
 			}
 		}
+		// Whoever finds a printed list did not know whose it is, and how old.
+		if org := eval[string](p.tab, printed); org != "Harbour Estates" &&
+			eval[bool](p.tab, `document.querySelector("body.app") !== null`) {
+			t.Errorf("%s: on paper: got %q, want the organization and the time", name, org)
+		}
 		if left := eval[[]string](p.tab, pressable); len(left) > 0 {
 			t.Errorf("%s: on paper: %q, want nothing to press", name, left)
 		}
@@ -157,6 +162,13 @@ const (
 			...all("table:not([aria-labelledby], [aria-label]), thead th:not([scope])").map((e) => e.outerHTML.slice(0, 80)),
 			...[...document.querySelectorAll("[role=alert]")].slice(1).map((e) => "one more alert: " + e.outerHTML),
 		];
+	})()`
+	// printed returns the organization that the page names on paper, with the time.
+	printed = `(() => {
+		dispatchEvent(new Event("beforeprint"));
+		const head = document.querySelector(".on-paper");
+		return head?.checkVisibility() && document.getElementById("printed").textContent.includes(new Date().getFullYear())
+			? head.querySelector("bdi").textContent : "";
 	})()`
 	// pressable finds buttons and fields that are visible, and the heads of columns that are not: they
 	// are buttons that sort.

@@ -23,6 +23,11 @@ function makeSortable() {
   }
 }
 
+// On paper a page says when it was printed.
+addEventListener("beforeprint", () => {
+  document.getElementById("printed").textContent = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "long" }).format();
+});
+
 // A list can be printed, and all its rows chosen.
 document.addEventListener("click", ({ target }) => {
   if (target.dataset.print !== undefined) {
