@@ -23,10 +23,12 @@ type activityView struct {
 	Older uint64
 }
 
-// activityRow is one activity. Sentence says who did what.
+// activityRow is one activity. Sentence says who did what, and Site where the hub that it is about
+// is now; "" for none.
 type activityRow struct {
 	domain.Activity
 	Sentence template.HTML
+	Site     string
 }
 
 // activity shows what members, keys and operators changed, newest first.
@@ -51,12 +53,22 @@ func (req *request) activity() error {
 	if err != nil {
 		return err
 	}
+	sites, err := req.allSites()
+	if err != nil {
+		return err
+	}
+	names := siteNames(sites)
 	for _, a := range page.Data {
 		if member, ok := org.Member(a.Actor.ID); ok && a.Actor.Kind == domain.ActorMember {
 			a.ActorName = member.DisplayName()
 		}
 		device, _ := strconv.ParseInt(a.SubjectID, 10, 64) // 0 for other subjects, which have no hub
-		view.Rows = append(view.Rows, activityRowOf(a, devices[a.Hub][device].Name))
+		row := activityRowOf(a, devices[a.Hub][device].Name)
+		hub, ok := req.Hubs.Hub(cmp.Or(a.Hub, domain.HubID(a.SubjectID)))
+		if ok && hub.OrgID == req.org {
+			row.Site = names[hub.SiteID]
+		}
+		view.Rows = append(view.Rows, row)
 	}
 	if page.HasMore {
 		view.Older = page.Data[len(page.Data)-1].Sequence
@@ -158,7 +170,7 @@ func activityRowOf(a domain.Activity, device string) activityRow {
 	pattern := cmp.Or(
 		activityTexts[a.Type+variant], activityTexts[a.Type], "{who}: "+a.Type+" {what}",
 	)
-	return activityRow{a, fillMarkup(
+	return activityRow{Activity: a, Sentence: fillMarkup(
 		pattern, "who", bold(actorText(a.Actor, a.ActorName)), "what", bold(what), "detail", a.Detail,
 	)}
 }

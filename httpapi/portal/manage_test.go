@@ -324,7 +324,8 @@ func TestActivityTexts(t *testing.T) {
 	page := w.open(t, nil).signIn(max).get(inOne+"/activity", 200)
 	has(
 		t, page, "named or placed <b><bdi>Hall (Lobby)</bdi></b>, now <bdi>Hall, Attic</bdi>",
-		"removed <b><bdi>Device 3 (Lobby)</bdi></b> from the list",
+		`removed <b><bdi>Device 3 (Lobby)</bdi></b> from the list of its hub</span> `+
+			`<span class="quiet"><bdi>Mill!</bdi> · <time`,
 		"renamed a site to <bdi>Mill!</bdi>",
 		"renamed the site that is now <b><bdi>Mill!</bdi></b> to <bdi>Mall</bdi>",
 		"renamed the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b> to <bdi>Lobby</bdi>",
