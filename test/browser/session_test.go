@@ -2,7 +2,6 @@ package browser
 
 import (
 	"fmt"
-	"net/url"
 	"testing"
 
 	"hubcloud/hubbridge/kit/virtualhub"
@@ -20,21 +19,6 @@ func (p *portal) signOutElsewhere() {
 	}
 }
 
-// signInAgain signs the owner in, on the sign-in page that is open. The owner must have received
-// mails messages by then.
-func (p *portal) signInAgain(mails int) {
-	p.t.Helper()
-	p.fill("#email", p.tenant.Owner)
-	p.press("main form button")
-	sent := p.service.For(p.t).Mails(p.tenant.Owner, mails)
-	link, err := url.Parse(signInLink.FindString(sent[len(sent)-1].Text))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.goTo(link.Path)
-	p.press("main form button")
-}
-
 // TestSessionEndsInForm ends the session while a form is filled in. What was typed was lost, and
 // signing in led to the first page.
 func TestSessionEndsInForm(t *testing.T) {
@@ -47,7 +31,7 @@ func TestSessionEndsInForm(t *testing.T) {
 	p.press(`[aria-labelledby="add-site"] button`)
 	p.await(".notice.wait", "your change was not saved")
 	p.check("session-ended")
-	p.signInAgain(2)
+	p.signInHere(p.service, p.tenant.Owner)
 	p.await("#draft", "Your session ended before this was saved")
 	p.check("draft")
 	if got := p.valueOf("#site-name"); got != "North <mill>" {
@@ -68,7 +52,7 @@ func TestSessionEndsInForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.press("#session-ended a")
-	p.signInAgain(3)
+	p.signInHere(p.service, p.tenant.Owner)
 	if want := p.hubPage(); p.path() != want {
 		t.Errorf("after signing in: got %s, want %s", p.path(), want)
 	}

@@ -54,6 +54,33 @@ func (s *Service) Mails(address string, count int) []Mail {
 	return mails
 }
 
+var signInPath = regexp.MustCompile(`/portal/sign-in/[A-Za-z0-9._~-]+`)
+
+// SignInLinks waits until an address has been sent at least count mails that were asked for on the
+// page to sign in. It returns the paths of their links, oldest first.
+func (s *Service) SignInLinks(address string, count int) []string {
+	s.t.Helper()
+	var paths []string
+	streamstest.Eventually(s.t, "mail to sign in to "+address, func() bool {
+		paths = paths[:0]
+		for _, m := range s.Mails(address, 0) {
+			if m.Header.Get("Subject") == "Sign in" {
+				paths = append(paths, signInPath.FindString(m.Text))
+			}
+		}
+		return len(paths) >= count
+	})
+	return paths
+}
+
+// SignInLink asks for a mail to sign in and returns the path of its link.
+func (s *Service) SignInLink(address string, ask func()) string {
+	s.t.Helper()
+	before := len(s.SignInLinks(address, 0))
+	ask()
+	return s.SignInLinks(address, before+1)[before]
+}
+
 func readMail(t testing.TB, path, address string) (Mail, bool) {
 	t.Helper()
 	file, err := os.Open(path)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -18,8 +17,6 @@ type person struct {
 	portal string
 	client *http.Client
 }
-
-var signInLink = regexp.MustCompile(`https?://[^\s"'<>]+/portal/sign-in/[A-Za-z0-9._~-]+`)
 
 // newPerson returns a browser that is not signed in.
 func newPerson(t *testing.T, portal string) *person {
@@ -55,13 +52,13 @@ func (p *person) get(address string) (*http.Response, string) {
 func signIn(t *testing.T, s *harness.Service, email string) *person {
 	t.Helper()
 	p := newPerson(t, s.Public()+"/portal")
-	if status := p.post(p.portal+"/sign-in", url.Values{
-		"email": {email},
-	}); status != http.StatusOK {
-		t.Fatalf("request a sign-in link: got %d, want 200", status)
-	}
-	link := signInLink.FindString(s.Mails(email, 1)[0].Text)
-	if status := p.post(link, nil); status != http.StatusSeeOther {
+	link := s.For(t).SignInLink(email, func() {
+		status := p.post(p.portal+"/sign-in", url.Values{"email": {email}})
+		if status != http.StatusOK {
+			t.Fatalf("request a sign-in link: got %d, want 200", status)
+		}
+	})
+	if status := p.post(s.Public()+link, nil); status != http.StatusSeeOther {
 		t.Fatalf("sign-in link %s: got %d, want %d", link, status, http.StatusSeeOther)
 	}
 	return p

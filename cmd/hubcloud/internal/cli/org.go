@@ -12,7 +12,7 @@ import (
 
 // orgCommand groups the commands on organizations.
 type orgCommand struct {
-	Create orgCreateCommand `cmd:"" help:"Create an organization with its first owner. Where the service has a mail server, the owner is mailed a link that signs in."`
+	Create orgCreateCommand `cmd:"" help:"Create an organization with its first owner, who is mailed a link that signs in."`
 	List   orgListCommand   `cmd:"" help:"List the organizations."`
 }
 

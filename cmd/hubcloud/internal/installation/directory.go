@@ -95,8 +95,6 @@ type Endpoints struct {
 	NATSCredentials string `json:"nats_credentials,omitempty"`
 	// PublicURL is the URL of the API for clients elsewhere, without /v1.
 	PublicURL string `json:"public_url"`
-	// MailServer reports whether the service sends mails.
-	MailServer bool `json:"mail_server,omitempty"`
 }
 
 // EmbeddedBroker reports whether the service runs the broker in its own process.

@@ -11,11 +11,11 @@ import (
 )
 
 // MailOwner queues a mail to the first owner of a new organization, with a link that signs in, once
-// and as long as an invitation's link works. It does nothing if the service has no mail server.
+// and as long as an invitation's link works.
 func (s *Session) MailOwner(ctx context.Context, service Service, org, name, email string) error {
 	bound, err := service.Dir().Endpoints()
-	if err != nil || !bound.MailServer {
-		return nil // a service without the data directory is not known to send mails
+	if err != nil {
+		return err
 	}
 	if email, err = domain.CleanEmail("owner-email", email); err != nil {
 		return err

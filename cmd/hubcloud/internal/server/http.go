@@ -86,7 +86,6 @@ func (s *web) startPublic(ctx context.Context) (httpapi.API, error) {
 	s.bound.HTTP = listener.Addr().String()
 	s.bound.TLS = s.cfg.https()
 	s.bound.PublicURL = s.cfg.publicURL(s.bound.HTTP)
-	s.bound.MailServer = s.cfg.SMTPURL != ""
 	api, err := s.startAPI(ctx)
 	if err != nil {
 		listener.Close()
