@@ -34,7 +34,7 @@ func copied(b *tab, button string) string {
 // TestGuides reads a guide: its contents, a link to a section, and a command to copy.
 func TestGuides(t *testing.T) {
 	t.Parallel()
-	b := open(t, services.Target(t).OwnService().Public())
+	b := open(t, shared.Target(t).OwnService().Public())
 	b.goTo("/docs/")
 	b.check("guides")
 	b.click(`main a[href="first-call"]`)

@@ -3,9 +3,11 @@ package browser
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
 	"hubcloud/hubbridge/kit/hub"
@@ -42,16 +44,19 @@ type portal struct {
 }
 
 // limits leave room for pages that browsers load without a pause, and for new organizations.
-var limits = []string{"--rate", "1000", "--burst", "1000", "--open-signup"}
+var limits = []string{"--rate", "1000", "--burst", "1000", "--open-signup", "--trusted-proxies", "127.0.0.1"}
 
-// services are shared by tests. One network may request 20 sign-in links an hour.
-var services = harness.Pool{Args: limits, Tests: 15}
+// shared is the service of the tests that need none of their own.
+var shared = harness.Shared{Args: limits}
+
+// networks counts the networks that people come from. One may request 20 sign-in links an hour.
+var networks atomic.Uint32
 
 // newPortal returns a portal at a service that other tests use too. Its hub has the demo's devices,
 // unless others are given.
 func newPortal(t *testing.T, name string, devices ...virtualhub.DeviceSpec) *portal {
 	t.Helper()
-	return portalOf(t, services.Target(t), virtualhub.Config{Devices: devices}, name)
+	return portalOf(t, shared.Target(t), virtualhub.Config{Devices: devices}, name)
 }
 
 // slowLock returns the demo's devices with a lock that takes so long that a page shows what it is
@@ -74,6 +79,11 @@ func portalOf(
 	t.Helper()
 	service := target.OwnService()
 	b := open(t, service.Public())
+	if _, err := chromedp.Call(b.ctx, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{
+		Headers: network.Headers{"X-Forwarded-For": fmt.Sprintf("10.0.%d.1", networks.Add(1))},
+	}); err != nil {
+		t.Fatal(err)
+	}
 	tenant := target.Tenant(name)
 	hub := target.VirtualHub(tenant, cfg)
 	signIn(b, service, tenant.Owner)
@@ -263,7 +273,7 @@ func TestEventList(t *testing.T) {
 	t.Parallel()
 	// The hub sends malformed events on purpose.
 	p := portalOf(
-		t, services.Target(t),
+		t, shared.Target(t),
 		virtualhub.Config{Config: hub.Config{OnMessage: harness.Unchecked}}, "Events",
 	)
 	p.await("#connection", "Live")

@@ -11,29 +11,25 @@ import (
 	"testing"
 )
 
-// Pool is services with the same arguments, each of which several tests of a package share. A test
-// that stops its service, or needs it alone, starts one of its own.
-type Pool struct {
-	// Args are the arguments of the services.
+// Shared is a service that the tests of a package share. A test that stops its service, or needs it
+// alone, starts one of its own.
+type Shared struct {
+	// Args are the arguments of the service.
 	Args []string
-	// Tests is how many tests share a service.
-	Tests int
 
-	mu      sync.Mutex
-	used    int
-	current *Target
+	mu     sync.Mutex
+	target *Target // nil until a test wants it
 }
 
-// Target returns a service that the test may share with others. It runs until Main ends.
-func (p *Pool) Target(t testing.TB) *Target {
+// Target returns the service for a test. It runs until Main ends.
+func (s *Shared) Target(t testing.TB) *Target {
 	t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.used%p.Tests == 0 {
-		p.current = NewTarget(wholeRun, p.Args...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.target == nil {
+		s.target = NewTarget(wholeRun, s.Args...)
 	}
-	p.used++
-	target := p.current
+	target := s.target
 	t.Cleanup(func() {
 		if t.Failed() && target.Owned() {
 			t.Logf("last log lines of the service that tests share:\n%s", target.service.log)
