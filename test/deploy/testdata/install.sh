@@ -52,6 +52,7 @@ stop() {
 }
 as() { setpriv --reuid hubcloud --regid hubcloud --clear-groups "$@"; }
 
+rm -f /var/lib/man-db/auto-update # indexing all manual pages of the machine takes seconds and tries nothing
 dpkg --install /packages/first.deb
 [ "$(stat -c '%U %a' $data)" = "hubcloud 750" ] || fail "data directory: $(stat -c '%U %a' $data)"
 [ "$(stat -c '%U %a' /etc/hubcloud.env)" = "root 600" ] || fail "hubcloud.env: $(stat -c '%U %a' /etc/hubcloud.env)"
