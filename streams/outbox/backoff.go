@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"hubcloud/streams"
 )
 
 // backoff returns the pause after a number of failures in a row, at least 1: first, doubled with
@@ -36,14 +38,8 @@ func (p *serverPause) wait(ctx context.Context) error {
 	p.mu.Lock()
 	left := time.Until(p.until)
 	p.mu.Unlock()
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	streams.Sleep(ctx, left)
+	return ctx.Err()
 }
 
 // reset ends the pause: the server has answered.

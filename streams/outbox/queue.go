@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -191,21 +193,15 @@ func (r *runner) deliverQueued(ctx, deliveries context.Context, queue *queue) er
 // keepQueued keeps the broker from handing out the mails of a memory queue again. When ctx ends it
 // returns them to the broker.
 func (r *runner) keepQueued(ctx context.Context, queue *queue) error {
-	ticker := time.NewTicker(progressInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			for _, msg := range queue.all() {
-				r.reportProgress(msg)
-			}
-		case <-ctx.Done():
-			for msg := queue.next(); msg != nil; msg = queue.next() {
-				r.release(msg, 0)
-			}
-			return ctx.Err()
+	for streams.Sleep(ctx, progressInterval) {
+		for _, msg := range queue.all() {
+			r.reportProgress(msg)
 		}
 	}
+	for msg := queue.next(); msg != nil; msg = queue.next() {
+		r.release(msg, 0)
+	}
+	return ctx.Err()
 }
 
 // reportProgress restarts the broker's ackWait for a mail.

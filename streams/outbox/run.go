@@ -209,15 +209,11 @@ func (r *runner) recreateConsumer(ctx context.Context, c class) error {
 // countWaiting keeps the gauge of waiting mails. In a cluster a server that knows no leader may
 // answer with an older number; the next count corrects it.
 func (r *runner) countWaiting(ctx context.Context) error {
-	ticker := time.NewTicker(countInterval)
-	defer ticker.Stop()
 	for {
 		if stream, err := r.js.Stream(ctx, Stream); err == nil {
 			r.metrics.waiting.Set(float64(stream.CachedInfo().State.Msgs))
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, countInterval) {
 			return ctx.Err()
 		}
 	}

@@ -203,16 +203,10 @@ func (f *Freshness) isBelievable(at time.Time) bool {
 
 // detectLoss notices that the process is cut off even while a round waits for an answer.
 func (f *Freshness) detectLoss(ctx context.Context) error {
-	ticker := time.NewTicker(freshEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-			f.checkLoss()
-		}
+	for streams.Sleep(ctx, freshEvery) {
+		f.checkLoss()
 	}
+	return ctx.Err()
 }
 
 func (f *Freshness) checkLoss() {

@@ -111,8 +111,6 @@ func (r *Reach) Run(ctx context.Context) error {
 
 // ping pings over one connection, and opens it again where that is needed.
 func (r *Reach) ping(ctx context.Context, nc *nats.Conn) error {
-	ticker := time.NewTicker(pingEvery)
-	defer ticker.Stop()
 	for {
 		switch {
 		case !nc.IsConnected():
@@ -126,10 +124,8 @@ func (r *Reach) ping(ctx context.Context, nc *nats.Conn) error {
 			r.mu.Unlock()
 		}
 		r.reconnectIfLost(nc)
-		select {
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, pingEvery) {
 			return ctx.Err()
-		case <-ticker.C:
 		}
 	}
 }
@@ -198,8 +194,6 @@ func (r *Reach) pingServers(ctx context.Context) error {
 		return err
 	}
 	defer streams.Unsubscribe(sub)
-	ticker := time.NewTicker(pingEvery)
-	defer ticker.Stop()
 	for {
 		if r.sys.ConnectedClusterName() != "" {
 			err := r.sys.PublishRequest(statszSubject, inbox, nil)
@@ -207,10 +201,8 @@ func (r *Reach) pingServers(ctx context.Context) error {
 				return err
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, pingEvery) {
 			return ctx.Err()
-		case <-ticker.C:
 		}
 	}
 }
@@ -326,14 +318,10 @@ func (r *Reach) RoutesChanged() time.Time {
 // countMembers counts the servers that have answered, also while the connection accepts no
 // requests.
 func (r *Reach) countMembers(ctx context.Context) error {
-	ticker := time.NewTicker(pingEvery)
-	defer ticker.Stop()
 	for {
 		r.noteMajority(r.clock.now())
-		select {
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, pingEvery) {
 			return ctx.Err()
-		case <-ticker.C:
 		}
 	}
 }

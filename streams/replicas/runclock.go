@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -19,18 +21,12 @@ type runClock struct{ ran atomic.Int64 }
 
 // run moves the clock until ctx ends, and returns ctx's error.
 func (c *runClock) run(ctx context.Context) error {
-	ticker := time.NewTicker(runTick)
-	defer ticker.Stop()
-	for last := time.Now(); ; {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-			now := time.Now()
-			c.ran.Add(int64(min(now.Sub(last), runMost)))
-			last = now
-		}
+	for last := time.Now(); streams.Sleep(ctx, runTick); {
+		now := time.Now()
+		c.ran.Add(int64(min(now.Sub(last), runMost)))
+		last = now
 	}
+	return ctx.Err()
 }
 
 // now returns the time during which the process ran since run has begun.
