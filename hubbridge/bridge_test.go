@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // hello is the hello of a hub whose log "a" has no events yet.
@@ -136,9 +137,7 @@ func TestLongList(t *testing.T) {
 	h.adopt()
 	for range 1030 { // more than a page of connections that the broker lists before the hub's
 		nc, err := nats.Connect("nats://"+i.Broker.NATSAddr(), credentials(i, h.id))
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		defer nc.Close()
 	}
 	h.connect()

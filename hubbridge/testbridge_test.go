@@ -84,16 +84,12 @@ func (i *testBridge) bridge(replica string) (b *hubbridge.Bridge, stop func()) {
 		Conns: i.Conns, Journal: i.Journals, Retention: time.Hour, Logger: streamstest.Logger(),
 		IsReleased: func(context.Context, domain.HubID) (bool, error) { return false, nil },
 	})
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	streamstest.Must(i.t, err)
 	b, err = hubbridge.New(
 		i.Conns, i.Buckets, i.Journals, written, i.HubLogs, i.Directory, i, i.view,
 		hubbridge.Config{ReplicaID: replica, Retention: time.Hour, Logger: streamstest.Logger()},
 	)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	streamstest.Must(i.t, err)
 	stop = i.run("bridge "+replica, b.Run)
 	streamstest.Eventually(i.t, "the bridge is ready", func() bool { return b.Ready() == nil })
 	return b, stop

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"hubcloud/streams/streamstest"
 )
 
 // TestWill holds what the hub protocol says of wills, which hubs must not set: the broker publishes
@@ -37,9 +39,7 @@ func TestWill(t *testing.T) {
 		}))
 		h.must(client.Publish(h.topic("hello"), 0, false, hello))
 		h.wantAck(`{"log":"a","through":0}`)
-		if err := conn.(*tls.Conn).NetConn().Close(); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, conn.(*tls.Conn).NetConn().Close())
 	}
 	breakConnection(reporting, "events", event)
 	breakConnection(greeting, "hello", hello)

@@ -23,9 +23,7 @@ func TestOpenIncompatibleBucket(t *testing.T) {
 		t.Context(),
 		jetstream.KeyValueConfig{Bucket: "checkpoints", History: 5, Storage: jetstream.MemoryStorage},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if _, err := kv.Put(t.Context(), "k", []byte("v")); err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +42,7 @@ func TestOpenIncompatibleBucket(t *testing.T) {
 func ttl(t *testing.T, bucket jetstream.KeyValue) time.Duration {
 	t.Helper()
 	status, err := bucket.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return status.TTL()
 }
 
@@ -56,9 +52,7 @@ func TestIdempotencyWindow(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	b, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if got := ttl(t, b.Idempotency); got != streams.DefaultIdempotencyWindow {
 		t.Errorf("window of a new bucket: got %v, want %v", got, streams.DefaultIdempotencyWindow)
 	}
@@ -68,13 +62,9 @@ func TestIdempotencyWindow(t *testing.T) {
 	for _, window := range []time.Duration{
 		time.Minute, time.Hour, 48 * time.Hour, 48 * time.Hour, time.Second,
 	} {
-		if err := b.SetIdempotencyWindow(t.Context(), conns, window); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, b.SetIdempotencyWindow(t.Context(), conns, window))
 		again, err := streams.OpenBuckets(t.Context(), conns, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if got := ttl(t, again.Idempotency); got != window {
 			t.Errorf("window: got %v, want %v", got, window)
 		}

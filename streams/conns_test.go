@@ -31,21 +31,15 @@ func TestConnect(t *testing.T) {
 		if _, err := nc.Subscribe("test.hello", func(*nats.Msg) { received <- i }); err != nil {
 			t.Fatal(err)
 		}
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, nc.Flush())
 	}
 	shard := streams.ShardOf(hub, streamstest.Shards)
 	own := conns.Shard(hub)
 	if own != conns.Shards[shard] {
 		t.Fatalf("Shard(%s): got another connection than that of shard %d", hub, shard)
 	}
-	if err := own.Publish("test.hello", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := own.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, own.Publish("test.hello", nil))
+	streamstest.Must(t, own.Flush())
 	if got, want := <-received, 2+shard; got != want {
 		t.Errorf("account that received the message: got %d, want %d", got, want)
 	}

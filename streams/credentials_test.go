@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 func credentials() streams.Credentials {
@@ -29,14 +30,10 @@ func TestWriteCredentials(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "nats-credentials.json")
 	for range 2 { // the second replaces the first
-		if err := credentials().Write(path); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, credentials().Write(path))
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode: got %v, want 0600", info.Mode())
 	}
@@ -60,9 +57,7 @@ func TestInvalidCredentials(t *testing.T) {
 		t.Errorf("missing file: got %v, want fs.ErrNotExist", err)
 	}
 	path := filepath.Join(dir, "c.json")
-	if err := os.WriteFile(path, []byte(`{"url": hunter2}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(path, []byte(`{"url": hunter2}`), 0o600))
 	if _, err := streams.ReadCredentials(path); err == nil ||
 		strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("invalid file: got %v, want an error without the password", err)

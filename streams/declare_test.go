@@ -43,9 +43,7 @@ func TestDeclare(t *testing.T) {
 		}
 	}
 	stream, err := js.Stream(t.Context(), "TEST")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if got := stream.CachedInfo().Config.Subjects; !slices.Equal(got, config.Subjects) {
 		t.Errorf("subjects after the failed Declare: got %v, want %v", got, config.Subjects)
 	}

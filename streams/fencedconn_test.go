@@ -22,12 +22,8 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 	broker := streamstest.New(t)
 	hub := broker.Connect(t).Shards[1]
 	sub, err := hub.SubscribeSync("ack")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := hub.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
+	streamstest.Must(t, hub.Flush())
 	next := func(want string) {
 		t.Helper()
 		if msg, err := sub.NextMsg(time.Minute); err != nil || string(msg.Data) != want {
@@ -41,17 +37,13 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 	open := func() *streams.FencedConn {
 		t.Helper()
 		conn, err := conns.OpenFencedConn(t.Context(), 1, allowed.Load)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		return conn
 	}
 
 	publish := func(conn *streams.FencedConn, subject string, data []byte) {
 		t.Helper()
-		if err := conn.Publish(subject, data); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, conn.Publish(subject, data))
 	}
 
 	conn := open()
@@ -98,9 +90,7 @@ func TestFencedConnLeavesAnIsolatedServer(t *testing.T) {
 	var dials countingDialer
 	conns := streamstest.NewNetwork(t, streamstest.New(t)).Connect(t, nats.SetCustomDialer(&dials))
 	conn, err := conns.OpenFencedConn(t.Context(), 1, func() bool { return true })
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer conn.Close()
 	opened := dials.Load()
 	ctx, stop := context.WithCancel(t.Context())

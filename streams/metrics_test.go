@@ -25,9 +25,7 @@ func TestConnectionMetrics(t *testing.T) {
 		t.Errorf("connections: got %v up and %v down, want %v up", up, down, all)
 	}
 	before := value("sent_bytes_total")
-	if err := conns.Cloud.Publish("anything", make([]byte, 1000)); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, conns.Cloud.Publish("anything", make([]byte, 1000)))
 	if sent := value("sent_bytes_total") - before; sent < 1000 {
 		t.Errorf("bytes sent: got %v, want at least 1000", sent)
 	}

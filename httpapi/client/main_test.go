@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"hubcloud/streams/streamstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -82,9 +84,7 @@ func playing(t *testing.T, change func(*Config), steps ...step) (*Client, *scrip
 		change(&cfg)
 	}
 	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return c, s
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // house is a service with one lock: the stream after a command, and the lock's state.
@@ -261,9 +263,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		sent, err := c.Send(
 			t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if _, err := c.Outcome(ctx, sent, "p", time.Minute); !errors.Is(

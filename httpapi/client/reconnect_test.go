@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // A stream that is silent for longer than two keepalives is reconnected; one whose caller is slow
@@ -29,9 +31,7 @@ func TestStalledStreamsAreLeft(t *testing.T) {
 		c, s = playing(t, nil, events(errSilent, frames("b c d")))
 		n := 0
 		for _, err := range c.Events(t.Context(), "hub-1", "a") {
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			if time.Sleep(time.Hour); n == 2 { // the caller's work, on the bubble's clock
 				break
 			}

@@ -11,6 +11,8 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // kinds has a call of each kind that is retried differently.
@@ -93,9 +95,7 @@ func TestCommandsKeepTheirKey(t *testing.T) {
 		)
 		command := Command{HubID: "hub-1", DeviceID: 1, Key: "lock", Value: true}
 		sent, err := c.Send(t.Context(), command)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		first := s.seen()
 		if len(first) != 5 || len(sent.IdempotencyKey) < 20 {
 			t.Fatalf(

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // A list of several pages is followed from the position of its first page: the later ones are of a
@@ -26,9 +28,7 @@ func TestSnapshotStatesHasThePositionOfTheFirstPage(t *testing.T) {
 		answer(http.StatusOK, `{"data":[`+second+`],"has_more":false}`, "Event-Cursor", "p3"),
 	)
 	got, err := c.SnapshotStates(t.Context(), StateFilter{HubID: "hub-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if len(got.States) != 2 || got.States[1].ID != "hub-1/4/0/lock" || got.Position != "p1" {
 		t.Errorf("SnapshotStates() = %+v, want two states and the position p1", got)
 	}

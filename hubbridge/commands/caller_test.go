@@ -71,9 +71,7 @@ func newTestCaller(t *testing.T, timeout time.Duration) *testCaller {
 		Timeout: timeout, Logger: slog.New(slog.DiscardHandler), Metrics: c.registry,
 		OnRequest: func(id domain.HubID, _ string) { c.sent <- id },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -97,13 +95,9 @@ func (c *testCaller) answers(answer func(protocol.Request) string) *nats.Subscri
 			}
 		}()
 	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	streamstest.Must(c.t, err)
 	c.t.Cleanup(func() { streams.Unsubscribe(sub) })
-	if err := nc.Flush(); err != nil {
-		c.t.Fatal(err)
-	}
+	streamstest.Must(c.t, nc.Flush())
 	return sub
 }
 
@@ -192,9 +186,7 @@ func TestCallTimeout(t *testing.T) {
 	nc := c.hubs.Shard(hubID)
 	for _, token := range []string{request.Token, request.Token + "/x", "x"} {
 		subject := streams.ResponseSubject(hubID, strings.ReplaceAll(token, "/", "."))
-		if err := nc.Publish(subject, []byte(echo(request))); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, nc.Publish(subject, []byte(echo(request))))
 	}
 	if got := c.counted(protocol.MethodDevicesList, "hub_timeout"); got != 1 {
 		t.Errorf("counted %d timeouts, want 1", got)

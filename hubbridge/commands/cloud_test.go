@@ -103,9 +103,7 @@ func (cloud *testCloud) replica(id string, options ...option) *replica {
 	cloud.t.Helper()
 	must := func(err error) {
 		cloud.t.Helper()
-		if err != nil {
-			cloud.t.Fatal(err)
-		}
+		streamstest.Must(cloud.t, err)
 	}
 	p := &replica{t: cloud.t, registry: prometheus.NewRegistry()}
 	logger := slog.New(slog.DiscardHandler)
@@ -170,9 +168,7 @@ func (p *replica) kill() {
 func (p *replica) count(name string) (sum float64) {
 	p.t.Helper()
 	families, err := p.registry.Gather()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	streamstest.Must(p.t, err)
 	for _, family := range families {
 		if family.GetName() == "hubcloud_hubbridge_commands_"+name {
 			for _, metric := range family.GetMetric() {
@@ -248,9 +244,7 @@ type record struct {
 func (cloud *testCloud) records() (all []record) {
 	cloud.t.Helper()
 	js, err := jetstream.New(cloud.conns.Shard(cloud.hub.id))
-	if err != nil {
-		cloud.t.Fatal(err)
-	}
+	streamstest.Must(cloud.t, err)
 	stream, err := js.Stream(cloud.t.Context(), streams.HubStream(cloud.hub.id))
 	if err != nil {
 		return nil
@@ -261,9 +255,7 @@ func (cloud *testCloud) records() (all []record) {
 			cloud.t.Fatalf("record %d: %v, %v", seq, msg, err)
 		}
 		var one record
-		if err := json.Unmarshal(msg.Data, &one); err != nil {
-			cloud.t.Fatal(err)
-		}
+		streamstest.Must(cloud.t, json.Unmarshal(msg.Data, &one))
 		all = append(all, one)
 	}
 	return all
@@ -325,8 +317,6 @@ func (cloud *testCloud) wantRecords(want string) {
 func (cloud *testCloud) reserved() int {
 	cloud.t.Helper()
 	status, err := cloud.buckets.Idempotency.Status(cloud.t.Context())
-	if err != nil {
-		cloud.t.Fatal(err)
-	}
+	streamstest.Must(cloud.t, err)
 	return int(status.Values())
 }

@@ -103,16 +103,12 @@ func newCodesTest(t *testing.T) *codesTest {
 func (c *codesTest) start(directory commands.CodeDirectory) {
 	c.t.Helper()
 	vault, err := streams.NewVault(make([]byte, 32))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	streamstest.Must(c.t, err)
 	c.Codes, err = commands.NewCodes(commands.CodesConfig{
 		Directory: directory, Locks: c.lock, Presence: c.lock.get, KV: c.Buckets.Codes,
 		Conn: c.Conns.Cloud, Vault: vault, Parts: 1,
 	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	streamstest.Must(c.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = c.Follow(ctx) })
@@ -134,9 +130,7 @@ func (c *codesTest) setAt(device int64, version, code string) domain.Credential 
 			return domain.CredentialTerms{Label: "Cleaner"}
 		},
 	}, code)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	streamstest.Must(c.t, err)
 	return set
 }
 
@@ -156,9 +150,7 @@ func (c *codesTest) await(state domain.CredentialState, reason string) {
 func (c *codesTest) bucket() (values []byte) {
 	c.t.Helper()
 	all, err := jsapi.NewBucket(c.Conns.Cloud, streams.CodesBucket).All(c.t.Context())
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	streamstest.Must(c.t, err)
 	for _, e := range all {
 		values = append(values, e.Value...)
 	}
@@ -180,9 +172,7 @@ func TestCodeWaitsForItsLock(t *testing.T) {
 		OrgID: c.OrgID, HubID: c.hub, DeviceID: 1, Slot: 2, Version: "v2",
 		Change: func(t domain.CredentialTerms) domain.CredentialTerms { return t },
 	}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if waiting := c.bucket(); len(waiting) == 0 || bytes.Contains(waiting, []byte("482913")) {
 		t.Errorf("got %q in the bucket, want a sealed code", waiting)
 	}
@@ -195,9 +185,7 @@ func TestCodeWaitsForItsLock(t *testing.T) {
 		c.lock.presence.Online = false
 	})
 	at := domain.CredentialSlot{DeviceID: 1, Slot: 2}
-	if err := c.Revoke(t.Context(), installationtest.Operator, c.OrgID, c.hub, at); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Revoke(t.Context(), installationtest.Operator, c.OrgID, c.hub, at))
 	c.await(domain.CredentialRevoked, "")
 	c.lock.change(func() { c.lock.presence.Online = true })
 	c.await("", "")
@@ -236,9 +224,7 @@ func TestCodeFails(t *testing.T) {
 	c.set("v1", "482913")
 	c.await(domain.CredentialFailed, protocol.ErrorLockFull)
 	at := domain.CredentialSlot{DeviceID: 1, Slot: 1}
-	if err := c.Revoke(t.Context(), installationtest.Operator, c.OrgID, c.hub, at); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Revoke(t.Context(), installationtest.Operator, c.OrgID, c.hub, at))
 	c.await("", "")
 	// A hub whose hello does not say that it sets codes is not asked.
 	c.lock.change(func() { c.lock.presence.Credentials, c.lock.sets = false, 0 })

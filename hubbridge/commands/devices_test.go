@@ -11,6 +11,7 @@ import (
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams/shares"
+	"hubcloud/streams/streamstest"
 )
 
 // channelResult is a result of channels.command for the command of newMethods.
@@ -113,9 +114,7 @@ func TestCallsTakeSlots(t *testing.T) {
 		}
 	}
 	release, err := calls.Take(commands.CallTo("a", hubID), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer release()
 	for method, call := range methods {
 		err := call()

@@ -14,6 +14,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // hub is a hub that runs a command ID once and answers a repeat with its first answer. It is a NATS
@@ -47,13 +48,9 @@ func newHub(t testing.TB, conns *streams.Conns, id domain.HubID) *hub {
 	t.Helper()
 	h := &hub{t: t, id: id, nc: conns.Shard(id), answers: map[string]string{}}
 	sub, err := h.nc.Subscribe(streams.RequestSubject(h.id), h.receive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { streams.Unsubscribe(sub) })
-	if err := h.nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, h.nc.Flush())
 	return h
 }
 

@@ -61,9 +61,7 @@ func TestImpostorsAreRejected(t *testing.T) {
 	foreign, err := identity.OpenAuthority(
 		identity.AuthorityConfig{Dir: t.TempDir(), Logger: streamstest.Logger()},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	mustBeRejected(
 		t, "a certificate of another authority",
 		h.options().SetTLSConfig(certifiedBy(t, foreign, h, h.id)),
@@ -106,9 +104,7 @@ func TestOldCertificatesAreRejected(t *testing.T) {
 	if err == nil {
 		err = i.conns.Callout.Flush()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	began := time.Now()
 	for range 40 {
 		mustBeRejected(t, "a former certificate", first.options())
@@ -148,9 +144,7 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, nc.Flush())
 	}
 	own := "hub/" + string(attacker.id)
 	foreign := "hub/" + string(victim.id)
@@ -198,14 +192,10 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	victimClient, _ := mustConnect(t, victim.options())
 	got := make(chan string, 10)
 	receive := func(_ mqtt.Client, m mqtt.Message) { got <- string(m.Payload()) }
-	if err := wait(t, victimClient.Subscribe(foreign+"/ack", 1, receive)); err != nil {
-		t.Fatal(err)
-	}
-	if err := i.conns.Shard(victim.id).Publish(
+	streamstest.Must(t, wait(t, victimClient.Subscribe(foreign+"/ack", 1, receive)))
+	streamstest.Must(t, i.conns.Shard(victim.id).Publish(
 		streams.AckSubject(victim.id), []byte("for the victim"),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	if text := <-got; text != "for the victim" {
 		t.Errorf("the victim got %q", text)
 	}
@@ -219,9 +209,7 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	})
 	mustHaveNothingRetained(t, i)
 	for _, nc := range i.conns.Shards {
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, nc.Flush())
 	}
 	close(received)
 	for msg := range received {
@@ -233,13 +221,9 @@ func mustHaveNothingRetained(t *testing.T, i *installation) {
 	t.Helper()
 	for _, nc := range i.conns.Shards {
 		js, err := jetstream.New(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		stream, err := js.Stream(t.Context(), "$MQTT_rmsgs")
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if info, err := stream.Info(t.Context()); err != nil || info.State.Msgs > 0 || info.State.LastSeq > 0 {
 			t.Errorf("retained messages: %+v, %v, want none", info, err)
 		}
@@ -255,16 +239,12 @@ func TestOversizedMessageCutsOnlyItsHub(t *testing.T) {
 	client, lost := mustConnect(t, large.options())
 	otherClient, _ := mustConnect(t, other.options())
 	received, err := i.conns.Shard(other.id).SubscribeSync(streams.HelloSubject(other.id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	client.Publish("hub/"+string(large.id)+"/events", 0, false, make([]byte, 2<<20))
 	mustEnd(t, "a message of 2 MiB", lost)
-	if err := wait(
+	streamstest.Must(t, wait(
 		t, otherClient.Publish("hub/"+string(other.id)+"/hello", 1, false, "still here"),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	if _, err := received.NextMsg(testTimeout); err != nil {
 		t.Fatal(err)
 	}
@@ -323,9 +303,7 @@ func TestUnreadableDirectoryRejects(t *testing.T) {
 func certifiedBy(t *testing.T, a *identity.Authority, h *hub, id domain.HubID) *tls.Config {
 	t.Helper()
 	issued, err := a.IssueHub(id, h.key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	config := h.tls()
 	config.Certificates = []tls.Certificate{
 		{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: h.key},
@@ -342,9 +320,7 @@ func selfSigned(t *testing.T, h *hub) *tls.Config {
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, h.key.Public(), h.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	config := h.tls()
 	config.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: h.key}}
 	return config

@@ -30,9 +30,7 @@ func openAuthority(t testing.TB, cfg identity.AuthorityConfig) *identity.Authori
 		cfg.Logger = streamstest.Logger()
 	}
 	a, err := identity.OpenAuthority(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return a
 }
 
@@ -70,13 +68,9 @@ func TestIncompleteAuthority(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	openAuthority(t, identity.AuthorityConfig{Dir: dir})
-	if err := os.Remove(dir + "/ca.pem"); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.Remove(dir+"/ca.pem"))
 	openAuthority(t, identity.AuthorityConfig{Dir: dir})
-	if err := os.Remove(dir + "/ca-key.pem"); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.Remove(dir+"/ca-key.pem"))
 	if _, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: dir}); err == nil ||
 		!strings.Contains(err.Error(), "ca-key.pem") {
 		t.Errorf("without the key: got %v, want an error that names ca-key.pem", err)
@@ -92,9 +86,7 @@ func TestHubCertificate(t *testing.T) {
 	})
 	key := newKey(t)
 	issued, err := a.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	c := parseCertificate(t, string(issued.PEM))
 	if c.Subject.String() != "CN=hub-7k2m-q4xd-93ta" || len(c.DNSNames)+len(c.IPAddresses) > 0 || c.IsCA {
 		t.Errorf("subject %s, names %v %v, CA %t", c.Subject, c.DNSNames, c.IPAddresses, c.IsCA)
@@ -131,9 +123,7 @@ func TestServerCertificate(t *testing.T) {
 	shown := func() *x509.Certificate {
 		t.Helper()
 		certificate, err := a.ServerTLS().GetCertificate(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		for _, host := range []string{
 			"localhost", "127.0.0.1", "::1", "hubs.example.org", "192.0.2.7",
 		} {
@@ -187,17 +177,11 @@ func external(
 	root, intermediate := template("Root"), template("Hubs")
 	edit(intermediate)
 	rootDER, err := x509.CreateCertificate(rand.Reader, root, root, rootKey.Public(), rootKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	der, err := x509.CreateCertificate(rand.Reader, intermediate, root, key.Public(), rootKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	keyDER, err := x509.MarshalECPrivateKey(key.(*ecdsa.PrivateKey))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	dir := t.TempDir()
 	cfg := identity.AuthorityConfig{
 		CertificateFile: dir + "/external.pem",
@@ -218,9 +202,7 @@ func pemBlock(kind string, der []byte) []byte {
 
 func write(t *testing.T, path string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(path, content, 0o600))
 }
 
 // TestExternalAuthority: hubs and the broker can verify each other by the chain of an operator's
@@ -241,9 +223,7 @@ func TestExternalAuthority(t *testing.T) {
 		t.Error(err)
 	}
 	issued, err := x509.ParseCertificate(config.Certificates[0].Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if issued.NotAfter.After(end) {
 		t.Errorf("lasts until %v, longer than its authority", issued.NotAfter)
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 func request(t testing.TB, key crypto.Signer) string {
@@ -26,9 +27,7 @@ func request(t testing.TB, key crypto.Signer) string {
 		DNSNames: []string{"api.example.org"},
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return block("CERTIFICATE REQUEST", der)
 }
 
@@ -39,18 +38,14 @@ func block(kind string, der []byte) string {
 func ecKey(t testing.TB, curve elliptic.Curve) crypto.Signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return key
 }
 
 func rsaKey(t testing.TB, bits int) crypto.Signer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, bits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return key
 }
 
@@ -59,18 +54,14 @@ func rsaKey(t testing.TB, bits int) crypto.Signer {
 func testdata(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return string(text)
 }
 
 func TestValidCSRs(t *testing.T) {
 	t.Parallel()
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for what, key := range map[string]crypto.Signer{
 		"P-256": ecKey(t, elliptic.P256()), "P-384": ecKey(t, elliptic.P384()),
 		"P-521":    ecKey(t, elliptic.P521()),

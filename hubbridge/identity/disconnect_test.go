@@ -27,14 +27,10 @@ func (i *installation) add(t testing.TB, id domain.HubID) {
 func (i *installation) resetLink(t testing.TB, id domain.HubID) {
 	t.Helper()
 	state, _, err := i.streams.Directory.Hub(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := i.streams.Directory.ResetLink(
+	streamstest.Must(t, err)
+	streamstest.Must(t, i.streams.Directory.ResetLink(
 		t.Context(), installationtest.Operator, state.OrgID, id,
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 }
 
 // listed returns the number of the broker's connections with a client id.
@@ -44,15 +40,11 @@ func (i *installation) listed(t testing.TB, id domain.HubID) int {
 		`{"acc": %q, "mqtt_client": %q}`, streams.ShardAccount(streams.ShardOf(id, shards)), id,
 	)
 	answer, err := i.conns.Sys.Request("$SYS.REQ.SERVER.PING.CONNZ", []byte(question), testTimeout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	var list struct {
 		Data server.Connz `json:"data"`
 	}
-	if err := json.Unmarshal(answer.Data, &list); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, json.Unmarshal(answer.Data, &list))
 	return len(list.Data.Conns)
 }
 

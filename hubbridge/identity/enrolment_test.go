@@ -58,9 +58,7 @@ func TestRejectedEnrolments(t *testing.T) {
 		Authority: i.authority, Directory: brokenDirectory{},
 		Broker: func() string { return "" }, Logger: streamstest.Logger(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	const invalid, internal = domain.CodeInvalidRequest, domain.CodeInternal
 	for what, c := range map[string]struct {
 		serial, secret, csr string

@@ -82,9 +82,7 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 		MQTTTLS: i.rejections.Guard(i.authority.ServerTLS()), Pause: i.rejections.Pause,
 		Logger: streamstest.Logger(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if i.conns, err = i.broker.Connect(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -97,9 +95,7 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 		Broker: func() string { return "mqtts://" + i.broker.MQTTAddr() },
 		Logger: streamstest.Logger(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	i.taps = tap.NewUsers(i.conns.Cloud, i.streams.Buckets.Installation)
 	i.startCallout(t, i.streams.Directory)
 }
@@ -123,9 +119,7 @@ func (i *installation) startCallout(t testing.TB, d identity.Directory) {
 		Conns: i.conns, Credentials: i.broker.Credentials(), Taps: i.taps,
 		Directory: d, Rejections: i.rejections, Logger: streamstest.Logger(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	i.stopCallout = streamstest.Run(t, "callout", callout.Run)
 }
 
@@ -142,11 +136,9 @@ type hub struct {
 func (i *installation) register(t testing.TB, id domain.HubID) {
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
-	if err := i.streams.Directory.RegisterHub(
+	streamstest.Must(t, i.streams.Directory.RegisterHub(
 		t.Context(), installationtest.Operator, id, hash[:],
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 }
 
 // enrol gets a registered hub a certificate.
@@ -157,9 +149,7 @@ func (i *installation) enrol(t testing.TB, id domain.HubID) *hub {
 		t.Context(),
 		protocol.CertificateRequest{Serial: id.Serial(), Secret: secret, CSR: newCSR(t, key)},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	h := &hub{
 		id:          id,
 		key:         key,
@@ -265,18 +255,14 @@ func mustEnd(t testing.TB, what string, lost <-chan struct{}) {
 func newKey(t testing.TB) crypto.Signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return key
 }
 
 func newCSR(t testing.TB, key crypto.Signer) string {
 	t.Helper()
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
@@ -287,8 +273,6 @@ func parseCertificate(t testing.TB, text string) *x509.Certificate {
 		t.Fatalf("not one PEM block: %q", text)
 	}
 	certificate, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return certificate
 }

@@ -19,9 +19,7 @@ func TestExpiryMetrics(t *testing.T) {
 	authority, err := identity.OpenAuthority(
 		identity.AuthorityConfig{Dir: t.TempDir(), Logger: streamstest.Logger(), Metrics: registry},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	value := func(certificate string) time.Time {
 		t.Helper()
 		name := "hubcloud_identity_" + certificate + "_expiry_timestamp_seconds"
@@ -35,9 +33,7 @@ func TestExpiryMetrics(t *testing.T) {
 		t.Errorf("expiry without a broker certificate: got %v, want 0", got)
 	}
 	shown, err := authority.ServerTLS().GetCertificate(&tls.ClientHelloInfo{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if got := value("broker_certificate"); !got.Equal(shown.Leaf.NotAfter) {
 		t.Errorf("expiry of the broker's certificate: got %v, want %v", got, shown.Leaf.NotAfter)
 	}

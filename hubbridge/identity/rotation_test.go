@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/identity"
+	"hubcloud/streams/streamstest"
 )
 
 // TestAuthorityRotation replaces an authority in three steps. At first hubs that enrol are told to
@@ -71,9 +72,7 @@ func TestAuthorityRotation(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(leaf, issued.PEM, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for what, c := range map[string]struct{ also, want string }{
 		"a hub's certificate": {leaf, "not the certificate of an authority"},
 		"an expired one": {
@@ -96,9 +95,7 @@ func hubTLS(t *testing.T, from *identity.Authority) *tls.Config {
 	t.Helper()
 	key := newKey(t)
 	issued, err := from.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(from.CAPEM())
 	return &tls.Config{

@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // logIn connects to the NATS listener as user.
@@ -34,9 +35,7 @@ func TestWrongPasswordsPause(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	well, err := i.taps.Create(t.Context(), "analytics", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	wrong := streams.User{User: "another", Password: "guess"}
 	began, last := time.Now(), error(nil)
 	for tries := 0; tries < 30 && !errors.Is(last, os.ErrDeadlineExceeded); tries++ {
@@ -59,9 +58,7 @@ func TestTap(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	user, err := i.taps.Create(t.Context(), "analytics", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for _, wrong := range []streams.User{
 		{User: user.User}, {User: user.User, Password: user.Password + "x"},
 		{User: "tap-nobody", Password: user.Password},
@@ -73,13 +70,9 @@ func TestTap(t *testing.T) {
 	}
 
 	other, err := i.taps.Create(t.Context(), "other", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	kept, err := i.logIn(t, other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	cut := func(user streams.User, change func() error) {
 		t.Helper()
 		closed := make(chan struct{})
@@ -88,12 +81,8 @@ func TestTap(t *testing.T) {
 			t.Fatal(err)
 		}
 		account, err := i.taps.Account(t.Context(), "analytics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := change(); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
+		streamstest.Must(t, change())
 		if n, err := identity.DisconnectTap(t.Context(), i.conns, account, user.User); err != nil || n != 1 {
 			t.Errorf("DisconnectTap = %d, %v, want 1", n, err)
 		}

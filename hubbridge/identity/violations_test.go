@@ -9,6 +9,7 @@ import (
 
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
+	"hubcloud/streams/streamstest"
 )
 
 // TestViolationsAreReported: the broker reports what a hub does that it may not, with the hub. A
@@ -20,9 +21,7 @@ func TestViolationsAreReported(t *testing.T) {
 	good, wrong, loud := i.newHub(t, 1), i.newHub(t, 2), i.newHub(t, 3)
 	shard := i.conns.Shard(good.id)
 	received, err := shard.SubscribeSync("hub." + string(good.id) + ".>")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	client, _ := mustConnect(t, good.options())
 	got := make(chan string, 10)
 	for topic, qos := range map[string]byte{"ack": 1, "request": 2} {
@@ -36,20 +35,16 @@ func TestViolationsAreReported(t *testing.T) {
 		}
 	}
 	for _, topic := range []string{"hello", "events", "response/k3/17.b"} {
-		if err := wait(
+		streamstest.Must(t, wait(
 			t, client.Publish("hub/"+string(good.id)+"/"+topic, 1, true, topic),
-		); err != nil {
-			t.Fatal(err)
-		}
+		))
 		if msg, err := received.NextMsg(testTimeout); err != nil || string(msg.Data) != topic {
 			t.Errorf("publish %s: the cloud got %v, %v", topic, msg, err)
 		}
 	}
 	mustHaveNothingRetained(t, i)
 	for _, subject := range []string{streams.AckSubject(good.id), streams.RequestSubject(good.id)} {
-		if err := shard.Publish(subject, nil); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, shard.Publish(subject, nil))
 		if topic := <-got; topic != strings.ReplaceAll(subject, ".", "/") {
 			t.Errorf("the hub got a message on %q, want that of %q", topic, subject)
 		}

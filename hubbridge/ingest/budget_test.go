@@ -24,9 +24,7 @@ func TestBudgetOfAHub(t *testing.T) {
 		budget := ingest.NewBudget(ingest.BudgetConfig{
 			Conns: r.Conns, Ownership: r, HubBytes: 50_000, Shares: active, Now: now.Now,
 		})
-		if err := budget.Measure(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, budget.Measure(t.Context()))
 		return budget, r.shard(h.id, func(cfg *ingest.Config) {
 			cfg.Budget, cfg.Now, cfg.Logger = budget, now.Now, log.Logger()
 		})
@@ -71,9 +69,7 @@ func TestBudgetOfAHub(t *testing.T) {
 	if err == nil {
 		err = budget.Measure(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	now.advance(time.Minute)
 	h.eventsAcked("a", stored+1, stored+size)
 	if !active.OthersActive("", begun) {

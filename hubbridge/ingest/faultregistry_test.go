@@ -176,14 +176,10 @@ func TestReader(t *testing.T) {
 	r.Report(faulty, ingest.FaultQoS2, "hub/x/hello")
 	for shard := range conns.Shards {
 		stop, err := r.Serve(conns, shard)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		t.Cleanup(stop)
 	}
-	if err := conns.Cloud.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, conns.Cloud.Flush())
 	faults, err := reader.Hub(t.Context(), faulty)
 	if err != nil || len(faults) != 1 || faults[0].Detail != "hub/x/hello" || !faults[0].Since.Equal(r.now) {
 		t.Errorf("got %+v, %v, want the fault", faults, err)

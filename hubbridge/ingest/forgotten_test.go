@@ -62,9 +62,7 @@ func (h *hub) label(device int64, name string) {
 func (h *hub) labeled() (devices int) {
 	h.r.t.Helper()
 	state, _, err := h.r.Directory.Hub(h.r.t.Context(), h.id)
-	if err != nil {
-		h.r.t.Fatal(err)
-	}
+	streamstest.Must(h.r.t, err)
 	return len(state.Labels)
 }
 

@@ -193,13 +193,9 @@ func (r *testIngest) hub() *hub {
 	r.RegisterHub(r.t, id)
 	h := &hub{r: r, id: id, nc: r.hubs.Shard(id), acks: make(chan *nats.Msg, 10_000)}
 	sub, err := h.nc.ChanSubscribe(streams.AckSubject(id), h.acks)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	streamstest.Must(r.t, err)
 	r.t.Cleanup(func() { streams.Unsubscribe(sub) })
-	if err := h.nc.Flush(); err != nil {
-		r.t.Fatal(err)
-	}
+	streamstest.Must(r.t, h.nc.Flush())
 	return h
 }
 
@@ -212,9 +208,7 @@ func (h *hub) adopt() {
 // send publishes a message of the hub.
 func (h *hub) send(topic string, payload string) {
 	h.r.t.Helper()
-	if err := h.nc.Publish("hub."+string(h.id)+"."+topic, []byte(payload)); err != nil {
-		h.r.t.Fatal(err)
-	}
+	streamstest.Must(h.r.t, h.nc.Publish("hub."+string(h.id)+"."+topic, []byte(payload)))
 }
 
 // hello sends a hello that causes one ack. While the hub's connection is not observed, hello sends
@@ -344,9 +338,7 @@ func (h *hub) record(name string, into any) (revision uint64) {
 	h.r.t.Helper()
 	bucket := jsapi.NewBucket(h.r.Conns.Cloud, name)
 	entry, err := bucket.GetJSON(h.r.t.Context(), string(h.id), into)
-	if err != nil {
-		h.r.t.Fatal(err)
-	}
+	streamstest.Must(h.r.t, err)
 	return entry.Revision
 }
 
@@ -354,9 +346,7 @@ func (h *hub) record(name string, into any) (revision uint64) {
 func (h *hub) emptied() {
 	h.r.t.Helper()
 	js, err := jetstream.New(h.r.Conns.Shard(h.id))
-	if err != nil {
-		h.r.t.Fatal(err)
-	}
+	streamstest.Must(h.r.t, err)
 	if tip, ok := h.r.Journals.Tip(h.id); ok {
 		viewstest.Await(h.r.t, h.r.Conns, h.id, tip.Seq)
 	}

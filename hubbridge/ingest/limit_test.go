@@ -61,9 +61,7 @@ func TestResetsAreLimited(t *testing.T) {
 	h.wantAck(fmt.Sprint("log-", burst), 2)
 	resets := func() int {
 		state, _, err := r.Directory.Hub(t.Context(), h.id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		return len(state.LogTimes)
 	}
 	for round := range 2 { // in the second round another process serves the shard

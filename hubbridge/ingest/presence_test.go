@@ -68,13 +68,9 @@ func TestTransitionOnceOverACrash(t *testing.T) {
 	s.kill()
 	for _, bucketHas := range []domain.Presence{online, offline} {
 		raw, err := json.Marshal(bucketHas)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		buckets, err := streams.OpenBuckets(t.Context(), r.Conns, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if _, err := buckets.Presence.Put(t.Context(), string(h.id), raw); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/streamstest"
 )
 
 // TestRestored holds that after a restore from a backup, events that were acknowledged since the
@@ -66,14 +67,10 @@ func (r *testIngest) restore(h *hub, kept uint64) {
 	var commits []*nats.Msg
 	for seq := uint64(1); kept > 0; seq++ {
 		stored, err := api.Get(r.t.Context(), streams.JournalStream(0), seq)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		streamstest.Must(r.t, err)
 		commits = append(commits, &nats.Msg{Subject: stored.Subject, Data: stored.Data})
 		c, err := journal.Unmarshal(stored.Data)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		streamstest.Must(r.t, err)
 		if slices.ContainsFunc(c.Records, func(record journal.Record) bool {
 			return record.Hub == h.id && record.Seq == kept
 		}) {
@@ -81,9 +78,7 @@ func (r *testIngest) restore(h *hub, kept uint64) {
 		}
 	}
 	for _, name := range []string{streams.JournalStream(0), streams.JournalIndexStream} {
-		if err := api.Delete(r.t.Context(), name); err != nil {
-			r.t.Fatal(err)
-		}
+		streamstest.Must(r.t, api.Delete(r.t.Context(), name))
 	}
 	if err := jsapi.New(r.Conns.Shard(h.id)).Delete(r.t.Context(), streams.HubStream(h.id)); err != nil {
 		r.t.Fatal(err)
@@ -92,9 +87,7 @@ func (r *testIngest) restore(h *hub, kept uint64) {
 	if err == nil {
 		err = journals.Declare(r.t.Context())
 	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	streamstest.Must(r.t, err)
 	for _, commit := range commits {
 		if _, err := jsapi.Append(r.t.Context(), r.Conns.Cloud, commit); err != nil {
 			r.t.Fatal(err)

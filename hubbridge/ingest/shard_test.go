@@ -50,9 +50,7 @@ func TestShutdownFinishes(t *testing.T) {
 	streamstest.Eventually(t, "the first ack", func() bool { return len(h.acks) > 0 })
 	s.stop()
 	// After both, the hub has all acks that the shard has sent.
-	if err := errors.Join(r.Conns.Shard(h.id).Flush(), h.nc.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, errors.Join(r.Conns.Shard(h.id).Flush(), h.nc.Flush()))
 	acks := map[uint64]bool{}
 	for len(h.acks) > 0 {
 		acks[h.ack().Through] = true

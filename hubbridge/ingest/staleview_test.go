@@ -12,6 +12,7 @@ import (
 	"hubcloud/streams/feed"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/journal"
+	"hubcloud/streams/streamstest"
 )
 
 // emptyView is a view of the directory that has no hubs.
@@ -54,9 +55,7 @@ func TestResetSurvivesACrash(t *testing.T) {
 	h.eventsAcked("a", 1, 2)
 	s.stop()
 	last, err := r.HubLogs.LastSequence(t.Context(), h.id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if err := r.Directory.BeginEpoch(t.Context(), installationtest.Operator, h.id, domain.BeginEpoch{
 		OwnLog: "b", Through: 4, After: last,
 	}); err != nil {
@@ -143,9 +142,7 @@ func TestAppendOfAFormerHolder(t *testing.T) {
 	h.helloAcked("a", 1, 0, 0)
 	h.eventsAcked("a", 1, 1)
 	last, err := r.HubLogs.LastSequence(t.Context(), h.id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	access, _ := r.Hub(h.id)
 	payload := `{"type":"channel.observed","seq":2,"device_id":1,"time":"2026-01-02T03:04:05.000000Z",` +
 		`"clock_trusted":true,"data":{"value":2}}`

@@ -56,9 +56,7 @@ func newKeeper(t *testing.T, bucket store, id string, metrics prometheus.Registe
 		Conn: bucket.cloud, Bucket: bucket.KeyValue, ReplicaID: id, Groups: groups,
 		Logger: slog.New(slog.DiscardHandler), Metrics: metrics,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return keeper
 }
 
@@ -142,9 +140,7 @@ func leases(t *testing.T) store {
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return store{buckets.Leases, conns.Cloud, broker, &holders{t: t, count: map[int]int{}}}
 }
 

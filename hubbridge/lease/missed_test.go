@@ -73,9 +73,7 @@ func TestMissedByTheWatch(t *testing.T) {
 			func() bool { return a.keeper.Share() != nil })
 		cut.Store(true)
 		for _, key := range keys {
-			if err := kv.Delete(t.Context(), key); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, kv.Delete(t.Context(), key))
 		}
 		began := time.Now()
 		streamstest.EventuallyWithin(t, recovery, "all groups", func() bool { return a.count() == groups })
@@ -94,9 +92,7 @@ func TestMissedByTheWatch(t *testing.T) {
 			if _, err := kv.Put(t.Context(), key, []byte(`{"replica":"z"}`)); err != nil {
 				t.Fatal(err)
 			}
-			if err := kv.Delete(t.Context(), key); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, kv.Delete(t.Context(), key))
 		}
 		streamstest.EventuallyWithin(t, recovery, "all groups are lost", func() bool { return a.lost() == groups })
 		began := time.Now()
@@ -111,9 +107,7 @@ func TestMissedByTheBroker(t *testing.T) {
 	t.Parallel()
 	store := leases(t)
 	js, err := jetstream.New(store.cloud)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if store.KeyValue, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "timeless"}); err != nil {
 		t.Fatal(err)
 	}
@@ -130,9 +124,7 @@ func TestMissedByTheBroker(t *testing.T) {
 		t.Errorf("a lease was acquired after %s, want at least %s", took, least)
 	}
 	// A replica that renews its leases keeps them. It would take the replica z for alive at first.
-	if err := store.Delete(t.Context(), "replica.z"); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, store.Delete(t.Context(), "replica.z"))
 	b := start(t, store, "b", nil)
 	streamstest.EventuallyWithin(t, recovery, "a share each",
 		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == groups })

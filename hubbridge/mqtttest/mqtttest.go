@@ -80,9 +80,7 @@ func (i *Installation) Up(t testing.TB) {
 		Conns: i.Conns, Credentials: i.Broker.Credentials(), Directory: i.Directory,
 		Logger: streamstest.Logger(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	i.stopCallout = streamstest.Run(t, "auth callout", callout.Run)
 }
 
@@ -102,17 +100,11 @@ func (i *Installation) Down(t testing.TB) {
 func (i *Installation) IssueHub(t testing.TB, hub domain.HubID) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	issued, err := i.Authority.IssueHub(hub, key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	state, _, err := i.Directory.Hub(t.Context(), hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if err := i.Directory.IssueCertificate(t.Context(), installationtest.Operator, hub, domain.IssueCertificate{
 		Fingerprint: issued.Fingerprint, ExpiresAt: issued.ExpiresAt,
 		SecretHash: state.SecretHash,

@@ -25,18 +25,14 @@ func TestView(t *testing.T) {
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	records := jsapi.NewBucket(conns.Cloud, presence.BucketName)
 	put := func(hub domain.HubID, online bool, revision uint64) uint64 {
 		t.Helper()
 		revision, err := records.CompareAndSetJSON(
 			t.Context(), string(hub), domain.Presence{HubID: hub, Online: online}, revision,
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		return revision
 	}
 	const a, b domain.HubID = "hub-aaaa-aaaa-aaaa", "hub-bbbb-bbbb-bbbb"

@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams/streamstest"
 )
 
 // Each list item with the ID of a rule is read as a rule with its anchor, and no ID stands twice.
 func TestRulesOfThePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	seen := map[string]bool{}
 	form := regexp.MustCompile(`^R-[a-z]+-[1-9][0-9]*$`)
 	for _, rule := range protocol.Rules() {

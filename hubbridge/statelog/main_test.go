@@ -64,9 +64,7 @@ func start(t testing.TB, retention time.Duration) *fixture {
 			return access.Epoch, ok
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	f.logs = logs
 	t.Cleanup(logs.Close)
 	streamstest.Run(t, "hub logs", logs.Run)
@@ -93,9 +91,7 @@ func start(t testing.TB, retention time.Duration) *fixture {
 func (f *fixture) keep() (stop func()) {
 	f.Helper()
 	k, err := New(f.cfg)
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	return streamstest.Run(f, "keeper", k.Run)
 }
 
@@ -213,17 +209,13 @@ func (f *fixture) event(kind journal.Kind, typ string, device *int64, data strin
 		Type: typ, HubID: hubA, DeviceID: device, Time: domain.FormatTime(time.Now()),
 		Data: json.RawMessage(data),
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	records := []journal.Record{{Kind: kind, EpochID: at, OrgID: "org", Payload: payload}}
 	last, err := f.logs.Append(f.Context(), hubA, f.last, records)
 	if err != nil {
 		last, err = f.logs.Append(f.Context(), hubA, 0, records) // all events have expired
 	}
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	f.last = last
 }
 
@@ -231,13 +223,9 @@ func (f *fixture) event(kind journal.Kind, typ string, device *int64, data strin
 func (f *fixture) now() *devicestate.Hub {
 	f.Helper()
 	last, err := f.logs.LastSequence(f.Context(), hubA)
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	found, err := fold(f.Context(), f.logs, hubA, last, time.Time{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	return found.Hub
 }
 
@@ -270,8 +258,6 @@ func (f *fixture) states() (reads, snapshots int) {
 			reads++
 		}
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	return reads, snapshots
 }

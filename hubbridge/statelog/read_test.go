@@ -227,9 +227,7 @@ func TestRestartsAskOnce(t *testing.T) {
 	f.mu.Unlock()
 
 	k, err := New(f.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	streamstest.Run(t, "keeper", k.Run)
 	streamstest.Eventually(t, "the log is looked at", func() bool {
 		k.mu.Lock()
@@ -251,9 +249,7 @@ func TestAddedHubIsAskedAtOnce(t *testing.T) {
 	f.cfg.Delay, f.cfg.MinInterval, f.cfg.Settle = time.Hour, time.Hour, time.Hour
 	f.set(1, `1`)
 	k, err := New(f.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	streamstest.Run(t, "keeper", k.Run)
 	k.Added("hub-none-none-none")
 	k.Added(hubA)

@@ -67,9 +67,7 @@ func (f *fixture) outlive(retention time.Duration, clock *streamstest.Clock) {
 		err := f.logs.States(f.Context(), hubA, func(e feed.Entry) {
 			stored = stored || e.Seq > before.Seq && devicestate.IsSnapshot(e.Payload)
 		})
-		if err != nil {
-			f.Fatal(err)
-		}
+		streamstest.Must(f, err)
 		return stored
 	})
 	tip, _ := f.journals.Tip(hubA)
@@ -111,9 +109,7 @@ func TestStateAtInstants(t *testing.T) {
 	history := NewHistory(f.logs, time.Hour, orgOf, nil, nil)
 	for n := 0; n < len(instants); n += 1 + len(instants)/50 {
 		past, err := history.StateAt(t.Context(), "key", hubA, instants[n])
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if len(past.Channels) != 1 || string(past.Channels[0].Channel.Value) != fmt.Sprint(n+1) ||
 			!past.Certain || !past.Channels[0].Certain {
 			t.Fatalf("state after report %d is %+v", n+1, past)
@@ -168,9 +164,7 @@ func TestSnapshotHasReadsThatOvertakeIt(t *testing.T) {
 	logs := &overtakenLogs{Logs: f.logs}
 	f.cfg.Logs = logs
 	k, err := New(f.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	read := func() {
 		if _, err := k.read(t.Context(), hubA); err != nil {
 			t.Error(err)

@@ -37,33 +37,23 @@ func TestIndexIsTheSameFromEitherSource(t *testing.T) {
 	service := newService(w, s.WaitFor)
 	origin := domain.Origin{Actor: projectionstest.Operator}
 	orgID, _, err := service.CreateOrg(t.Context(), origin, "Org", "a@example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	keyID, key, err := service.CreateKey(
 		t.Context(), origin, orgID, "one",
 		[]domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead}, domain.KeyLimits{},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	removed, _, err := service.CreateKey(t.Context(), origin, orgID, "two", domain.AllScopes(), domain.KeyLimits{})
 	if err == nil {
 		err = service.RevokeKey(t.Context(), origin, removed, orgID)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	site, err := service.CreateSite(t.Context(), origin, orgID, "Site")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	limits := domain.KeyLimits{
 		Sites: []string{site.ID}, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Second),
 	}
-	if err := service.ChangeKey(t.Context(), origin, keyID, orgID, limits); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, service.ChangeKey(t.Context(), origin, keyID, orgID, limits))
 	former := key
 	if key, err = service.RotateKey(t.Context(), origin, keyID, orgID, time.Hour); err != nil {
 		t.Fatal(err)
@@ -201,17 +191,13 @@ func TestUnreadableEventSuspendsItsKey(t *testing.T) {
 	}
 	skip := func(seq uint64) {
 		t.Helper()
-		if err := w.Directory.Skip(t.Context(), domain.Origin{
+		streamstest.Must(t, w.Directory.Skip(t.Context(), domain.Origin{
 			At: time.Now(), Actor: projectionstest.Operator,
 		}, domain.ProjectionSkipped{
 			Projection: schema.Directory, Sequence: seq, Why: "a test",
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		head, err := w.Directory.Head(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		projectionstest.Await(t, a, head)
 	}
 	skip(first)
@@ -237,9 +223,7 @@ func TestIndexIsSmall(t *testing.T) {
 			EpochID: domain.NewEpochID(uint32(n)),
 		}})
 	}
-	if err := a.Apply(batch); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, a.Apply(batch))
 	batch = nil
 	each := (heap() - before) / hubs
 	t.Logf("%d bytes a hub", each)

@@ -106,9 +106,7 @@ func (e *env) startEvery(t *testing.T, interval time.Duration) (stop func()) {
 		},
 		Interval: interval, Now: e.clock, Logger: projectionstest.Logger(t),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return streamstest.Run(t, "the notifier", n.Run)
 }
 
@@ -156,9 +154,7 @@ func (e *env) await(t *testing.T, when string, want ...string) {
 func (e *env) report(t *testing.T, hub domain.HubID, device int64, key, value string) {
 	t.Helper()
 	owner, _, err := e.Directory.Hub(t.Context(), hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	now := time.Now().UTC()
 	e.seqs[hub], err = e.HubLogs.Append(t.Context(), hub, e.seqs[hub], []journal.Record{{
 		Kind: journal.KindHubEvent, EpochID: owner.Epoch.ID, OwnLog: "a", Through: e.seqs[hub] + 1,
@@ -167,9 +163,7 @@ func (e *env) report(t *testing.T, hub domain.HubID, device int64, key, value st
 				`"data":{"key":%q,"endpoint":0,"value":%s}}`,
 			hub, device, domain.FormatTime(now), key, value),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 }
 
 // settle waits until the notifier has observed what was reported before: a leak that it mails.

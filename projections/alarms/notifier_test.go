@@ -178,9 +178,7 @@ func TestHubChangesHands(t *testing.T) {
 	e.report(t, hub, 1, "smoke", "true")
 	e.await(t, "smoke", begin(olga, "smoke", hub))
 	ctx := t.Context()
-	if err := e.Directory.RemoveHub(ctx, installationtest.Operator, e.org.ID, hub); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, e.Directory.RemoveHub(ctx, installationtest.Operator, e.org.ID, hub))
 	add := domain.AddHub{OrgID: other.ID, HubID: hub, SiteID: other.SiteID}
 	if _, err := e.Directory.AddHub(ctx, installationtest.Operator, add); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 func TestInstalledBinariesAreOrdered(t *testing.T) {
@@ -12,14 +14,10 @@ func TestInstalledBinariesAreOrdered(t *testing.T) {
 	root := t.TempDir()
 	fake := func(name string, major int) string {
 		dir := filepath.Join(root, name)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.MkdirAll(dir, 0o755))
 		script := fmt.Sprintf("#!/bin/sh\necho 'postgres (PostgreSQL) %d.4 (Debian)'\n", major)
 		for _, program := range []string{"initdb", "postgres"} {
-			if err := os.WriteFile(filepath.Join(dir, program), []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, os.WriteFile(filepath.Join(dir, program), []byte(script), 0o755))
 		}
 		return dir
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 func TestStartsStopsAndKeepsWhatWasWritten(t *testing.T) {
@@ -28,9 +30,7 @@ func TestStartsStopsAndKeepsWhatWasWritten(t *testing.T) {
 	}
 	run(t, c.URL(), "CREATE TABLE kept AS SELECT 1 AS n")
 	begun := time.Now()
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Stop(t.Context()))
 	t.Logf("stop: %s", time.Since(begun))
 	if _, err := os.Stat(socketFile(c.socket.path)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket after Stop: got %v, want no such file", err)
@@ -65,9 +65,7 @@ func TestOneProcessHasTheDirectory(t *testing.T) {
 func TestRunsBelowAClosedDirectory(t *testing.T) {
 	t.Parallel()
 	closed := filepath.Join(t.TempDir(), "closed")
-	if err := os.Mkdir(closed, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.Mkdir(closed, 0o700))
 	run(
 		t, start(t, filepath.Join(closed, "postgres")).URL(),
 		"CREATE TABLE kept AS SELECT 1 AS n; CHECKPOINT",

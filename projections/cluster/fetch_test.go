@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 var fetchFlag = flag.Bool(
@@ -41,9 +43,7 @@ func packed(t *testing.T, entries ...tar.Header) []byte {
 			err = errors.Join(err, wrote)
 		}
 	}
-	if err := errors.Join(err, archive.Close(), compressed.Close()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, errors.Join(err, archive.Close(), compressed.Close()))
 	return content.Bytes()
 }
 
@@ -183,9 +183,7 @@ func TestPackagesStayInside(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			archive := filepath.Join(dir, "package.tgz")
-			if err := os.WriteFile(archive, packed(t, entries...), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, os.WriteFile(archive, packed(t, entries...), 0o600))
 			if err := unpack(archive, filepath.Join(dir, "unpacked")); err == nil {
 				t.Error("was unpacked")
 			}

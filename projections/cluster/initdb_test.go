@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // wantNoHalfMade fails the test if dir has what an interrupted initdb has left.
@@ -43,9 +45,7 @@ func TestAnInterruptedInitdbLeavesNothing(t *testing.T) {
 	}
 	wantNoHalfMade(t, dir)
 	// What a killed process leaves is removed by the next.
-	if err := os.MkdirAll(filepath.Join(dir, halfMade+"dead", "base"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.MkdirAll(filepath.Join(dir, halfMade+"dead", "base"), 0o700))
 	run(t, start(t, dir).URL(), "SELECT 1")
 	wantNoHalfMade(t, dir)
 }
@@ -60,9 +60,7 @@ func TestStartsAtOnceAfterInitdbWasKilled(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "postgres")
 			command := exec.Command(os.Args[0])
 			command.Env = append(os.Environ(), holdEnv+"="+dir)
-			if err := command.Start(); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, command.Start())
 			for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
 				if half, err := filepath.Glob(filepath.Join(dir, halfMade+"*", file)); err == nil &&
 					len(half) > 0 {
@@ -74,9 +72,7 @@ func TestStartsAtOnceAfterInitdbWasKilled(t *testing.T) {
 					}
 				}
 			}
-			if err := command.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, command.Process.Kill())
 			_ = command.Wait() // it was killed
 			run(t, start(t, dir).URL(), "SELECT 1")
 			wantNoHalfMade(t, dir)

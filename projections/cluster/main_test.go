@@ -60,12 +60,8 @@ func holder(t *testing.T, dir string) (*exec.Cmd, string) {
 	command.Env = append(os.Environ(), holdEnv+"="+dir)
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
+	streamstest.Must(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
@@ -83,9 +79,7 @@ func holder(t *testing.T, dir string) (*exec.Cmd, string) {
 func awaitServersEnd(t *testing.T, dir string) {
 	t.Helper()
 	clusters, err := filepath.Glob(filepath.Join(dir, "[1-9]*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for _, data := range clusters {
 		streamstest.Eventually(t, "no server runs in "+data, func() bool {
 			pids, err := servers(data)
@@ -99,9 +93,7 @@ func start(t *testing.T, dir string) *Cluster {
 	c, err := Start(
 		t.Context(), Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() {
 		if err := c.Stop(context.Background()); err != nil {
 			t.Error(err)
@@ -113,9 +105,7 @@ func start(t *testing.T, dir string) *Cluster {
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
@@ -129,11 +119,9 @@ func run(t *testing.T, url, sql string) {
 
 func count(t *testing.T, url string) (n int) {
 	t.Helper()
-	if err := connect(t, url).QueryRow(
+	streamstest.Must(t, connect(t, url).QueryRow(
 		t.Context(), "SELECT count(*) FROM kept",
-	).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	).Scan(&n))
 	return n
 }
 
@@ -146,9 +134,7 @@ func orphan(t *testing.T, c *Cluster) *exec.Cmd {
 	}
 	command := exec.Command(filepath.Join(c.binary.dir, "postgres"), arguments...)
 	command.Dir, command.Env, command.SysProcAttr = "/", environment(), c.owner.attributes(0)
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, command.Start())
 	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
 	streamstest.Eventually(t, "the orphan is ready", func() bool {
 		state := readPIDFile(c.data)

@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 func TestALongPathGetsAShortSocket(t *testing.T) {
 	t.Parallel()
 	deep := filepath.Join(t.TempDir(), strings.Repeat("long/", 30))
-	if err := os.MkdirAll(deep, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.MkdirAll(deep, 0o755))
 	c := start(t, filepath.Join(deep, "postgres"))
 	run(t, c.URL(), "SELECT 1")
 	info, err := os.Stat(c.socket.path)
@@ -24,9 +24,7 @@ func TestALongPathGetsAShortSocket(t *testing.T) {
 			info, err,
 		)
 	}
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Stop(t.Context()))
 	if _, err := os.Stat(c.socket.path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%s after Stop: got %v, want no such file", c.socket.path, err)
 	}
@@ -36,13 +34,9 @@ func TestSocketDirectoryOfAnotherUserIsRejected(t *testing.T) {
 	t.Parallel()
 	deep := filepath.Join(t.TempDir(), strings.Repeat("long/", 30), "postgres")
 	chosen, err := chooseSocketDir(deep, identity{uid: uint32(os.Geteuid())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(chosen.remove)
-	if err := os.Chmod(chosen.path, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.Chmod(chosen.path, 0o777))
 	if _, err := chooseSocketDir(deep, identity{uid: uint32(os.Geteuid())}); err == nil {
 		t.Error("a directory that every user may write to was accepted for the socket")
 	}

@@ -21,9 +21,7 @@ func orphanWithTable(t *testing.T) (c *Cluster, dir string, command *exec.Cmd) {
 	dir = filepath.Join(t.TempDir(), "postgres")
 	c = start(t, dir)
 	run(t, c.URL(), "CREATE TABLE kept AS SELECT 1 AS n")
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Stop(t.Context()))
 	return c, dir, orphan(t, c)
 }
 
@@ -48,12 +46,8 @@ func TestTakesOverTheChildrenOfAKilledServer(t *testing.T) {
 	c, dir, command := orphanWithTable(t)
 	// A stopped child does not notice that its parent has ended, and holds the shared memory.
 	conn := connect(t, c.URL())
-	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, syscall.Kill(int(conn.PgConn().PID()), syscall.SIGSTOP))
+	streamstest.Must(t, command.Process.Kill())
 	_ = command.Wait()
 	if n := count(t, start(t, dir).URL()); n != 1 {
 		t.Errorf("got %d rows, want 1", n)
@@ -65,15 +59,11 @@ func TestStaleLockFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "postgres")
 	c := start(t, dir)
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Stop(t.Context()))
 	// A process of the server's own user, so that PostgreSQL would take it for a server.
 	other := exec.Command("sleep", "60")
 	other.SysProcAttr = c.owner.attributes(syscall.SIGKILL)
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, other.Start())
 	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
 	for name, first := range map[string]string{
 		"of no process": "4194303", "of another process": strconv.Itoa(other.Process.Pid),
@@ -87,9 +77,7 @@ func TestStaleLockFiles(t *testing.T) {
 		for _, path := range []string{
 			filepath.Join(c.data, pidFile), socketFile(c.socket.path) + ".lock",
 		} {
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, os.WriteFile(path, []byte(content), 0o600))
 			again := start(t, dir)
 			run(t, again.URL(), "SELECT 1")
 			if err := again.Stop(t.Context()); err != nil {
@@ -119,9 +107,7 @@ func TestTheServerEndsWhenItsProcessIsKilled(t *testing.T) {
 	if pids, err := servers(data); err != nil || len(pids) == 0 {
 		t.Fatalf("processes of the server: got %v, %v, want some", pids, err)
 	}
-	if err := command.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, command.Process.Kill())
 	_ = command.Wait()
 	streamstest.Eventually(t, "the server has ended", func() bool {
 		pids, err := servers(data)
@@ -134,18 +120,12 @@ func TestTheServerEndsWhenItsProcessIsKilled(t *testing.T) {
 func TestAbortEndsNoOtherProcess(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("sleep", "60")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, other.Start())
 	c := &Cluster{data: t.TempDir()}
 	pid := fmt.Appendf(nil, "%d\n", other.Process.Pid)
-	if err := os.WriteFile(filepath.Join(c.data, pidFile), pid, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(filepath.Join(c.data, pidFile), pid, 0o600))
 	c.abort()
-	if err := other.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, other.Process.Kill())
 	if err := other.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf(
 			"a process that is no server ended with %v instead of being killed by this test", err,

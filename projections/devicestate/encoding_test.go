@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hubcloud/projections/devicestate"
+	"hubcloud/streams/streamstest"
 )
 
 // TestSnapshots folds random logs with a snapshot at a random place. The state folded from the
@@ -22,9 +23,7 @@ func TestSnapshots(t *testing.T) {
 			return
 		}
 		snapshot, err := l.fold(t).MarshalSnapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		at := len(l.entries)
 		l.state(snapshot)
 		grow(t, r, l)
@@ -49,9 +48,7 @@ func TestRepeatedEntries(t *testing.T) {
 		h := l.fold(t)
 		want := stateJSON(t, h)
 		for _, e := range l.entries {
-			if err := h.Fold(e); err != nil {
-				r.Fatal(err)
-			}
+			streamstest.Must(r, h.Fold(e))
 		}
 		if got := stateJSON(t, h); got != want {
 			r.Fatalf("folded twice:\n got %s\nwant %s", got, want)
@@ -105,9 +102,7 @@ func grow(t *testing.T, r *rapid.T, l *log) {
 func stateJSON(t testing.TB, h *devicestate.Hub) string {
 	t.Helper()
 	text, err := json.Marshal(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return string(text)
 }
 
@@ -153,9 +148,7 @@ func TestLargeStates(t *testing.T) {
 func FuzzFold(f *testing.F) {
 	l := newLog().observed(1, "true").desired(1, "false").read(f, 1, device(1, "true", 0))
 	snapshot, err := l.fold(f).MarshalSnapshot()
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	for _, record := range snapshot {
 		f.Add(l.entries[0].Event, record)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/projections/devicestate"
+	"hubcloud/streams/streamstest"
 )
 
 var (
@@ -71,9 +72,7 @@ func (l *log) read(t testing.TB, after uint64, devices ...devicestate.ReadDevice
 		r.All = append(r.All, d.ID)
 	}
 	records, err := devicestate.MarshalRead(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	l.state(records)
 	return l
 }
@@ -374,9 +373,7 @@ func (l *log) answered(
 		r.All = append(r.All, devices[i].ID)
 	}
 	records, err := devicestate.MarshalRead(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	l.state(records)
 	return l
 }

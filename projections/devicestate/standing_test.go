@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hubcloud/projections/devicestate"
+	"hubcloud/streams/streamstest"
 )
 
 // said returns the data of a report of the channel alarm.
@@ -35,9 +36,7 @@ func standing(t *testing.T, h *devicestate.Hub) string {
 		if c := d.Channel("alarm", 0); c != nil {
 			for _, s := range c.Standing {
 				var r struct{ Event string }
-				if err := json.Unmarshal(s.Value, &r); err != nil {
-					t.Fatal(err)
-				}
+				streamstest.Must(t, json.Unmarshal(s.Value, &r))
 				all = append(all, fmt.Sprint(r.Event, " ", s.Logged.Changed.Sub(start).Seconds()))
 			}
 		}
@@ -136,9 +135,7 @@ func TestAlarmsStand(t *testing.T) {
 			t.Errorf("%s: got %q standing, want %q", name, got, tc.want)
 		}
 		snapshot, err := h.MarshalSnapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		at := len(tc.log.entries)
 		tc.log.state(snapshot)
 		if got := standing(t, foldAll(t, tc.log.entries[at:])); got != tc.want {

@@ -52,9 +52,7 @@ type Organization struct {
 func (b *Backend) NewOrganization(t testing.TB, name, owner string) *Organization {
 	t.Helper()
 	id, ownerID, err := b.Directory.CreateOrg(t.Context(), installationtest.Operator, name, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	o := &Organization{Backend: b, ID: id, SiteID: b.newSite(t, id, "Mill")}
 	if o.Owner, err = b.Store.Member(t.Context(), id, ownerID); err != nil {
 		t.Fatal(err)
@@ -65,9 +63,7 @@ func (b *Backend) NewOrganization(t testing.TB, name, owner string) *Organizatio
 func (b *Backend) newSite(t testing.TB, org, name string) string {
 	t.Helper()
 	site, err := b.Directory.CreateSite(t.Context(), installationtest.Operator, org, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return site.ID
 }
 
@@ -75,9 +71,7 @@ func (b *Backend) newSite(t testing.TB, org, name string) string {
 func (o *Organization) NewHub(t testing.TB) domain.HubID {
 	t.Helper()
 	hub, _, err := o.Directory.GenerateHub(t.Context(), installationtest.Operator, "hub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if _, err := o.Directory.AddHub(t.Context(), installationtest.Operator, domain.AddHub{
 		OrgID: o.ID, HubID: hub, SiteID: o.SiteID,
 	}); err != nil {
@@ -90,9 +84,7 @@ func (o *Organization) NewHub(t testing.TB) domain.HubID {
 func (o *Organization) NewMember(t testing.TB, email string, role domain.Role) domain.Member {
 	t.Helper()
 	invitation, err := o.Directory.Invite(t.Context(), installationtest.Operator, o.ID, email, domain.Access(role))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	token := o.Mailbox.Mail(invitation.ID).Token
 	if _, err := o.Directory.AcceptInvitation(t.Context(), domain.Origin{}, token); err != nil {
 		t.Fatal(err)
@@ -115,8 +107,6 @@ func (o *Organization) NewKey(t testing.TB, scopes ...domain.Scope) (id, authori
 	id, key, err := o.Directory.CreateKey(
 		t.Context(), installationtest.Operator, o.ID, "test", scopes, domain.KeyLimits{},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return id, "Bearer " + key
 }

@@ -8,22 +8,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/projections/schema"
+	"hubcloud/streams/streamstest"
 )
 
 // WithConn runs fn on a connection that finds the tables of a schema.
 func (e *Env) WithConn(t testing.TB, name string, fn func(conn *pgx.Conn)) {
 	t.Helper()
 	config, err := schema.PoolConfig(e.URL, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	err = schema.WithConn(t.Context(), config.ConnConfig, func(conn *pgx.Conn) error {
 		fn(conn)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 }
 
 // Content returns the rows of the directory's tables in a schema, as text.
@@ -42,13 +39,9 @@ func Dump(t testing.TB, conn *pgx.Conn) string {
 			t.Context(),
 			fmt.Sprintf(`SELECT x::text FROM %s x ORDER BY x::text COLLATE "C"`, table.Name),
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		fmt.Fprintf(&all, "%s:\n%s\n", table.Name, strings.Join(lines, "\n"))
 	}
 	return all.String()
@@ -59,9 +52,7 @@ func (e *Env) RowCount(t testing.TB, schema, table string) (n int) {
 	t.Helper()
 	e.WithConn(t, schema, func(conn *pgx.Conn) {
 		sql := "SELECT count(*) FROM " + pgx.Identifier{table}.Sanitize()
-		if err := conn.QueryRow(t.Context(), sql).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, conn.QueryRow(t.Context(), sql).Scan(&n))
 	})
 	return n
 }
@@ -75,9 +66,7 @@ func (e *Env) Schemas(t testing.TB) (names []string) {
 		if err == nil {
 			names, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 	})
 	return names
 }

@@ -11,6 +11,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/streamstest"
 )
 
 // The tests' two organizations.
@@ -87,17 +88,13 @@ func (e *Env) AppendAt(t testing.TB, at time.Time, subject string, facts ...doma
 	last, err := e.Directory.Load(
 		t.Context(), subject, 0, func(uint64, domain.Event) error { return nil },
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	events := make([]domain.Event, len(facts))
 	for i, fact := range facts {
 		events[i] = domain.Record(domain.Origin{At: at, Actor: Operator}, fact)
 	}
 	seq, err := e.Directory.Append(t.Context(), subject, last, events...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return seq
 }
 
@@ -126,9 +123,7 @@ func (e *Env) AddHub(t testing.TB, org string, hub, site int) uint64 {
 func (e *Env) StoreRaw(t testing.TB, subject string, data []byte) uint64 {
 	t.Helper()
 	seq, err := jsapi.Append(t.Context(), e.Conns.Cloud, &nats.Msg{Subject: subject, Data: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return seq
 }
 
@@ -136,9 +131,7 @@ func (e *Env) StoreRaw(t testing.TB, subject string, data []byte) uint64 {
 func (e *Env) PutPresence(t testing.TB, p domain.Presence) {
 	t.Helper()
 	value, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	e.PutPresenceValue(t, p.HubID, value)
 }
 
@@ -146,9 +139,7 @@ func (e *Env) PutPresence(t testing.TB, p domain.Presence) {
 func (e *Env) PutPresenceValue(t testing.TB, hub domain.HubID, value []byte) uint64 {
 	t.Helper()
 	revision, err := e.Buckets.Presence.Put(t.Context(), string(hub), value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return revision
 }
 
@@ -156,8 +147,6 @@ func (e *Env) PutPresenceValue(t testing.TB, hub domain.HubID, value []byte) uin
 func (e *Env) Head(t testing.TB) uint64 {
 	t.Helper()
 	head, err := e.Directory.Head(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return head
 }

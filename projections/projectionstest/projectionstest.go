@@ -56,12 +56,8 @@ func New(t testing.TB) *Env {
 		t.Fatal(err)
 	}
 	e.Journal, err = journal.New(journal.Config{Conn: e.Conns.Cloud, Retention: 25 * time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Journal.Declare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
+	streamstest.Must(t, e.Journal.Declare(t.Context()))
 	return e
 }
 
@@ -87,9 +83,7 @@ func (e *Env) OpenStore(t testing.TB) *readmodel.Store {
 	s, err := readmodel.Open(t.Context(), readmodel.Config{
 		URL: e.URL, InstallationID: InstallationID, Logger: Logger(t),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -101,9 +95,7 @@ func (e *Env) ProjectorConfig(t testing.TB, s *readmodel.Store) projector.Config
 		Schema: s.Schema(), ConnConfig: s.ConnConfig(), Sources: e.Sources(), Logger: Logger(t),
 	}
 	control, err := rebuild.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return projector.Config{
 		Database: cfg.ConnConfig, Schema: cfg.Schema, Sources: cfg.Sources, Committed: s.Position(),
 		BuildTarget: s.SetBuildTarget, BuildFirst: control.Install, Logger: cfg.Logger,
@@ -133,9 +125,7 @@ func RunProjector(t testing.TB, cfg projector.Config) *Projecting {
 	registry := prometheus.NewPedanticRegistry()
 	cfg.Metrics = registry
 	p, err := projector.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return &Projecting{Stop: streamstest.Run(t, "the projector", p.Run), Metrics: Metrics{registry}}
 }
 
@@ -144,9 +134,7 @@ func RunProjector(t testing.TB, cfg projector.Config) *Projecting {
 func (m Metrics) Metric(t testing.TB, name, projection string) (value float64, ok bool) {
 	t.Helper()
 	families, err := m.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for _, family := range families {
 		if family.GetName() != "hubcloud_projections_"+name {
 			continue
@@ -184,9 +172,7 @@ func (e *Env) Status(t testing.TB, s *readmodel.Store) (all []schema.Status) {
 		all, err = schema.ReadStatus(t.Context(), conn, s.Schema(), e.Sources().Copies(Logger(t)))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return all
 }
 
@@ -202,9 +188,7 @@ func (e *Env) ControlLoading(t testing.TB, rows int) *rebuild.Control {
 	c, err := rebuild.Open(t.Context(), e.URL, InstallationID, rebuild.Config{
 		Sources: e.Sources(), Logger: Logger(t), LoadRows: rows,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return c
 }
 
@@ -217,9 +201,7 @@ func Verify(
 		differences = append(differences, d)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return all, differences
 }
 

@@ -81,9 +81,7 @@ func NewDatabase(t testing.TB, options string) string {
 	name := fmt.Sprintf("test_%d", databases.Add(1))
 	Execute(t, server.url(t), "CREATE DATABASE "+name+" "+options)
 	parsed, err := url.Parse(server.url(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	parsed.Path = "/" + name
 	return parsed.String()
 }
@@ -92,9 +90,7 @@ func NewDatabase(t testing.TB, options string) string {
 func Execute(t testing.TB, url, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer conn.Close(context.Background())
 	if _, err := conn.Exec(t.Context(), sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // Shared returns the Backend that all tests of a package share. The first call starts it, and Main
@@ -56,9 +58,7 @@ func (t *packageTB) Cleanup(f func())         { t.cleanups = append(t.cleanups, 
 
 func (t *packageTB) TempDir() string {
 	dir, err := os.MkdirTemp("", "projectionstest")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }

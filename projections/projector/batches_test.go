@@ -15,6 +15,7 @@ import (
 	"hubcloud/projections/projector"
 	"hubcloud/projections/schema"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
 )
 
 // However a history is cut into batches, the rows are the same.
@@ -176,9 +177,7 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 			w.Checkpoint = projector.Checkpoint{}
 			for rest := history; len(rest) > 0; {
 				n := min(size(), len(rest))
-				if err := w.Apply(t.Context(), rest[:n]); err != nil {
-					rt.Fatal(err)
-				}
+				streamstest.Must(rt, w.Apply(t.Context(), rest[:n]))
 				rest = rest[n:]
 			}
 		}
@@ -201,18 +200,12 @@ func take(t *rapid.T, from []int) (one int, rest []int) {
 func newWriter(t *testing.T) *projector.Writer[directory.Recorded] {
 	t.Helper()
 	config, err := schema.PoolConfig(projectionstest.NewDatabase(t, ""), schema.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "off" // nothing outlasts the test
 	conn, err := pgx.ConnectConfig(t.Context(), config.ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	err = schema.Install(t.Context(), conn, schema.Name(), projectionstest.InstallationID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return &projector.Writer[directory.Recorded]{Source: &projector.DirectorySource{}, Conn: conn}
 }

@@ -77,9 +77,7 @@ func TestStatesNeedingAttention(t *testing.T) {
 		})
 	}
 	selected, err := e.store.StatesNeedingAttention(t.Context(), org, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	got, want := conditions(selected), conditions(all)
 	if len(want) < 15 || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %s\nwant %s", brief(got), brief(want))
@@ -147,9 +145,7 @@ func TestStatesAreWrittenInTurns(t *testing.T) {
 		observed(1, 7, e.at, "smoke", "true"), alarm,
 	)...)
 	conn, err := pgx.ConnectConfig(t.Context(), e.store.ConnConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer conn.Close(t.Context())
 	if _, err := conn.Exec(t.Context(), "LISTEN "+schema.AttentionChannel); err != nil {
 		t.Fatal(err)
@@ -158,9 +154,7 @@ func TestStatesAreWrittenInTurns(t *testing.T) {
 	place := map[domain.HubID]int{}
 	for len(place) < flooding+2 {
 		received, err := conn.WaitForNotification(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		hubs, urgent := schema.ReadAnnouncement(received.Payload)
 		for _, hub := range hubs {
 			place[hub] = len(place)

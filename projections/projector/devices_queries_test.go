@@ -47,9 +47,7 @@ func TestWritesAreCoalesced(t *testing.T) {
 	const query = "SELECT pg_stat_force_next_flush(), " +
 		"(SELECT n_tup_upd FROM pg_stat_all_tables WHERE relid = 'reported_channels'::regclass)"
 	e.WithConn(t, e.store.Schema(), func(conn *pgx.Conn) {
-		if err := conn.QueryRow(t.Context(), query).Scan(nil, &updates); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, conn.QueryRow(t.Context(), query).Scan(nil, &updates))
 	})
 	if updates > flushes {
 		t.Errorf("500 reports of %s made %d updates of the row, want at most %d", hub, updates, flushes)

@@ -96,9 +96,7 @@ func TestRebuildAndVerify(t *testing.T) {
 	})
 	control := e.Control(t)
 	for range 3 {
-		if err := control.Rebuild(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, control.Rebuild(t.Context(), nil))
 	}
 	stopReads()
 	if got := e.verify(t); len(got) > 0 {
@@ -133,9 +131,7 @@ func TestRebuildFromSnapshots(t *testing.T) {
 	if got := e.verify(t); len(got) > 0 {
 		t.Errorf("differences of states of expired events: %q, want none", got)
 	}
-	if err := e.Control(t).Rebuild(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, e.Control(t).Rebuild(t.Context(), nil))
 	if got := e.states(t, org, domain.StateFilter{}); len(got) != 3 || !e.same(t) ||
 		len(got[2].Standing) != 1 {
 		t.Errorf("states after the rebuild: %+v, want those of the expired events", got)
@@ -147,9 +143,7 @@ func (e *env) snapshots(t *testing.T) {
 	t.Helper()
 	for _, hub := range slices.Sorted(maps.Keys(e.expected)) {
 		payloads, err := e.expected[hub].MarshalSnapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		e.at = e.at.Add(time.Microsecond)
 		e.seqs[hub]++
 		r := journal.Record{
@@ -157,15 +151,9 @@ func (e *env) snapshots(t *testing.T) {
 			EpochID: e.expected[hub].EpochID, OrgID: org, Payload: payloads[0],
 		}
 		err = e.expected[hub].Fold(devicestate.Entry{Seq: r.Seq, Time: r.Time, State: r.Payload})
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		c, err := e.writer.Commit(t.Context(), []journal.Record{r}, e.index.Tip)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.index.Apply(c); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
+		streamstest.Must(t, e.index.Apply(c))
 	}
 }

@@ -51,12 +51,8 @@ func (e *env) openJournal(t *testing.T) {
 	t.Helper()
 	var err error
 	e.Journal, err = journal.New(journal.Config{Conn: e.Conns.Cloud, Retention: 25 * time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Journal.Declare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
+	streamstest.Must(t, e.Journal.Declare(t.Context()))
 	if e.writer, err = e.Journal.OpenWriter(
 		t.Context(), 0, func() bool { return true },
 	); err != nil {
@@ -118,17 +114,11 @@ func (e *env) commit(t *testing.T, records ...journal.Record) {
 		} else {
 			entry.Event = r.Payload
 		}
-		if err := e.expected[r.Hub].Fold(entry); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, e.expected[r.Hub].Fold(entry))
 	}
 	c, err := e.writer.Commit(t.Context(), records, e.index.Tip)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.index.Apply(c); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
+	streamstest.Must(t, e.index.Apply(c))
 }
 
 // states returns the states that a filter selects; nil while the tables are not complete.
@@ -142,9 +132,7 @@ func (e *env) states(
 	if domain.CodeOf(err) == domain.CodeServiceUnavailable {
 		return nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return page.Data
 }
 
@@ -243,9 +231,7 @@ func TestStatesOfAFormerOwner(t *testing.T) {
 		HubID: hub, OrgID: other, SiteID: siteID(1),
 		EpochID: domain.NewEpochID(99), After: 1,
 	})
-	if err := e.store.WaitFor(t.Context(), seq); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, e.store.WaitFor(t.Context(), seq))
 	for _, o := range []string{org, other} {
 		if got := e.states(t, o, domain.StateFilter{}); len(got) > 0 {
 			t.Errorf("states of %s after the hub changed hands: %+v, want none", o, got)
@@ -274,12 +260,8 @@ func TestStatesOfAnotherJournal(t *testing.T) {
 	e.await(t, "states of the first journal")
 	stop()
 	js, err := e.Conns.Cloud.JetStream()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := js.DeleteStream("JOURNAL_0"); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
+	streamstest.Must(t, js.DeleteStream("JOURNAL_0"))
 	clear(e.seqs)
 	clear(e.expected)
 	e.openJournal(t)
@@ -302,9 +284,7 @@ func TestStatesStayWhileTheDirectoryStands(t *testing.T) {
 	})
 	projectionstest.Await(t, e.store, e.Head(t))
 	stops := e.Control(t)
-	if err := stops.Stop(t.Context(), []string{schema.Directory}, ""); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, stops.Stop(t.Context(), []string{schema.Directory}, ""))
 	two := e.addHub(t, org, 2)
 	e.commit(t, observed(1, 1, e.at, "lock", "true"), observed(2, 1, e.at, "lock", "true"))
 	nobodys := observed(3, 1, e.at, "lock", "true") // a hub that no organization has
@@ -317,9 +297,7 @@ func TestStatesStayWhileTheDirectoryStands(t *testing.T) {
 	if got := rows(); got != 3 {
 		t.Fatalf("hubs with states while the directory stands: %d, want 3", got)
 	}
-	if err := stops.Resume(t.Context(), []string{schema.Directory}); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, stops.Resume(t.Context(), []string{schema.Directory}))
 	streamstest.Eventually(
 		t, "the states of nobody's hub are deleted", func() bool { return rows() == 2 },
 	)
@@ -350,9 +328,7 @@ func TestIdleJournalExpires(t *testing.T) {
 	journals, err := journal.New(journal.Config{
 		Conn: e.Conns.Cloud, Retention: 25 * time.Hour, Metrics: registry,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	e.Journal = journals
 	stop := e.project(t, nil)
 	e.commit(t, read(t, 1, 0, "false"), observed(1, 1, e.at, "lock", "true"))
@@ -365,20 +341,14 @@ func TestIdleJournalExpires(t *testing.T) {
 	short, err := journal.New(journal.Config{
 		Conn: e.Conns.Cloud, Retention: time.Second, Reserve: time.Second,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := short.Declare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
+	streamstest.Must(t, short.Declare(t.Context()))
 	last := e.index.Position()
 	streamstest.Eventually(t, "the events have expired", func() bool {
 		_, kept, err := e.Journal.StoredAt(t.Context(), 0, last)
 		return err == nil && !kept
 	})
-	if err := journals.Declare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, journals.Declare(t.Context()))
 	e.project(t, nil)
 	e.commit(t, observed(1, 1, e.at, "lock", "false"), observed(1, 1, e.at, "lock", "true"))
 	e.await(t, "the states after the journal was idle")
@@ -400,9 +370,7 @@ func read(t *testing.T, n int, after uint64, value string) journal.Record {
 			Status: domain.ChannelSynchronized,
 		}}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return journal.Record{
 		Hub: hubID(n), Kind: journal.KindState,
 		EpochID: domain.NewEpochID(uint32(n)), OrgID: org, Payload: records[0],

@@ -25,28 +25,20 @@ func hangs(
 	t.Helper()
 	connect := func() *pgx.Conn {
 		conn, err := pgx.ConnectConfig(t.Context(), s.ConnConfig())
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		t.Cleanup(func() { _ = conn.Close(context.Background()) })
 		return conn
 	}
 	lock, writing = connect(), connect()
-	if err := schema.EndWhenSilent(t.Context(), lock); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, schema.EndWhenSilent(t.Context(), lock))
 	// The server may not have ended the last projector's session yet, which has the lock until
 	// then.
 	streamstest.Eventually(t, "the lock is free", func() bool {
 		mine, err := wanted.Try(t.Context(), lock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		return mine
 	})
-	if err := then(t.Context(), writing); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, then(t.Context(), writing))
 	return lock, writing
 }
 
@@ -54,9 +46,7 @@ func hangs(
 func newProjector(t *testing.T, w *projectionstest.Env, s *readmodel.Store) *projector.Projector {
 	t.Helper()
 	p, err := projector.New(w.ProjectorConfig(t, s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return p
 }
 
@@ -177,9 +167,7 @@ func TestOnlyTheLatestTermCommits(t *testing.T) {
 	// A rebuild keeps the term: the projector continues in the new read models.
 	projecting := w.Project(t, s)
 	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
-	if err := w.Control(t).Rebuild(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, w.Control(t).Rebuild(t.Context(), nil))
 	projectionstest.Await(t, s, w.AddSite(t, org, 2))
 	if !projecting.MetricIs(t, "leading", "", 1) {
 		t.Error("the projector does not lead")
@@ -197,9 +185,7 @@ func TestHangingBuildLosesItsLock(t *testing.T) {
 		return err
 	})
 	last := w.AddSite(t, org, 2)
-	if err := w.Control(t).Rebuild(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, w.Control(t).Rebuild(t.Context(), nil))
 	projectionstest.Await(t, s, last)
 	// The same while it holds the lock of installations.
 	hangs(t, s, schema.BuildLock(s.Schema()), func(ctx context.Context, conn *pgx.Conn) error {

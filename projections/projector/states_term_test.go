@@ -23,15 +23,11 @@ func TestOnlyTheLatestTermDeletesStates(t *testing.T) {
 	stop := e.project(t, nil)
 	e.commit(t, observed(3, 1, e.at, "lock", "true")) // a hub that no organization has
 	conn, err := pgx.ConnectConfig(t.Context(), e.store.ConnConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer func() { _ = conn.Close(context.Background()) }()
 	count := func(sql string) (n int) {
 		t.Helper()
-		if err := conn.QueryRow(t.Context(), sql).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, conn.QueryRow(t.Context(), sql).Scan(&n))
 		return n
 	}
 	const states = "SELECT count(*) FROM reported_hubs"
@@ -48,20 +44,14 @@ func TestOnlyTheLatestTermDeletesStates(t *testing.T) {
 	stop()
 
 	old, err := projector.TakeOver(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	term, err := projector.TakeOver(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	var at projector.Checkpoint
 	err = conn.QueryRow(
 		t.Context(), "SELECT sequence, event_id FROM checkpoints WHERE projection = 'devices/0'",
 	).Scan(&at.Sequence, &at.EventID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	p := newProjector(t, e.Env, e.store)
 	rejected := func(who string, term int64, at projector.Checkpoint) {
 		t.Helper()
@@ -80,13 +70,9 @@ func TestOnlyTheLatestTermDeletesStates(t *testing.T) {
 	}
 	rejected("an old term", old, at)
 	control := e.Control(t)
-	if err := control.Stop(t.Context(), []string{schema.Devices}, ""); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, control.Stop(t.Context(), []string{schema.Devices}, ""))
 	rejected("a stop", term, at)
-	if err := control.Resume(t.Context(), []string{schema.Devices}); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, control.Resume(t.Context(), []string{schema.Devices}))
 	_ = p.EmptyStates(t.Context(), conn, term, projector.Checkpoint{Sequence: at.Sequence + 1})
 	if got := count(states); got != 1 {
 		t.Errorf("hubs with states after the checkpoint has moved: %d, want 1", got)

@@ -8,6 +8,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // everyPage returns the ids of a list that is read in pages.
@@ -18,9 +19,7 @@ func everyPage[T any](
 	t.Helper()
 	for after := ""; ; after = ids[len(ids)-1] {
 		got, err := page(limit, after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if got.Data == nil || len(got.Data) > limit || got.HasMore && len(got.Data) < limit {
 			t.Fatalf("page of %d: got %+v, want a full page", limit, got)
 		}

@@ -45,9 +45,7 @@ func TestStoreOpensWithoutItsDatabase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "postgres")
 	c := startServer(t, dir)
 	w.URL = c.URL()
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Stop(t.Context()))
 	s := w.OpenStore(t)
 	last := w.AddSite(t, org, 1)
 	if _, err := s.Sites(

@@ -9,6 +9,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // Activity shows present names, also of former members, and only to the organization.
@@ -34,9 +35,7 @@ func TestActivityShowsPresentNames(t *testing.T) {
 		t.Fatalf("Keys: got %+v, %v, want three keys", page, err)
 	}
 	site, err := s.Site(t.Context(), org, siteID(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	// A revoked invitation was shown only by its id.
 	w.Do(
 		t, s, streams.OrgSubject(org),

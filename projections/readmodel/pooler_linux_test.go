@@ -56,13 +56,9 @@ func TestPoolerIsRejected(t *testing.T) {
 				s.Close()
 			}
 			config, err := pgx.ParseConfig(through)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			conn, err := pgx.ConnectConfig(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			defer conn.Close(t.Context())
 			config.RuntimeParams["search_path"] = `"$user", public` // the server's default
 			if err := schema.CheckSession(t.Context(), config, conn); c.session != (err == nil) ||
@@ -73,9 +69,7 @@ func TestPoolerIsRejected(t *testing.T) {
 	}
 	direct := projectionstest.NewDatabase(t, "")
 	config, err := schema.PoolConfig(direct, "public")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	err = schema.WithConn(t.Context(), config.ConnConfig, func(conn *pgx.Conn) error {
 		return schema.CheckSession(t.Context(), config.ConnConfig, conn)
 	})
@@ -88,47 +82,33 @@ func TestPoolerIsRejected(t *testing.T) {
 func startPgBouncer(t *testing.T, to, settings string) string {
 	t.Helper()
 	server, err := url.Parse(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	socket := server.Query().Get("host")
 	dir, err := os.MkdirTemp("", "pgb") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	config := filepath.Join(dir, "pgbouncer.ini")
-	if err := os.WriteFile(config, fmt.Appendf(nil, `[databases]
+	streamstest.Must(t, os.WriteFile(config, fmt.Appendf(nil, `[databases]
 * = host=%s port=5432 user=%s
 [pgbouncer]
 listen_port = 6432
 unix_socket_dir = %s
 auth_type = any
 %s
-`, socket, server.Query().Get("user"), dir, settings), 0o644); err != nil {
-		t.Fatal(err)
-	}
+`, socket, server.Query().Get("user"), dir, settings), 0o644))
 	info, err := os.Stat(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	pooler := exec.Command("pgbouncer", "-q", config)
 	pooler.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if owner := info.Sys().(*syscall.Stat_t); os.Getuid() == 0 {
 		// PgBouncer does not run as root, and must reach the socket.
-		if err := os.Chmod(filepath.Dir(filepath.Dir(socket)), 0o711); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.Chmod(filepath.Dir(filepath.Dir(socket)), 0o711))
 		pooler.SysProcAttr.Credential = &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}
-		if err := os.Chown(dir, int(owner.Uid), int(owner.Gid)); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.Chown(dir, int(owner.Uid), int(owner.Gid)))
 	}
 	var log strings.Builder
 	pooler.Stderr = &log
-	if err := pooler.Start(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, pooler.Start())
 	t.Cleanup(func() {
 		_ = pooler.Process.Kill() // it may have ended
 		_ = pooler.Wait()

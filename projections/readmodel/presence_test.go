@@ -52,9 +52,7 @@ func TestPresenceIsShown(t *testing.T) {
 		page.Data[0].PublicIP != nil || page.Data[0].Firmware != nil || page.Data[0].Network != nil {
 		t.Errorf("Hubs: got %+v, %v, want the status, and no fields of single reads", page.Data, err)
 	}
-	if err := w.Buckets.Presence.Delete(t.Context(), string(id)); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, w.Buckets.Presence.Delete(t.Context(), string(id)))
 	streamstest.Eventually(t, "the hub is unknown", func() bool {
 		hub, err = s.Hub(t.Context(), org, id)
 		return err == nil && hub.Status == domain.HubUnknown

@@ -78,13 +78,9 @@ func TestReadsWaitForTheDatabase(t *testing.T) {
 	ask := func(sql string) (answer int) {
 		t.Helper()
 		conn, err := pgx.Connect(t.Context(), w.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		defer conn.Close(context.Background())
-		if err := conn.QueryRow(t.Context(), sql).Scan(&answer); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, conn.QueryRow(t.Context(), sql).Scan(&answer))
 		return answer
 	}
 	for range 5 {
@@ -96,9 +92,7 @@ func TestReadsWaitForTheDatabase(t *testing.T) {
 	}
 	const postmaster = "SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int"
 	killed := ask(postmaster)
-	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, syscall.Kill(killed, syscall.SIGKILL))
 	// Sessions of the killed server may answer for a moment.
 	streamstest.Eventually(t, "the server runs again", func() bool {
 		conn, err := pgx.Connect(t.Context(), w.URL)
@@ -110,9 +104,7 @@ func TestReadsWaitForTheDatabase(t *testing.T) {
 		return conn.QueryRow(t.Context(), postmaster).Scan(&now) == nil && now != killed
 	})
 	goOn("the server was killed")
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Stop(t.Context()))
 	streamstest.Eventually(t, "the reads wait", s.Away)
 	startServer(t, dir)
 	goOn("the server was away")
@@ -132,9 +124,7 @@ func startServer(t *testing.T, dir string) *cluster.Cluster {
 	c, err := cluster.Start(
 		t.Context(), cluster.Config{Dir: dir, Logger: projectionstest.Logger(t)},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { _ = c.Stop(context.Background()) })
 	return c
 }

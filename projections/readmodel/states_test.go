@@ -67,16 +67,12 @@ func TestStatesLookAtFewChannels(t *testing.T) {
 			found := 0
 			for pages := 1; ; pages++ {
 				plan, err := s.ExplainStates(t.Context(), org, tc.filter, 100, after)
-				if err != nil {
-					t.Fatal(err)
-				}
+				streamstest.Must(t, err)
 				if n := lookedAt(t, plan); n > 40_000 {
 					t.Errorf("page %d looked at %v channels, want at most 40000", pages, n)
 				}
 				page, err := s.States(t.Context(), domain.Reach{OrgID: org}, tc.filter, 100, after)
-				if err != nil {
-					t.Fatal(err)
-				}
+				streamstest.Must(t, err)
 				found, after = found+len(page.Data), page.Next
 				if !page.HasMore {
 					break
@@ -94,9 +90,7 @@ func TestStatesLookAtFewChannels(t *testing.T) {
 	var after domain.StatePosition
 	for i := range 3 {
 		plan, err := s.ExplainStates(t.Context(), org, domain.StateFilter{}, 500, after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		page, err := s.States(t.Context(), domain.Reach{OrgID: org}, domain.StateFilter{}, 500, after)
 		if err != nil || len(page.Data) != 500 || !page.HasMore {
 			t.Fatalf("page %d: got %d states, %v, want 500 and more", i, len(page.Data), err)
@@ -123,9 +117,7 @@ type planNode struct {
 func lookedAt(t *testing.T, plan []byte) float64 {
 	t.Helper()
 	var explained []struct{ Plan planNode }
-	if err := json.Unmarshal(plan, &explained); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, json.Unmarshal(plan, &explained))
 	scans := 0
 	var sum func(n planNode) float64
 	sum = func(n planNode) (rows float64) {

@@ -22,9 +22,7 @@ func TestBook(t *testing.T) {
 		if err == nil {
 			_, err = w.Conns.Cloud.Request(subject, data, time.Minute)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 	}
 	begun := time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC)
 	for n := range 6 {
@@ -86,8 +84,6 @@ func TestBook(t *testing.T) {
 	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 || all[3].Rows != 4 {
 		t.Errorf("Verify: got %+v with differences %+v, want 4 rows and none", all, differences)
 	}
-	if err := c.Rebuild(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Rebuild(t.Context(), nil))
 	check()
 }

@@ -32,9 +32,7 @@ func TestStopAndResume(t *testing.T) {
 		return nil
 	})
 	for round := range 3 {
-		if err := c.Stop(t.Context(), []string{schema.Directory}, "a test"); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, c.Stop(t.Context(), []string{schema.Directory}, "a test"))
 		before := w.Status(t, s)
 		if before[0].State != schema.StateStoppedByOperator ||
 			before[1].State != schema.StateRunning {
@@ -58,29 +56,23 @@ func TestStopAndResume(t *testing.T) {
 				before[0].Sequence, after,
 			)
 		}
-		if err := c.Resume(t.Context(), []string{schema.Directory}); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, c.Resume(t.Context(), []string{schema.Directory}))
 		projectionstest.Await(t, s, seq)
 	}
 	writing()
 
-	if err := c.Stop(t.Context(), []string{
+	streamstest.Must(t, c.Stop(t.Context(), []string{
 		schema.Directory, schema.Presence,
-	}, ""); err != nil {
-		t.Fatal(err)
-	}
+	}, ""))
 	later := w.OpenStore(t)
 	w.Project(t, later)
 	seq := w.AddSite(t, org, 5_000_000)
 	if err := later.Ready(t.Context()); !errors.Is(err, directory.ErrReadModelsStopped) {
 		t.Errorf("Ready after a restart: got %v, want ErrReadModelsStopped", err)
 	}
-	if err := c.Resume(t.Context(), []string{
+	streamstest.Must(t, c.Resume(t.Context(), []string{
 		schema.Directory, schema.Presence,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	all, err := c.AwaitRunning(t.Context(), []string{schema.Directory, schema.Presence})
 	if err != nil || all[0].State != schema.StateRunning || all[0].Sequence < seq ||
 		all[1].State != schema.StateRunning {
@@ -163,9 +155,7 @@ func TestSkip(t *testing.T) {
 	}
 	for _, rows := range []int{0, 1} {
 		c := w.ControlLoading(t, rows)
-		if err := c.Rebuild(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, c.Rebuild(t.Context(), nil))
 		if all, differences := projectionstest.Verify(t, c); len(differences) > 0 {
 			t.Errorf("Verify: got %+v with differences %+v, want none", all, differences)
 		}
@@ -213,9 +203,7 @@ func TestVerify(t *testing.T) {
 	last, err := w.Buckets.Presence.Put(
 		t.Context(), "hub-last-last-last", []byte(`{"hub_id":"hub-last-last-last"}`),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	projectionstest.Await(t, s, w.AddSite(t, org, 1_000_000))
 	streamstest.Eventually(t, "presence is projected", func() bool {
 		status, err := c.Status(t.Context())
@@ -260,9 +248,7 @@ func TestVerify(t *testing.T) {
 		all[1].Moving != 0 {
 		t.Errorf("differences not found: %v; result %+v", want, all)
 	}
-	if err := c.Rebuild(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Rebuild(t.Context(), nil))
 	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 {
 		t.Errorf("Verify after Rebuild: got %+v with differences %+v, want none", all, differences)
 	}

@@ -18,9 +18,7 @@ func TestDrop(t *testing.T) {
 	w, s := projectionstest.NewProjected(t)
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
 	c := w.Control(t)
-	if err := c.Rebuild(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Rebuild(t.Context(), nil))
 	const served, unserved = "hubcloud_0123456789ab", "hubcloud_ba9876543210"
 	building := schema.NextName(s.Schema())
 	projectionstest.Execute(
@@ -31,17 +29,13 @@ func TestDrop(t *testing.T) {
 			"CREATE TABLE "+unserved+".orgs AS SELECT generate_series(1, 10000)",
 	)
 	w.WithConn(t, "public", func(conn *pgx.Conn) {
-		if err := schema.ServingLock(served).Share(t.Context(), conn); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, schema.ServingLock(served).Share(t.Context(), conn))
 		if taken, err := schema.BuildLock(s.Schema()).Try(t.Context(), conn); err != nil ||
 			!taken {
 			t.Fatalf("take the lock of builds: %v, %v", taken, err)
 		}
 		all, err := c.Drop(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		kept := map[string]bool{}
 		for _, d := range all {
 			kept[d.Schema] = d.Kept != ""

@@ -24,9 +24,7 @@ func populate(t testing.TB, w *projectionstest.Env, events int) population.Popul
 	made, err := population.Write(
 		t.Context(), w.Conns, population.Config{Orgs: 20, Events: events, Seed: 1},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return made
 }
 
@@ -44,9 +42,7 @@ func TestRebuildMakesTheSameRows(t *testing.T) {
 	c := w.Control(t)
 	for _, rows := range []int{0, 500, 60} {
 		c := w.ControlLoading(t, rows)
-		if err := c.Rebuild(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, c.Rebuild(t.Context(), nil))
 		if got := w.Content(t, s.Schema()); got != want {
 			t.Errorf("loads of %d rows make:\n%s\none event at a time makes:\n%s", rows, got, want)
 		}
@@ -144,11 +140,9 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 	w, s := projectionstest.NewProjected(t)
 	projectionstest.Await(t, s, populate(t, w, 300).Head)
 	c := w.Control(t)
-	if err := c.Stop(t.Context(), []string{
+	streamstest.Must(t, c.Stop(t.Context(), []string{
 		schema.Directory,
-	}, "so that the first waits with its switch"); err != nil {
-		t.Fatal(err)
-	}
+	}, "so that the first waits with its switch"))
 	held := make(chan rebuild.Progress, 1000)
 	first := make(chan error, 1)
 	go func() { first <- c.Rebuild(t.Context(), func(p rebuild.Progress) { held <- p }) }()
@@ -170,9 +164,7 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 			break
 		}
 	}
-	if err := c.Resume(t.Context(), []string{schema.Directory}); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Resume(t.Context(), []string{schema.Directory}))
 	if err := errors.Join(<-first, <-second); err != nil {
 		t.Error(err)
 	}
@@ -181,9 +173,7 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 	}
 
 	// The connection that holds the lock is cut, as if its process had died.
-	if err := c.Stop(t.Context(), []string{schema.Directory}, ""); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Stop(t.Context(), []string{schema.Directory}, ""))
 	held = make(chan rebuild.Progress, 1000)
 	go func() { first <- c.Rebuild(t.Context(), func(p rebuild.Progress) { held <- p }) }()
 	for p := range held {
@@ -200,9 +190,7 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 	if err := <-first; err == nil {
 		t.Error("Rebuild returned nil without its lock")
 	}
-	if err := c.Resume(t.Context(), []string{schema.Directory}); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Resume(t.Context(), []string{schema.Directory}))
 	if err := c.Rebuild(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
@@ -243,9 +231,7 @@ func TestRebuildRepairsReadModelsOfAnotherStream(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no single event stops") {
 		t.Errorf("Skip: got %v, want that no single event stops the projection", err)
 	}
-	if err := c.Rebuild(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.Rebuild(t.Context(), nil))
 	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
 	projectionstest.Await(t, s, elsewhere.AddSite(t, org, 8))
 	if page, err := s.Sites(t.Context(), domain.Reach{OrgID: org}, 50, ""); err != nil || len(page.Data) != 2 {
@@ -267,9 +253,7 @@ func TestLockFails(t *testing.T) {
 	control, err := rebuild.New(rebuild.Config{
 		Schema: s.Schema(), ConnConfig: dial, Sources: w.Sources(), Logger: projectionstest.Logger(t),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := control.Rebuild(ctx, nil); err == nil || !strings.Contains(err.Error(), "no locks") {

@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/schema"
+	"hubcloud/streams/streamstest"
 )
 
 func TestMain(m *testing.M) { projectionstest.Main(m) }
@@ -20,9 +21,7 @@ func TestDeclarationsMatchTheDefinition(t *testing.T) {
 	t.Parallel()
 	url := projectionstest.NewDatabase(t, "")
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer conn.Close(t.Context())
 	create(
 		t, conn, "defined", func(tx pgx.Tx) error { return schema.CreateIndexes(t.Context(), tx) },
@@ -85,13 +84,9 @@ func create(t *testing.T, conn *pgx.Conn, name string, indexes func(tx pgx.Tx) e
 func texts(t *testing.T, conn *pgx.Conn, sql string, args ...any) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), sql, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	slices.Sort(all)
 	return all
 }

@@ -202,11 +202,9 @@ func TestLongDirectory(t *testing.T) {
 	streamstest.Must(t, err)
 	defer sending.Close()
 	for range events {
-		if err := sending.Send(t.Context(), &nats.Msg{
+		streamstest.Must(t, sending.Send(t.Context(), &nats.Msg{
 			Subject: streams.SiteSubject(i.OrgID, i.SiteID), Data: text,
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	streamstest.Must(t, sending.Wait(t.Context()))
 	head, err := i.Log.Head(t.Context(), 0)

@@ -85,27 +85,21 @@ func (i *testInstallation) put(kv jetstream.KeyValue, key, value string) {
 func (i *testInstallation) appendEvents(hub domain.HubID, expected uint64, count int) uint64 {
 	i.t.Helper()
 	state, _, err := i.Directory.Hub(i.t.Context(), hub)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	streamstest.Must(i.t, err)
 	records := make([]journal.Record, count)
 	for n := range records {
 		payload, err := json.Marshal(domain.HubEvent{
 			Type: "channel.observed", HubID: hub, Time: domain.FormatTime(time.Now()),
 			Data: json.RawMessage(fmt.Sprintf(`{"value":%d}`, n)),
 		})
-		if err != nil {
-			i.t.Fatal(err)
-		}
+		streamstest.Must(i.t, err)
 		records[n] = journal.Record{Kind: journal.KindHubEvent,
 			Payload: payload, EpochID: state.Epoch.ID,
 			OwnLog: "a", Through: expected + uint64(n) + 1,
 		}
 	}
 	last, err := i.HubLogs.Append(i.t.Context(), hub, expected, records)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	streamstest.Must(i.t, err)
 	return last
 }
 
@@ -119,9 +113,7 @@ func (i *testInstallation) writeBackup(hubLogs bool) (string, Manifest) {
 			"ca/ca.pem": []byte("certificate"), "ca/ca-key.pem": []byte("key"),
 		},
 	})
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	streamstest.Must(i.t, err)
 	return dir, m
 }
 

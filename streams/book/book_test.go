@@ -45,9 +45,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	log, err := Open(t.Context(), conns.Cloud, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	w := &world{
 		t: t, log: log, conns: conns, hubs: []domain.HubID{"hub-a", "hub-b"},
 		changed: make(chan struct{}),
@@ -108,9 +106,7 @@ func (w *world) run(most uint64) (k *Keeper, kill func()) {
 			}
 		},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	streamstest.Must(w.t, err)
 	var dead atomic.Bool
 	follow := streamstest.Run(w.t, "follow", k.Follow)
 	serve := streamstest.Run(w.t, "serve", func(ctx context.Context) error {

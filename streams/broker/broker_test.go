@@ -191,9 +191,7 @@ func TestLostFiles(t *testing.T) {
 	connect(t, s)
 	stop(t, s)
 
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(path, []byte("{"), 0o600))
 	if _, err := broker.Start(t.Context(), c); err == nil ||
 		!strings.Contains(err.Error(), "remove the file") {
 		t.Errorf("Start with damaged credentials: got %v, want the advice to remove the file", err)

@@ -325,11 +325,9 @@ func TestCertificatesAndLogs(t *testing.T) {
 	}
 
 	for range 2 { // the second time nothing happens
-		if err := w.BeginEpoch(t.Context(), origin, hub, domain.BeginEpoch{
+		streamstest.Must(t, w.BeginEpoch(t.Context(), origin, hub, domain.BeginEpoch{
 			OwnLog: "second", Through: 3, After: 40,
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	state, _, err := w.Hub(t.Context(), hub)
 	streamstest.Must(t, err)

@@ -43,9 +43,7 @@ func TestAt(t *testing.T) {
 	}
 	for n, want := range map[int][]int{1: upTo(6, 6), 4: upTo(3, 6), 500: upTo(1, 6)} {
 		before, err := f.Last(t.Context(), hubA, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if got := f.caughtUp(before); !slices.Equal(got, want) {
 			t.Errorf("the last %d events are %v, want %v", n, got, want)
 		}
@@ -94,15 +92,11 @@ func (f *fixture) caughtUp(after string) []int {
 	f.tb.Helper()
 	r := f.follow(hubA, after)
 	reached, err := r.CaughtUp(f.tb.Context())
-	if err != nil {
-		f.tb.Fatal(err)
-	}
+	streamstest.Must(f.tb, err)
 	got := []int{}
 	for !reached() {
 		events, err := r.Next(f.tb.Context(), 2)
-		if err != nil {
-			f.tb.Fatal(err)
-		}
+		streamstest.Must(f.tb, err)
 		got = append(got, numbers(f.tb, events)...)
 	}
 	return got

@@ -104,9 +104,7 @@ func TestStreamAwayAfterTheRetention(t *testing.T) {
 func (f *fixture) deleteStream() {
 	f.tb.Helper()
 	js := streamstest.JetStream(f.tb, f.conns.Shard(hubA))
-	if err := js.DeleteStream(f.tb.Context(), streams.HubStream(hubA)); err != nil {
-		f.tb.Fatal(err)
-	}
+	streamstest.Must(f.tb, js.DeleteStream(f.tb.Context(), streams.HubStream(hubA)))
 }
 
 // fillForLook appends 500 events, an event of the cloud and two commands to hubA's log. It returns
@@ -118,9 +116,7 @@ func (f *fixture) fillForLook() (last, end uint64) {
 	connected.Kind, connected.OwnLog, connected.Through = journal.KindCloudEvent, "", 0
 	connected.Connection = "connection"
 	last, err := f.Append(f.tb.Context(), hubA, 0, []journal.Record{connected})
-	if err != nil {
-		f.tb.Fatal(err)
-	}
+	streamstest.Must(f.tb, err)
 	f.command(hubA)
 	for n := range 10 { // more records than are read at once
 		last = f.append(hubA, last, 50*n+2, 50)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // readBack reads a log from its end, in pages, and returns the numbers of the events as read.
@@ -58,9 +59,7 @@ func TestBefore(t *testing.T) {
 	}
 	// Next is a place for both directions.
 	page, err := f.Before(t.Context(), hubA, "", 30)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	f.want("the page after the place before event 301", page.Next, upTo(301, 330))
 	// The events before a time.
 	page, err = f.Before(t.Context(), hubA, f.at(time.Now().Add(time.Minute)), 2)
@@ -99,9 +98,7 @@ func TestBeforeExpires(t *testing.T) {
 	f := start(t, Config{})
 	f.append(hubA, 0, 1, 3)
 	page, err := f.Before(t.Context(), hubA, "", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	later := startOn(t, f.conns, Config{Now: func() time.Time { return time.Now().Add(2 * time.Hour) }})
 	for _, before := range []string{"", page.Next} {
 		got, err := later.Before(t.Context(), hubA, before, 10)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // Commands returns the newest commands of a log that has events in between and more messages than
@@ -37,9 +38,7 @@ func TestCommandsAreFoundAmongEvents(t *testing.T) {
 		}
 	}
 	records, err := f.CommandRecords(t.Context(), hubA, begun, commands)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	page, err := f.Page(t.Context(), hubA, records[150].Position, 500)
 	if want := 3 * (commands/100 - 2); err != nil || len(page.Events) != want {
 		t.Errorf("after command 150: %d events, %v; want the %d that follow it", len(page.Events), err, want)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // Hubs choose event types. A type with line ends must not end the frame's line or begin another
@@ -20,9 +21,7 @@ func TestFrameOfAnyType(t *testing.T) {
 		payload, err := json.Marshal(
 			domain.HubEvent{Type: typ, HubID: hubA, Data: json.RawMessage(`{"a":"b"}`)},
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if err := checkPayload(payload); err != nil {
 			t.Fatalf("checkPayload of type %q: %v", typ, err)
 		}

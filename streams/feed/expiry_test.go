@@ -38,9 +38,7 @@ func TestEmptiedLogAcrossRestart(t *testing.T) {
 	now := time.Now()
 	still.Store(&now)
 	after, err := f.EndCursor(t.Context(), hubA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	broker.Stop()
 	broker.Start(t)
 	streamstest.Eventually(t, "the broker is back", func() bool {

@@ -147,9 +147,7 @@ func TestEntries(t *testing.T) {
 	}
 	var fromJournal []Entry
 	records, err := f.journal.Records(t.Context(), hubA, 1, end, unbounded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for i := range records {
 		if m := storedRecord(&records[i]); m.event || m.state && records[i].EpochID == domain.NewEpochID(0xa) {
 			fromJournal = append(fromJournal, m.entry())

@@ -78,9 +78,7 @@ func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 	}
 	cfg.Journal, cfg.Logger, cfg.Epoch = f.journal, streamstest.Logger(), f.epochOf
 	logs, err := New(conns, cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	streamstest.Must(tb, err)
 	f.Logs = logs
 	tb.Cleanup(logs.Close)
 	streamstest.Run(tb, "logs", logs.Run)

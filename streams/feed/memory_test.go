@@ -45,9 +45,7 @@ func TestIdleTailsAreRemoved(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{TailIdle: 50 * time.Millisecond})
 	r, err := f.Follow(t.Context(), hubA, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	f.append(hubA, 0, 1, 10)
 	read(t, r, 100, 10)
 	r.Close()
@@ -72,9 +70,7 @@ func TestIdleReadersAreSmall(t *testing.T) {
 	all := make([]*Reader, 0, readers)
 	for range readers {
 		r, err := f.Follow(t.Context(), hubA, first.Cursor())
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		defer r.Close()
 		r.Ready()
 		all = append(all, r)

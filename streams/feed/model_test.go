@@ -98,9 +98,7 @@ func (m *model) command() {
 	} else {
 		_, err = f.AppendCommand(m.t.Context(), m.hub, []byte(`{}`))
 	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	streamstest.Must(m.t, err)
 	m.messages = append(m.messages, message{0, before})
 }
 

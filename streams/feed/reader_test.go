@@ -197,9 +197,7 @@ func TestCloseEndsReaders(t *testing.T) {
 	t.Parallel()
 	logs := start(t, Config{})
 	r, err := logs.Follow(t.Context(), hubA, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	logs.Close()
 	<-r.Ready()
 	if _, err := r.Next(t.Context(), 1); err != domain.ErrEventsClosed {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // TestRestored reads a log that was restored from a backup. Events in the backup keep their
@@ -17,9 +18,7 @@ func TestRestored(t *testing.T) {
 	last := f.append(hubA, 0, 1, 10)
 	former := f.page(hubA, "", 100).Events
 	end, err := f.EndCursor(t.Context(), hubA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	// lost is the cursor of an event that was stored after the backup.
 	lost := cursor{domain.NewEpochID(0x0a), last + 1, time.Now().UnixMilli()}.String()
 
@@ -63,9 +62,7 @@ func TestRestored(t *testing.T) {
 	// A log that is not in the backup begins again with sequence 1. No former cursor is valid.
 	g := start(t, Config{})
 	empty, err := g.EndCursor(t.Context(), hubA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	restore(g, 0)
 	g.append(hubA, 0, 201, 20)
 	f = g

@@ -22,9 +22,7 @@ func source(t *testing.T, broker *streamstest.Broker) *Source {
 		"nats://in-process", nats.InProcessServer(broker), nats.UserInfo(user.User, user.Password),
 		nats.CustomInboxPrefix(streams.TapInbox(user.User)),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	s := NewSource(nc, streamstest.Shards)
 	t.Cleanup(s.Close)
@@ -119,9 +117,7 @@ func TestSourceLists(t *testing.T) {
 			Name: "HUB_" + name, Subjects: []string{"log." + name + ".>"},
 			Storage: jetstream.MemoryStorage, MaxAge: time.Hour,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 	}
 	for _, other := range []string{"HUB_no-hub", "ELSE"} {
 		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
@@ -131,15 +127,11 @@ func TestSourceLists(t *testing.T) {
 		}
 	}
 	_, err := js.Publish(t.Context(), "log.hub-list-test-0100.event.device", []byte("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	found := map[domain.HubID]State{}
 	for shard := range streamstest.Shards {
 		err := s.List(t.Context(), shard, func(id domain.HubID, state State) { found[id] = state })
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 	}
 	if len(found) != many || found["hub-list-test-0100"].Last != 1 ||
 		found["hub-list-test-0299"] != (State{

@@ -105,22 +105,16 @@ func (i *Installation) CreateOrganization(t testing.TB) {
 	t.Helper()
 	var err error
 	i.OrgID, _, err = i.Directory.CreateOrg(t.Context(), Operator, "Org", "owner@example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	site, err := i.Directory.CreateSite(t.Context(), Operator, i.OrgID, "Site")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	i.SiteID = site.ID
 }
 
 // RegisterHub adds a hub to the inventory.
 func (i *Installation) RegisterHub(t testing.TB, hub domain.HubID) {
 	t.Helper()
-	if err := i.Directory.RegisterHub(t.Context(), Operator, hub, make([]byte, 32)); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, i.Directory.RegisterHub(t.Context(), Operator, hub, make([]byte, 32)))
 }
 
 // AddHub adds a hub of the inventory to the organization.
@@ -156,9 +150,7 @@ func (i *Installation) EventLog(t testing.TB, hub domain.HubID) string {
 	var events []string
 	for after := ""; ; {
 		page, err := i.HubLogs.Page(t.Context(), hub, after, 500)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		for _, e := range page.Events {
 			events = append(events, short(t, e.Envelope))
 		}
@@ -175,9 +167,7 @@ func (i *Installation) JournaledLog(t testing.TB, hub domain.HubID) string {
 	tip, _ := i.Journals.Tip(hub)
 	for from := uint64(1); from <= tip.Seq; {
 		records, err := i.Journals.Records(t.Context(), hub, from, tip.Seq, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		for _, r := range records {
 			if r.Kind == journal.KindHubEvent || r.Kind == journal.KindCloudEvent {
 				events = append(events, short(t, r.Payload))

@@ -86,9 +86,7 @@ func TestFollowerModel(t *testing.T) {
 					rt.Skip()
 				}
 				disconnects++
-				if err := far.Cloud.ForceReconnect(); err != nil {
-					rt.Fatal(err)
-				}
+				streamstest.Must(rt, far.Cloud.ForceReconnect())
 			},
 			"sync": func(rt *rapid.T) {
 				if got := f.sync(t); uint64(len(got)) != s.End()-from+1 {

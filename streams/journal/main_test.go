@@ -59,9 +59,7 @@ func begin(t testing.TB, j *Journal, x *Index) *source {
 
 func (s *source) apply(c Commit) {
 	s.t.Helper()
-	if err := s.Apply(c); err != nil {
-		s.t.Fatal(err)
-	}
+	streamstest.Must(s.t, s.Apply(c))
 }
 
 // records returns the next record of each hub, one after the other.

@@ -210,14 +210,10 @@ func FuzzUnmarshal(f *testing.F) {
 	c, err := NewCommit(300, 2, append(seed, command, state), func(hub domain.HubID) (Tip, bool) {
 		return Tip{Seq: 4, Commit: 299, anchor: 40, number: 3}, hub == "hub-a"
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	for _, c := range []Commit{c, {Seq: 1, Term: 1}} {
 		stored, err := Marshal(&c)
-		if err != nil {
-			f.Fatal(err)
-		}
+		streamstest.Must(f, err)
 		f.Add(stored)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

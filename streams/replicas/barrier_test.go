@@ -29,9 +29,7 @@ func startReplica(t *testing.T, broker *streamstest.Broker, id string) *replica 
 	t.Helper()
 	conns := broker.Connect(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	r := &replica{conns: conns, changed: make(chan struct{})}
 	barrier := replicas.NewBarrier(conns, id, streamstest.Logger())
 	r.stop = streamstest.Run(t, "replica "+id, func(ctx context.Context) error {
@@ -116,9 +114,7 @@ func TestBarrierIgnoresStoppedReplica(t *testing.T) {
 	fastest := time.Hour
 	for range 5 { // a busy machine can make one try slow
 		start := time.Now()
-		if err := barrier.Wait(t.Context(), 99); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, barrier.Wait(t.Context(), 99))
 		fastest = min(fastest, time.Since(start))
 	}
 	if fastest > 500*time.Millisecond {
@@ -135,9 +131,7 @@ func TestBarrierGivesUpOnKilledReplica(t *testing.T) {
 	alive.apply(5)
 	killed.conns.Close() // as the kernel does for a killed process
 	start := time.Now()
-	if err := barrier.Wait(t.Context(), 5); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, barrier.Wait(t.Context(), 5))
 	if took := time.Since(start); took > 6*time.Second {
 		t.Errorf("Wait took %v for a killed replica; want less than 6s", took)
 	}
@@ -162,9 +156,7 @@ func TestBarrierWaitsForReconnectingReplica(t *testing.T) {
 	r := startReplica(t, broker, "a")
 	done := make(chan error, 1)
 	waits := func() bool {
-		if err := r.conns.Cloud.ForceReconnect(); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, r.conns.Cloud.ForceReconnect())
 		began := time.Now()
 		go func() { done <- barrier.Wait(t.Context(), 5) }()
 		select {

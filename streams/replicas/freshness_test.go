@@ -38,9 +38,7 @@ func startView(t *testing.T) *view {
 		},
 		CutOff: v.cutOff.Load, Clustered: v.clustered.Load, Logger: streamstest.Logger(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	streamstest.Run(t, "view", v.Run)
 	if err := v.Confirm(t.Context()); err != nil {
 		t.Fatalf("Confirm with the directory in reach: %v, want nil", err)

@@ -11,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams/shares"
+	"hubcloud/streams/streamstest"
 )
 
 func newPool(limits shares.Limits) *shares.Pool {
@@ -156,9 +157,7 @@ func TestPoolWaiting(t *testing.T) {
 		p := newPool(shares.Limits{Total: 2, PerOrg: 1, Waiting: 1})
 		who := shares.Spender{Org: "a", ID: "1"}
 		release, err := p.Wait(t.Context(), who)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		served := make(chan error)
 		go func() {
 			_, err := p.Wait(t.Context(), who)

@@ -50,9 +50,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		"a hub":           `{"hubcloud_tap_checkpoint":1,"hubs":{"x":""}}`,
 	} {
 		path := filepath.Join(t.TempDir(), "tap.checkpoint")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait()
 		if !errors.Is(err, disk.ErrDamaged) || !strings.Contains(err.Error(), "move it away") {
 			t.Errorf("%s: got %v, want the advice to move the file away", name, err)
@@ -75,9 +73,7 @@ func TestOneTapPerCheckpoint(t *testing.T) {
 	}).wait(); !errors.Is(err, tap.ErrCheckpointTaken) {
 		t.Errorf("second tap: got %v, want ErrCheckpointTaken", err)
 	}
-	if err := first.end(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, first.end())
 	if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err != nil {
 		t.Errorf("tap after the first has ended: got %v, want nil", err)
 	}
@@ -115,9 +111,7 @@ func TestKilledAtAnyTime(t *testing.T) {
 		want += n
 	}
 	records := out.await(t, want)
-	if err := u.end(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, u.end())
 	if len(kills) < 5 {
 		t.Fatalf("checkpoints: got %d, want at least 5", len(kills))
 	}
@@ -126,13 +120,9 @@ func TestKilledAtAnyTime(t *testing.T) {
 			continue
 		}
 		former := filepath.Join(dir, "former")
-		if err := os.WriteFile(former, d.file, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.WriteFile(former, d.file, 0o600))
 		at, err := readCheckpoint(former)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		again := r.run(tap.Config{Checkpoint: former})
 		before, after := numbers(t, records[:d.delivered]), numbers(t, again)
 		for n := range hubs {
@@ -230,8 +220,6 @@ func (r *testHubs) expire(hubs ...domain.HubID) {
 		if err == nil {
 			err = stream.Purge(r.t.Context())
 		}
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		streamstest.Must(r.t, err)
 	}
 }

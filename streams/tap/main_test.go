@@ -68,9 +68,7 @@ func (r *testHubs) openLogs(retention time.Duration) {
 	r.logs, err = feed.New(r.conns, feed.Config{
 		Journal: r.journals, Retention: retention, Epoch: r.epoch, Logger: streamstest.Logger(),
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	streamstest.Must(r.t, err)
 	r.closeLogs = sync.OnceFunc(func() {
 		r.logs.Close()
 		stop()
@@ -136,9 +134,7 @@ func (r *testHubs) connect() *nats.Conn {
 	nc, err := tap.Connect(
 		r.t.Context(), c, streamstest.Logger(), nats.InProcessServer(r.broker),
 	)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	streamstest.Must(r.t, err)
 	r.t.Cleanup(nc.Close)
 	return nc
 }
@@ -156,9 +152,7 @@ func (r *testHubs) start(cfg tap.Config) *runningTap {
 	cfg.Conn, cfg.Shards = r.connect(), streamstest.Shards
 	cfg.Logger = cmp.Or(cfg.Logger, streamstest.Logger())
 	created, err := tap.New(cfg)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	streamstest.Must(r.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	u := &runningTap{t: r.t, stop: cancel, done: make(chan error, 1)}
 	go func() { u.done <- created.Run(ctx) }()
@@ -174,9 +168,7 @@ func (r *testHubs) run(cfg tap.Config) []tap.Record {
 	r.t.Helper()
 	out := newSink()
 	cfg.Output = out
-	if err := r.start(cfg).wait(); err != nil {
-		r.t.Fatal(err)
-	}
+	streamstest.Must(r.t, r.start(cfg).wait())
 	return out.all()
 }
 

@@ -25,9 +25,7 @@ func newTarget(t testing.TB) (*streamstest.Broker, jetstream.JetStream, jetstrea
 			Name: "EVENTS", Subjects: []string{"analytics.>"}, Storage: jetstream.FileStorage,
 		},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return broker, js, stream
 }
 
@@ -39,22 +37,16 @@ func publisher(js jetstream.JetStream, subject tap.Subject, format tap.Format) *
 func published(t testing.TB, stream jetstream.Stream) map[domain.HubID][]int {
 	t.Helper()
 	info, err := stream.Info(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	all := map[domain.HubID][]int{}
 	for seq := info.State.FirstSeq; seq <= info.State.LastSeq; seq++ {
 		msg, err := stream.GetMsg(t.Context(), seq)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		var line struct {
 			Hub  domain.HubID `json:"hub_id"`
 			Data struct{ N int }
 		}
-		if err := json.Unmarshal(msg.Data, &line); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, json.Unmarshal(msg.Data, &line))
 		if want := "analytics." + string(line.Hub) + "."; len(msg.Subject) < len(want) ||
 			msg.Subject[:len(want)] != want {
 			t.Fatalf("subject of an event of %s: got %s", line.Hub, msg.Subject)
@@ -72,9 +64,7 @@ func TestPublish(t *testing.T) {
 	r := newTestHubs(t, time.Hour)
 	broker, js, stream := newTarget(t)
 	to := publisher(js, "analytics.{hub_id}.{type}", tap.NDJSON)
-	if err := to.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, to.Check(t.Context()))
 	u := r.start(tap.Config{Follow: true, Output: to})
 	for i := range 4 {
 		for n := range hubs {
@@ -91,12 +81,8 @@ func TestPublish(t *testing.T) {
 		info, err := stream.Info(t.Context())
 		return err == nil && info.State.Msgs == hubs*each
 	})
-	if err := u.end(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.start(tap.Config{Output: to}).wait(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, u.end())
+	streamstest.Must(t, r.start(tap.Config{Output: to}).wait())
 	got := published(t, stream)
 	for n := range hubs {
 		consecutive(t, hubID(n), got[hubID(n)], each)
@@ -133,9 +119,7 @@ func TestSubject(t *testing.T) {
 	}
 	_, js, stream := newTarget(t)
 	subject, err := tap.ParseSubject("analytics.{hub_id}.{type}.{organization_id}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	to := publisher(js, subject, tap.CloudEvents)
 	for typ, want := range map[string]string{
 		"channel.observed": "channel.observed", "a b": "a_b", "*": "_", "x.>": "x._",
@@ -145,9 +129,7 @@ func TestSubject(t *testing.T) {
 			Hub: hubID(1), OrgID: org, Type: typ, ID: "id" + typ,
 			Envelope: []byte(`{"time":"2026-01-02T03:04:05Z"}`),
 		}
-		if err := to.Write(t.Context(), []tap.Record{r}); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, to.Write(t.Context(), []tap.Record{r}))
 		msg, err := stream.GetLastMsgForSubject(t.Context(), "analytics.>")
 		if err != nil || msg.Subject != "analytics."+string(hubID(1))+"."+want+"."+org ||
 			msg.Header.Get("Content-Type") != "application/cloudevents+json" {

@@ -184,9 +184,7 @@ func TestLogLosesItsEnd(t *testing.T) {
 	r.run(tap.Config{Checkpoint: path})
 	js := streamstest.JetStream(t, r.conns.Shard(id))
 	stream, err := js.Stream(t.Context(), streams.HubStream(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	empty := stream.CachedInfo().Config
 	r.deleteStream(r.conns.Shard(id), streams.HubStream(id))
 	streamstest.EventuallyNil(t, "the stream is created again", func() error {

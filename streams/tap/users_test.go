@@ -19,9 +19,7 @@ func store(t testing.TB) (*tap.Users, *streams.Buckets) {
 	t.Helper()
 	conns := streamstest.Start(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return tap.NewUsers(conns.Cloud, buckets.Installation), buckets
 }
 
@@ -33,9 +31,7 @@ func TestLife(t *testing.T) {
 	admitted := func(u streams.User) bool {
 		t.Helper()
 		account, err := s.Admit(t.Context(), u.User, u.Password)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		return account != ""
 	}
 	first, err := s.Create(t.Context(), "analytics", began)
@@ -119,9 +115,7 @@ func TestEachUserHasAnAccount(t *testing.T) {
 	}
 	all.Wait()
 	last, err := s.Create(t.Context(), "last", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	users["last"] = last
 	taken := map[streams.Account]string{}
 	for range 2 {
@@ -154,21 +148,15 @@ func TestEachUserHasAnAccount(t *testing.T) {
 		t.Errorf("create one user too many: got %v, want ErrFull", err)
 	}
 	err = errors.Join(s.Revoke(t.Context(), "tap3"), s.Release(t.Context(), "tap3"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	late, err := s.Create(t.Context(), "late", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if account, err := s.Admit(t.Context(), late.User, late.Password); taken[account] != "tap3" ||
 		err != nil {
 		t.Errorf("admit late: got the account of %q, %v; want that of tap3", taken[account], err)
 	}
 	// A revocation that was interrupted before Release does not use up an account.
-	if err := s.Revoke(t.Context(), "tap4"); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, s.Revoke(t.Context(), "tap4"))
 	if _, err := s.Create(t.Context(), "later", time.Now()); err != nil {
 		t.Error(err)
 	}

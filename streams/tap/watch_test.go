@@ -38,9 +38,7 @@ func TestFeedLost(t *testing.T) {
 			}
 		},
 		"reconnected": func(t *testing.T, nc *nats.Conn, _ *nats.Subscription) {
-			if err := nc.ForceReconnect(); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, nc.ForceReconnect())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,9 +50,7 @@ func TestFeedLost(t *testing.T) {
 				t.Context(), ForUser("nats://in-process", streamstest.Shards, user),
 				slog.New(slog.DiscardHandler), nats.InProcessServer(broker),
 			)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			t.Cleanup(nc.Close)
 			// In place of the feed: a subscription to the connection's inbox that does not keep up.
 			stuck := make(chan struct{})
@@ -63,18 +59,14 @@ func TestFeedLost(t *testing.T) {
 			if err == nil {
 				err = sub.SetPendingLimits(1, -1)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			tap, err := New(
 				Config{
 					Conn: nc, Shards: streamstest.Shards, Follow: true, Output: discard{},
 					Logger: slog.New(slog.DiscardHandler),
 				},
 			)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			ctx, cancel := context.WithCancel(t.Context())
 			watching := make(chan error, 1)
 			go func() { watching <- tap.watch(ctx, feeds{sub}) }()

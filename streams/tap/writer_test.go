@@ -21,9 +21,7 @@ func record(text string) tap.Record {
 func pipe(t testing.TB) (reader, writer *os.File) {
 	t.Helper()
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() {
 		_ = reader.Close() // some tests have closed it
 		_ = writer.Close()
@@ -39,9 +37,7 @@ func TestWriterFlush(t *testing.T) {
 	}
 	reader, writer := pipe(t)
 	w := tap.NewWriter(writer, tap.NDJSON)
-	if err := w.Write(t.Context(), []tap.Record{record("a"), record("b")}); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, w.Write(t.Context(), []tap.Record{record("a"), record("b")}))
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := w.Flush(short); !errors.Is(err, context.DeadlineExceeded) {
@@ -58,12 +54,8 @@ func TestWriterFlush(t *testing.T) {
 		t.Errorf("Flush after the read: got %v, want nil", err)
 	}
 	// A record that nobody has read is lost when the reader goes: it must not count as delivered.
-	if err := w.Write(t.Context(), []tap.Record{record("c")}); err != nil {
-		t.Fatal(err)
-	}
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, w.Write(t.Context(), []tap.Record{record("c")}))
+	streamstest.Must(t, reader.Close())
 	if err := w.Flush(t.Context()); !errors.Is(err, tap.ErrReaderGone) {
 		t.Errorf("Flush without a reader: got %v, want ErrReaderGone", err)
 	}
@@ -123,9 +115,7 @@ func TestTapToAPipe(t *testing.T) {
 		return err == nil && at[hubID(1)].Seq == 5
 	})
 	r.store(hubID(1), 5)
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, reader.Close())
 	if err := u.wait(); !errors.Is(err, tap.ErrReaderGone) {
 		t.Errorf("Run: got %v, want ErrReaderGone", err)
 	}
@@ -145,22 +135,14 @@ func TestTornLine(t *testing.T) {
 		"": "", "{}\n": "{}\n", "{}\n{\"cur": "{}\n{\"cur\n",
 	} {
 		path := filepath.Join(t.TempDir(), "events")
-		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.WriteFile(path, []byte(before), 0o600))
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		w := tap.NewWriter(file, tap.NDJSON)
 		for range 2 {
-			if err := w.Write(t.Context(), []tap.Record{record("a")}); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, w.Write(t.Context(), []tap.Record{record("a")}))
 		}
-		if err := file.Close(); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, file.Close())
 		got, err := os.ReadFile(path)
 		rest, ok := strings.CutPrefix(string(got), want)
 		if err != nil || !ok || strings.Count(rest, "\n") != 2 ||

@@ -54,13 +54,9 @@ func TestRoomAfterLostAnswers(t *testing.T) {
 	v, err := New(Config{
 		Conns: f.conns, Journal: f.journal, Retention: testRetention, IsReleased: notReleased,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	g, err := newGroup(v, 0) // nobody runs it, so nothing is answered
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer g.close()
 	s := g.shards[0]
 	for n, found := 0, 0; found < 40; n++ {

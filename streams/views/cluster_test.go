@@ -112,9 +112,7 @@ func TestServerAway(t *testing.T) {
 			account, err := c.cluster.Servers[gone].LookupAccount(
 				string(streams.ShardAccount(streams.ShardOf(id, len(c.conns.Shards)))),
 			)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			if account.JetStreamIsStreamLeader(streams.HubStream(id)) {
 				return false
 			}
@@ -147,9 +145,7 @@ func TestServerBack(t *testing.T) {
 			const gone = 2
 			c.cluster.Stop(gone)
 			if wipe {
-				if err := os.RemoveAll(c.cluster.Dir(gone)); err != nil {
-					t.Fatal(err)
-				}
+				streamstest.Must(t, os.RemoveAll(c.cluster.Dir(gone)))
 			}
 			c.commit(on[gone][0])
 			streamstest.Eventually(t, "the views are known to be away", func() bool {
@@ -224,7 +220,5 @@ func (c *clusterFixture) truncate(server int, hub domain.HubID) {
 	if err == nil {
 		err = os.Remove(filepath.Join(dir, "index.db"))
 	}
-	if err != nil {
-		c.Fatal(err)
-	}
+	streamstest.Must(c, err)
 }

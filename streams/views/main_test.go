@@ -45,9 +45,7 @@ func openJournal(t testing.TB, conns *streams.Conns, copies int) *journal.Journa
 		Conn: conns.Cloud, Shards: len(conns.Shards), Replicas: copies, Retention: testRetention,
 		Logger: streamstest.Logger(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	streamstest.EventuallyNil(t, "the journal is opened", func() error { return j.Open(t.Context()) })
 	streamstest.Run(t, "journal", j.Run)
 	return j
@@ -56,16 +54,12 @@ func openJournal(t testing.TB, conns *streams.Conns, copies int) *journal.Journa
 func newSource(t testing.TB, j *journal.Journal) *source {
 	t.Helper()
 	writer, err := j.OpenWriter(t.Context(), 0, func() bool { return true })
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	s := &source{
 		Writer: writer, index: journal.NewIndex(0), clock: time.Now().UTC(),
 		stored: map[domain.HubID][]journal.Record{}, next: map[domain.HubID]uint64{},
 	}
-	if err := s.index.Apply(journal.Commit{Seq: writer.End(), Term: 1}); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, s.index.Apply(journal.Commit{Seq: writer.End(), Term: 1}))
 	return s
 }
 
@@ -134,9 +128,7 @@ func (f *fixture) commitSized(size int, hubs ...domain.HubID) journal.Commit {
 	if err == nil {
 		err = f.index.Apply(c)
 	}
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	for _, r := range c.Records {
 		for i := range f.stored[r.Hub] {
 			if stored := &f.stored[r.Hub][i]; stored.Seq == r.Seq {
@@ -161,9 +153,7 @@ func (f *fixture) start() {
 		cfg.IsReleased = notReleased
 	}
 	v, err := New(cfg)
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	v.hook = f.hook
 	stop := streamstest.Run(f, "views", func(ctx context.Context) error { return v.Run(ctx, 0) })
 	streamstest.Eventually(f, "the views are written", func() bool { return v.groups[0].Load() != nil })
@@ -222,9 +212,7 @@ func (f *fixture) nc(hub domain.HubID) *nats.Conn {
 func (f *fixture) state(hub domain.HubID) *jetstream.StreamInfo {
 	f.Helper()
 	info, err := jsapi.New(f.nc(hub)).Info(f.Context(), streams.HubStream(hub))
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	return info
 }
 
@@ -263,9 +251,7 @@ func (f *fixture) check(hub domain.HubID, first uint64) {
 			hub, s.FirstSeq, s.LastSeq, s.NumDeleted, first)
 	}
 	getter, err := jsapi.New(f.nc(hub)).NewBatchGetter(1000)
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	defer getter.Close()
 	records := f.stored[hub]
 	for len(records) > 0 && records[0].Seq < first {

@@ -22,9 +22,7 @@ import (
 // deleteView deletes the stream of a hub's log.
 func (f *fixture) deleteView(hub domain.HubID) {
 	f.Helper()
-	if err := f.js(hub).DeleteStream(f.Context(), streams.HubStream(hub)); err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, f.js(hub).DeleteStream(f.Context(), streams.HubStream(hub)))
 }
 
 // publish stores a message of somebody else in a hub's stream.
@@ -161,19 +159,13 @@ func TestDamagedAtStart(t *testing.T) {
 	damages := map[string]func(domain.HubID, jetstream.Stream){
 		"missing": func(id domain.HubID, _ jetstream.Stream) { f.deleteView(id) },
 		"gap": func(_ domain.HubID, s jetstream.Stream) {
-			if err := s.DeleteMsg(f.Context(), 4); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, s.DeleteMsg(f.Context(), 4))
 		},
 		"front": func(_ domain.HubID, s jetstream.Stream) {
-			if err := s.Purge(f.Context(), jetstream.WithPurgeSequence(4)); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, s.Purge(f.Context(), jetstream.WithPurgeSequence(4)))
 		},
 		"emptied": func(_ domain.HubID, s jetstream.Stream) {
-			if err := s.Purge(f.Context()); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, s.Purge(f.Context()))
 		},
 		"short": func(id domain.HubID, _ jetstream.Stream) {
 			f.deleteView(id)
@@ -235,9 +227,7 @@ func TestTruncatedFiles(t *testing.T) {
 			t.Fatalf("message blocks in %s: got %v, %v, want 1", folder, blocks, err)
 		}
 		info, err := os.Stat(blocks[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		err = []func() error{
 			func() error { return os.Truncate(blocks[0], info.Size()/2) },
 			func() error { return os.Remove(blocks[0]) },
@@ -248,9 +238,7 @@ func TestTruncatedFiles(t *testing.T) {
 			},
 			func() error { return os.RemoveAll(filepath.Dir(folder)) },
 		}[n]()
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 	}
 	f.broker.Start(t)
 	f.start()
@@ -301,9 +289,7 @@ func TestIncompatible(t *testing.T) {
 	_, err := f.js(hub(1)).CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: streams.HubStream(hub(1)), Subjects: []string{"something.else"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	f.start()
 	f.commit(hub(1), hub(2))
 	f.commit(hub(1), hub(2))

@@ -13,6 +13,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/streamstest"
 )
 
 // TestOrder writes commits of many hubs, in random order, and compares views and feed with them.
@@ -24,9 +25,7 @@ func TestOrder(t *testing.T) {
 		if _, err := nc.ChanSubscribe(streams.AnyFeed, messages); err != nil {
 			t.Fatal(err)
 		}
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, nc.Flush())
 	}
 	f.cfg.Linger = 5 * time.Millisecond
 	f.start()
@@ -88,12 +87,8 @@ func TestUnfollowedFeed(t *testing.T) {
 	feeds := map[domain.HubID]*nats.Subscription{}
 	for _, id := range all {
 		feed, err := f.nc(id).SubscribeSync(streams.FeedDestination(id))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.nc(id).Flush(); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
+		streamstest.Must(t, f.nc(id).Flush())
 		feeds[id] = feed
 	}
 	f.start()
@@ -111,9 +106,7 @@ func TestUnfollowedFeed(t *testing.T) {
 		t.Errorf("linger of a feed with subscribers: got %v, want %v", got, f.cfg.FeedLinger)
 	}
 	f.flush()
-	if err := f.nc(all[0]).Flush(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, f.nc(all[0]).Flush())
 	if n, _, _ := feeds[all[0]].Pending(); n != 0 {
 		t.Errorf("feed without a subscriber: got %d messages, want none", n)
 	}

@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // measureFeed measures readers of an organization's feed of many quiet hubs.
@@ -16,9 +18,7 @@ func measureFeed(b *bench) {
 	s.each(hubs, func(h *hub) error { return h.emit(1, 1) })
 	stream := s.Tenant.Stream("/events/stream?type=channel.observed", "")
 	<-stream.Messages // its position
-	if err := hubs[0].emit(1, 1); err != nil {
-		b.Fatal(err)
-	}
+	streamstest.Must(b, hubs[0].emit(1, 1))
 	event := stream.Next(b, time.Minute)
 	stream.Close()
 	frame := fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", event.ID, event.Event, event.Data)
@@ -30,9 +30,7 @@ func measureFeed(b *bench) {
 	defer keep(b, hubs)()
 	web := startBare(b, roleWeb, nothing{})
 	topic, err := web.feeds(1, frame)
-	if err != nil {
-		b.Fatal(err)
-	}
+	streamstest.Must(b, err)
 	ofFeed := func(int) (string, string) {
 		return s.Service.HTTP, s.get("/events/stream?positions=true")
 	}

@@ -59,9 +59,7 @@ type paced struct {
 func newPaced(b *bench, s *service, of senders) *paced {
 	p := &paced{senders: of, service: s}
 	for _, h := range of.hubs {
-		if err := of.connect(h); err != nil {
-			b.Fatal(err)
-		}
+		streamstest.Must(b, of.connect(h))
 		m := newEventsMessage(h, 1)
 		var sent atomic.Int64
 		h.acked = func() { p.acks.add(time.Now().UnixNano() - sent.Load()) }

@@ -38,9 +38,7 @@ type readers struct {
 func newReaders(t testing.TB) *readers {
 	t.Helper()
 	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	r := &readers{t: t, epoll: epoll, ended: make(chan struct{}), byFD: map[int32]*eventStream{}}
 	go r.run()
 	t.Cleanup(r.close)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"hubcloud/streams/streamstest"
 )
 
 // senders are hubs and the process that stores what they send: the service, or
@@ -75,9 +77,7 @@ func (s senders) oneInFlight(b *bench, hubs []*hub, during time.Duration) load {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	streamstest.Must(b, group.Wait())
 	events := float64(len(l.latencies))
 	l.rate = events / time.Since(began).Seconds()
 	l.cpu = float64(s.cpu(b)-cpu) / events

@@ -14,9 +14,7 @@ import (
 // report makes the hub report a value of a channel of a device.
 func (p *portal) report(device int64, key string, value any) {
 	p.t.Helper()
-	if err := p.hub.Report(device, virtualhub.ChannelRef{Key: key}, value); err != nil {
-		p.t.Fatal(err)
-	}
+	streamstest.Must(p.t, p.hub.Report(device, virtualhub.ChannelRef{Key: key}, value))
 }
 
 // TestSmokeWhileAnotherPageIsOpen: an alarm appears on the open dashboard with its place and what

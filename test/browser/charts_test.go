@@ -19,9 +19,7 @@ func TestCharts(t *testing.T) {
 	p := newPortal(t, "Charts")
 	report := func(device int64, key string, value any) {
 		t.Helper()
-		if err := p.hub.Report(device, virtualhub.ChannelRef{Key: key}, value); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, p.hub.Report(device, virtualhub.ChannelRef{Key: key}, value))
 	}
 	report(2, "temperature", 17.5)
 	report(2, "humidity", 40)

@@ -100,9 +100,7 @@ func openClientPage(t *testing.T) (*tab, *harness.Service, string) {
 		{Kind: "lock", Name: "Front door"}, {Kind: "color_bulb", Name: "Lamp"},
 	}})
 	address, err := url.Parse(service.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	routes := http.NewServeMux()
 	routes.Handle("/v1/", &httputil.ReverseProxy{
 		FlushInterval: -1,

@@ -12,9 +12,7 @@ import (
 func TestDoorCodes(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Codes")
-	if err := p.hub.SetOwnCode(1, 7, "4711"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, p.hub.SetOwnCode(1, 7, "4711"))
 	harness.Stored(t, p.hub)
 	p.goTo("/portal/" + p.tenant.Org + "/codes")
 	const form = `[aria-labelledby="add"] `

@@ -30,9 +30,7 @@ func TestLateAnswer(t *testing.T) {
 	)))
 	report := func(locked bool) {
 		t.Helper()
-		if err := p.hub.Report(1, virtualhub.ChannelRef{Key: "lock"}, locked); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, p.hub.Report(1, virtualhub.ChannelRef{Key: "lock"}, locked))
 	}
 	p.hub.LateAnswers(3 * time.Second)
 	report(false)

@@ -33,9 +33,7 @@ func TestLiveUpdatesKeepInput(t *testing.T) {
 	field := channel(2, "heating_setpoint", "input[type=number]")
 	p.retype(field, "24.5")
 	p.do("move the focus", chromedp.KeyEvent("\t"))
-	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "heating_setpoint"}, 18.0); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, p.hub.Report(2, virtualhub.ChannelRef{Key: "heating_setpoint"}, 18.0))
 	p.await(channel(2, "heating_setpoint", ".value"), "18 °C")
 	harness.Elapse(time.Second) // soon after a report the page requests the device
 	if got := p.valueOf(field); got != "24.5" {

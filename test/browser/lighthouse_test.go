@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/nodejs"
 )
 
@@ -52,12 +53,8 @@ func TestLighthouse(t *testing.T) {
 			t.Logf("Lighthouse recorded nothing: %v", err) // it does so now and then on a busy machine
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(artifacts, "lighthouse.json"), text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(text, &report); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.WriteFile(filepath.Join(artifacts, "lighthouse.json"), text, 0o644))
+		streamstest.Must(t, json.Unmarshal(text, &report))
 		low = false
 		for name, want := range wanted {
 			score := report.Categories[name].Score
@@ -89,8 +86,6 @@ func processorLoad(t *testing.T) (load float64) {
 	if err == nil {
 		_, err = fmt.Sscan(string(text), &load)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return load
 }

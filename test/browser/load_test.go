@@ -373,9 +373,7 @@ func (b *tab) measure() pageCost {
 func (b *tab) metrics() map[string]float64 {
 	b.t.Helper()
 	got, err := chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	harness.Must(b.t, err)
 	named := map[string]float64{}
 	for _, m := range got.Metrics {
 		named[m.Name] = m.Value

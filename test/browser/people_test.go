@@ -27,9 +27,7 @@ func TestPeople(t *testing.T) {
 	ben := open(t, p.origin)
 	ben.expect(404) // once he is removed
 	link, err := url.Parse(p.service.For(t).Mails(address, 1)[0].Link())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	ben.goTo(link.Path)
 	ben.await("h1", "You have joined")
 	ben.check("joined")

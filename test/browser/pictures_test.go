@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/nodejs"
 )
 
@@ -41,9 +42,7 @@ func TestPictures(t *testing.T) {
 		nodejs.Install(t, "npm", "browser"),
 		"node_modules", "@fontsource", "inter", "files", "inter-latin-400-normal.woff2",
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for _, look := range []struct {
 		scheme string
 		width  int64
@@ -70,13 +69,9 @@ func TestPictures(t *testing.T) {
 func (b *tab) compare(name string) {
 	b.t.Helper()
 	taken, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	streamstest.Must(b.t, err)
 	decoded, err := png.Decode(bytes.NewReader(taken))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	streamstest.Must(b.t, err)
 	got := halved(decoded)
 	reference := filepath.Join("testdata", name+".png")
 	if *update {
@@ -84,13 +79,9 @@ func (b *tab) compare(name string) {
 		return
 	}
 	file, err := os.ReadFile(reference)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	streamstest.Must(b.t, err)
 	want, err := png.Decode(bytes.NewReader(file))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	streamstest.Must(b.t, err)
 	bounds := got.Bounds()
 	different := 0
 	if bounds == want.Bounds() {
@@ -157,7 +148,5 @@ func writePicture(t *testing.T, path string, picture image.Image) {
 	if err == nil {
 		err = os.WriteFile(path, encoded.Bytes(), 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 }

@@ -176,9 +176,7 @@ func TestKeyboard(t *testing.T) {
 func TestHubGoesOffline(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Offline")
-	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, 17.5); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, 17.5))
 	p.await("#connection", "Live")
 	row := fmt.Sprintf(`#sites [data-hub="%s"]`, p.hub.ID())
 	p.await(row+" .tag", "online")
@@ -240,9 +238,7 @@ func TestPairing(t *testing.T) {
 	p.await("#connection", "Live")
 	p.checkIn("pairing", `[data-window="pairing"]`)
 	id, err := p.hub.Join(virtualhub.DeviceSpec{Kind: "lock", Name: "<script>alert(1)</script>"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	p.await(fmt.Sprintf(`[data-device="%d"] h3`, id), "<script>alert(1)</script>")
 	p.await(`[data-window="pairing"]`, "has joined as device")
 	// The window was part of the address, so the reloaded page showed it as still open.
@@ -279,9 +275,7 @@ func TestEventList(t *testing.T) {
 	p.await("#connection", "Live")
 	p.showAllEvents()
 	report := func(value float64) {
-		if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, value); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, value))
 	}
 	if _, err := p.hub.EmitMalformed(); err != nil {
 		t.Fatal(err)

@@ -55,9 +55,7 @@ func (b *tab) hide(hidden bool) {
 // temperature makes the thermostat report a value.
 func (p *portal) temperature(value float64) {
 	p.t.Helper()
-	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, value); err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, value))
 }
 
 // temperatures returns the values in the page's list of events, newest first.
@@ -132,9 +130,7 @@ func TestReconnects(t *testing.T) {
 	p.await("#connection", "Reconnecting")
 	p.temperature(25.5)
 	harness.Stored(t, p.hub)
-	if err := p.hub.FactoryReset(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, p.hub.FactoryReset())
 	harness.Connected(t, p.hub)
 	p.hide(false)
 	p.await("#events", "Events are missing here: the hub was reset")

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"hubcloud/streams/streamstest"
 )
 
 // screenshotsVariable is the environment variable with the folder of TestScreenshots, and
@@ -49,9 +51,7 @@ func TestScreenshots(t *testing.T) {
 				path := filepath.Join(folder, name+"-"+look.name+".png")
 				err = os.WriteFile(path, picture, 0o644)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"hubcloud/hubbridge/kit/virtualhub"
+	"hubcloud/streams/streamstest"
 )
 
 // signOutElsewhere ends the session by a request that the page does not see.
@@ -48,9 +49,7 @@ func TestSessionEndsInForm(t *testing.T) {
 	p.signOutElsewhere()
 	p.await("#session-ended", "Your session has ended")
 	p.checkIn("session-ended-live", "#session-ended")
-	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "heating_setpoint"}, 18.0); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, p.hub.Report(2, virtualhub.ChannelRef{Key: "heating_setpoint"}, 18.0))
 	p.press("#session-ended a")
 	p.signInHere(p.service, p.tenant.Owner)
 	if want := p.hubPage(); p.path() != want {

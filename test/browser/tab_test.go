@@ -238,9 +238,7 @@ func (b *tab) goTo(page string) {
 func (b *tab) path() string {
 	b.t.Helper()
 	address, err := url.Parse(eval[string](b, "location.href"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	streamstest.Must(b.t, err)
 	return address.Path
 }
 

@@ -235,11 +235,9 @@ func forwardCommand(t *testing.T, target *harness.Target) {
 	damaged := t.TempDir() + "/damaged"
 	harness.Must(t, os.WriteFile(damaged, []byte("hello"), 0o600))
 	foreign := t.TempDir() + "/foreign"
-	if err := os.WriteFile(
+	harness.Must(t, os.WriteFile(
 		foreign, []byte(`{"hubcloud_forward_checkpoint":1,"position":"AAAA"}`), 0o600,
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	for name, tt := range map[string]struct {
 		args []string
 		code int

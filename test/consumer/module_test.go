@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // TestModuleThatDependsOnTheClient builds a program of another module with the Go client, as the
@@ -14,9 +16,7 @@ import (
 func TestModuleThatDependsOnTheClient(t *testing.T) {
 	t.Parallel()
 	checkout, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	dir := t.TempDir()
 	program := `package main
 
@@ -28,9 +28,7 @@ func main() {
 	}
 }
 `
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for _, args := range [][]string{

@@ -91,9 +91,7 @@ func TestPackageIsInstalled(t *testing.T) {
 func useGoClient(t *testing.T, folder string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "doc.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	lines := regexp.MustCompile(
 		`//\t(go mod edit -replace \S+=)\S+/httpapi/client\n//\t(go get \S+)\n`,
 	).FindSubmatch(text)
@@ -183,8 +181,6 @@ func copyright(ctx context.Context, t *testing.T) string {
 		t.Errorf("licences.sh: no section %q", title)
 	}
 	path := filepath.Join(t.TempDir(), "copyright")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(path, text, 0o600))
 	return path
 }

@@ -17,8 +17,6 @@ func TestMain(m *testing.M) {
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return text
 }

@@ -31,9 +31,7 @@ type rules struct {
 func readRules(t *testing.T) rules {
 	t.Helper()
 	var r rules
-	if err := yaml.Unmarshal(read(t, "prometheus/hubcloud.rules.yaml"), &r); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, yaml.Unmarshal(read(t, "prometheus/hubcloud.rules.yaml"), &r))
 	return r
 }
 
@@ -95,9 +93,7 @@ func dashboardQueries(t *testing.T) []query {
 			} `json:"targets"`
 		} `json:"panels"`
 	}
-	if err := json.Unmarshal(read(t, "grafana/hubcloud.json"), &board); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(read(t, "grafana/hubcloud.json"), &board))
 	variables := strings.NewReplacer("$__rate_interval", "1m", "$instance", ".+")
 	var queries []query
 	for _, panel := range board.Panels {
@@ -114,15 +110,11 @@ type series map[string][]map[string]string
 func scrape(t *testing.T, service *harness.Service) series {
 	t.Helper()
 	answer, err := http.Get("http://" + service.Admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer answer.Body.Close()
 	reader := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := reader.TextToMetricFamilies(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	all := series{}
 	for name, family := range families {
 		for _, metric := range family.GetMetric() {

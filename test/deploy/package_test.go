@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // TestPackageCreatesUserAndDataDirectory runs the packages' script twice, as an installation and an
@@ -16,13 +18,9 @@ func TestPackageCreatesUserAndDataDirectory(t *testing.T) {
 		t.Skip("NOT TRIED: needs root and useradd")
 	}
 	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "etc"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.MkdirAll(filepath.Join(root, "etc"), 0o755))
 	for _, name := range []string{"passwd", "group", "shadow", "gshadow"} {
-		if err := os.WriteFile(filepath.Join(root, "etc", name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.WriteFile(filepath.Join(root, "etc", name), nil, 0o600))
 	}
 	for _, run := range []string{"installation", "upgrade"} {
 		command := exec.Command("sh", "../../deploy/release/postinstall.sh", "configure")

@@ -108,24 +108,18 @@ func startProxy(
 	}
 	for i, node := range brokers.Nodes {
 		monitor, err := url.Parse(node.Monitor)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		replace(
 			fmt.Sprintf("192.0.2.2%d:8883 port 8222", i+1),
 			brokers.MQTT[i]+" port "+monitor.Port(),
 		)
 	}
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(file, []byte(config), 0o600))
 	proxy := exec.Command(program, "-db", "-f", file)
 	proxy.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	proxy.Stderr = os.Stderr
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, proxy.Start())
 	t.Cleanup(func() {
 		_ = proxy.Process.Kill() // it may have ended
 		_ = proxy.Wait()
@@ -289,14 +283,10 @@ func databaseAway(
 func readiness(t *testing.T, public string) (status int, body string) {
 	t.Helper()
 	answer, err := http.Get(public + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return answer.StatusCode, strings.TrimSpace(string(text))
 }
 
@@ -311,9 +301,7 @@ func (d *database) start(t *testing.T) {
 	c, err := cluster.Start(
 		context.Background(), cluster.Config{Dir: d.dir, Logger: slog.New(slog.DiscardHandler)},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	d.running = c
 }
 

@@ -86,22 +86,16 @@ func TestTours(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../deploy/docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	guides, err := filepath.Glob("../../httpapi/docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	pages = append(
 		pages, "../../deploy/README.md", "../../README.md", "../../TOURS.md", "../../CONTRIBUTING.md",
 		"../../httpapi/client/typescript/README.md",
 	)
 	for _, page := range append(pages, guides...) {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
 			path, anchor, _ := strings.Cut(found[1], "#")
 			if strings.Contains(path, "://") {

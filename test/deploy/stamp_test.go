@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // TestStamp checks what a build records: the tag of a checkout, for another commit a version that
@@ -13,17 +15,11 @@ import (
 func TestStamp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "deploy/release"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.MkdirAll(filepath.Join(dir, "deploy/release"), 0o755))
 	script := filepath.Join(dir, "deploy/release/stamp.sh")
-	if err := os.WriteFile(script, read(t, "release/stamp.sh"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(script, read(t, "release/stamp.sh"), 0o755))
 	changelog := []byte("# Changelog\n\n## 1.4.0\n\nNew.\n\n## 1.3.0\n")
-	if err := os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), changelog, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), changelog, 0o644))
 	run := func(program string, args ...string) string {
 		t.Helper()
 		command := exec.Command(program, args...)
@@ -58,9 +54,7 @@ func TestStamp(t *testing.T) {
 	if got, want := run(script), "VERSION=1.4.0"+tail; got != want {
 		t.Errorf("a tag: got %q, want %q", got, want)
 	}
-	if err := os.WriteFile(script, append(read(t, "release/stamp.sh"), '\n'), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(script, append(read(t, "release/stamp.sh"), '\n'), 0o755))
 	if got := run(script); !strings.HasPrefix(got, "VERSION=1.4.0-dev.") ||
 		!strings.Contains(got, commit+"-dirty\n") {
 		t.Errorf("changed files: got %q, want no release and the commit with -dirty", got)

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 var (
@@ -80,17 +82,13 @@ func TestBaseImagesRejectTags(t *testing.T) {
 func TestBaseImagesAreResolved(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("../../deploy/image/base-images.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	digest := "sha256:" + strings.Repeat("ab", 32)
 	for answer, ok := range map[string]bool{digest: true, "": false} {
 		dir := t.TempDir()
-		if err := os.WriteFile(
+		streamstest.Must(t, os.WriteFile(
 			filepath.Join(dir, "docker"), []byte("#!/bin/sh\necho "+answer+"\n"), 0o755,
-		); err != nil {
-			t.Fatal(err)
-		}
+		))
 		run := exec.Command("sh", script)
 		run.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
 		out, err := run.Output()

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // TestRulesWithPromtool runs the commands of the runbook that test the alerts, where Prometheus is
@@ -50,9 +52,7 @@ func TestVulnerabilitiesFailTheCheck(t *testing.T) {
 		"unreachable": {`exit 1`, "vuln: NOT TRIED: the database ", 0},
 	} {
 		program := filepath.Join(t.TempDir(), "govulncheck")
-		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+c.program+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, os.WriteFile(program, []byte("#!/bin/sh\n"+c.program+"\n"), 0o755))
 		run := exec.Command("sh", "../tools/vuln.sh", program)
 		out, _ := run.CombinedOutput()
 		if code := run.ProcessState.ExitCode(); code != c.code ||

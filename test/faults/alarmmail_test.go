@@ -83,9 +83,7 @@ func TestAlarmMails(t *testing.T) {
 	}})
 	smoke := func(active bool) {
 		t.Helper()
-		if err := hub.Report(1, virtualhub.ChannelRef{Key: "smoke"}, active); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, hub.Report(1, virtualhub.ChannelRef{Key: "smoke"}, active))
 	}
 	// await waits until each address has that many mails about the smoke, and the service has
 	// decided about all mails.
@@ -141,9 +139,7 @@ func TestAlarmMails(t *testing.T) {
 	check("after GET of the link", tenant.Owner, begin, end)
 
 	answer, err := http.PostForm(link, url.Values{"List-Unsubscribe": {"One-Click"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer answer.Body.Close()
 	page, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK ||

@@ -327,9 +327,7 @@ func numbersOf(t *testing.T, who string, events []harness.Event) uint64 {
 			continue
 		}
 		var data struct{ Value uint64 }
-		if err := json.Unmarshal(e.Data, &data); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(e.Data, &data))
 		if data.Value != last+1 {
 			t.Fatalf("%s: after event %d got %d, want the next number", who, last, data.Value)
 		}

@@ -26,16 +26,12 @@ func blockOf(s *harness.Service, stream string) string {
 func flip(t *testing.T, path string, place func(data []byte) int) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	at := place(data)
 	for i := range 8 {
 		data[at+i] ^= 0xff
 	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(path, data, 0o600))
 }
 
 // TestDamagedJournal damages the journal of a stopped service, in two of the ways that the tests of
@@ -105,9 +101,7 @@ func TestDamagedJournal(t *testing.T) {
 			if err != nil || len(folders) != 1 {
 				t.Fatalf("the hub's stream: %v, %v", folders, err)
 			}
-			if err := os.RemoveAll(folders[0]); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, os.RemoveAll(folders[0]))
 		}
 		s.Begin()
 		before, _ := numbers()
@@ -159,9 +153,7 @@ func TestDamagedDirectory(t *testing.T) {
 		t.Helper()
 		s.Stop()
 		if text == "" {
-			if err := os.RemoveAll(filepath.Dir(filepath.Dir(path))); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, os.RemoveAll(filepath.Dir(filepath.Dir(path))))
 		} else {
 			flip(t, path, func(data []byte) int { return bytes.Index(data, []byte(text)) })
 		}

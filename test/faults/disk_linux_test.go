@@ -163,15 +163,11 @@ func TestDiskReserve(t *testing.T) {
 
 	// Leave 32 MiB free.
 	var disk syscall.Statfs_t
-	if err := syscall.Statfs(dir, &disk); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, syscall.Statfs(dir, &disk))
 	other := filepath.Join(dir, "of-another-program")
-	if err := os.WriteFile(
+	harness.Must(t, os.WriteFile(
 		other, make([]byte, int64(disk.Bavail)*disk.Bsize-32<<20), 0o600,
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	var ready readinessAnswer
 	streamstest.Eventually(t, "/readyz reports degraded", func() bool {
 		_, ready = readiness(t, s)
@@ -197,9 +193,7 @@ func TestDiskReserve(t *testing.T) {
 		},
 	} {
 		answer, err := tenant.Do(c.method, c.path, c.body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if after, _ := strconv.Atoi(
 			answer.Header.Get("Retry-After"),
 		); answer.Status != http.StatusServiceUnavailable ||
@@ -238,9 +232,7 @@ func TestDiskReserve(t *testing.T) {
 	out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", dir, "--json")
 	for line := range strings.Lines(out) {
 		var component struct{ Name, Verdict, Detail string }
-		if err := json.Unmarshal([]byte(line), &component); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal([]byte(line), &component))
 		found = found ||
 			component.Name == "disk" && component.Verdict == "wrong" &&
 				strings.Contains(component.Detail, "reserve")
@@ -249,9 +241,7 @@ func TestDiskReserve(t *testing.T) {
 		t.Errorf("doctor: got\n%s\nwant the reserve", out)
 	}
 
-	if err := os.Remove(other); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.Remove(other))
 	streamstest.EventuallyWithin(t, recovery, "/readyz reports ok", func() bool {
 		_, ready = readiness(t, s)
 		return ready.Ready && !ready.Degraded
@@ -291,8 +281,6 @@ func readiness(t *testing.T, s *harness.Service) (status int, answer readinessAn
 		return 0, answer
 	}
 	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.NewDecoder(response.Body).Decode(&answer))
 	return response.StatusCode, answer
 }

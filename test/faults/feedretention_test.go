@@ -94,8 +94,6 @@ func checkNumbersOrGaps(t *testing.T, who string, events []harness.Event) {
 // numberOf returns the number that a hub gave the event as its value.
 func numberOf(t *testing.T, e harness.Event) (n uint64) {
 	t.Helper()
-	if err := json.Unmarshal(e.Observed().Value, &n); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(e.Observed().Value, &n))
 	return n
 }

@@ -124,17 +124,13 @@ func useUpInodes(t *testing.T, dir string) (empty func()) {
 	t.Helper()
 	limit := func(files uint64) {
 		t.Helper()
-		if err := syscall.Mount(
+		harness.Must(t, syscall.Mount(
 			"tmpfs", dir, "tmpfs", syscall.MS_REMOUNT,
 			fmt.Sprintf("size=%d,nr_inodes=%d", diskSize, files),
-		); err != nil {
-			t.Fatal(err)
-		}
+		))
 	}
 	var disk syscall.Statfs_t
-	if err := syscall.Statfs(dir, &disk); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, syscall.Statfs(dir, &disk))
 	limit(disk.Files - disk.Ffree)
 	return func() { limit(disk.Files) }
 }

@@ -24,9 +24,7 @@ func TestPowerCutAfterTheInstallation(t *testing.T) {
 			"replica-id",
 		} {
 			text, err := os.ReadFile(filepath.Join(s.Dir, filepath.FromSlash(name)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			all.Write(text)
 		}
 		return all.String()

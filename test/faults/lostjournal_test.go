@@ -40,9 +40,7 @@ func TestJournalLostItsEnd(t *testing.T) {
 	durable := filepath.Join(s.Dir, "nats", "durable")
 	old := filepath.Join(t.TempDir(), "durable")
 	s.Stop()
-	if err := os.CopyFS(old, os.DirFS(durable)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.CopyFS(old, os.DirFS(durable)))
 	s.Begin()
 	var lost []string
 	for _, h := range []*harness.RawHub{hub, idle} {
@@ -50,12 +48,8 @@ func TestJournalLostItsEnd(t *testing.T) {
 		lost = append(lost, tenant.Head(h.ID))
 	}
 	s.Stop()
-	if err := os.RemoveAll(durable); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(durable, os.DirFS(old)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.RemoveAll(durable))
+	harness.Must(t, os.CopyFS(durable, os.DirFS(old)))
 	s.Begin()
 	send(hub, 25, 40)
 	var types []string

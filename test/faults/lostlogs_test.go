@@ -84,13 +84,9 @@ func TestDamagedStreams(t *testing.T) {
 			store = filepath.Join(s.Dir, "nats", "durable", "jetstream")
 		}
 		sums, err := filepath.Glob(filepath.Join(store, filepath.FromSlash(pattern), "meta.sum"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for _, sum := range sums {
-			if err := damage(sum); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, damage(sum))
 		}
 	}
 	if found < 15 {

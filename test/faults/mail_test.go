@@ -84,9 +84,7 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 
 	// Who operates the service made the organization: its owner was mailed a link that signs in.
 	owner, err := domain.WireAddress(tenant.Owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	subject, text := awaitMail(t, server, owner)
 	link := regexp.MustCompile(`https?://\S+/portal/sign-in/\S+`).FindString(text)
 	if subject != "You own Häuser 日本" ||

@@ -119,13 +119,9 @@ func TestStartWithoutServers(t *testing.T) {
 	t.Run("the broker's password is wrong", func(t *testing.T) {
 		t.Parallel()
 		text, err := os.ReadFile(filepath.Join(s.Dir, "nats-credentials.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		var credentials map[string]any
-		if err := json.Unmarshal(text, &credentials); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(text, &credentials))
 		for _, user := range credentials["users"].(map[string]any) {
 			user.(map[string]any)["password"] = "wrong"
 		}
@@ -133,9 +129,7 @@ func TestStartWithoutServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		wrong := filepath.Join(t.TempDir(), "credentials.json")
-		if err := os.WriteFile(wrong, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(wrong, text, 0o600))
 		if log := ends(t, replica(t, "--nats-credentials", wrong), 1); !strings.Contains(
 			log, "Authorization Violation",
 		) {
@@ -181,13 +175,9 @@ func silentAddress(t *testing.T) string {
 	if err == nil {
 		err = syscall.Listen(listener, 0)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	bound, err := syscall.Getsockname(listener)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	address := fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
 	for {
 		conn, err := net.DialTimeout("tcp", address, time.Second)

@@ -31,9 +31,7 @@ type person struct {
 func signIn(t *testing.T, s *harness.Service, address string) *person {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	p := &person{t: t, client: http.Client{Jar: jar}}
 	link := s.For(t).SignInLink(address, func() {
 		p.post(s.Public()+"/portal/sign-in", http.StatusOK, "email", address)
@@ -71,14 +69,10 @@ func (p *person) send(address string, fields ...string) (*http.Response, error) 
 
 func (p *person) read(answer *http.Response, err error, address string, status int) string {
 	p.t.Helper()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	defer answer.Body.Close()
 	page, err := io.ReadAll(answer.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	if answer.StatusCode != status {
 		p.t.Fatalf("%s: got %d: %s", address, answer.StatusCode, page)
 	}
@@ -90,9 +84,7 @@ func (p *person) read(answer *http.Response, err error, address string, status i
 func (p *person) watch(page string) <-chan struct{} {
 	p.t.Helper()
 	answer, err := p.send(page + "/stream")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(answer.Body, first); err != nil ||
 		answer.Header.Get("Content-Type") != "text/event-stream" {
@@ -124,9 +116,7 @@ func newPeople(t *testing.T, s *harness.Service, tenant *harness.Tenant) people 
 		map[string]string{"email": "ben@example.org", "role": "member"}, http.StatusCreated,
 	)
 	invitation, err := url.Parse(s.Mails("ben@example.org", 1)[0].Link())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	all.again.get(s.Public()+invitation.Path, http.StatusOK)
 	all.ben = signIn(t, s, "ben@example.org")
 	return all

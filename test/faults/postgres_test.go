@@ -48,15 +48,9 @@ func newPostgres(t *testing.T) *postgresServer {
 		t.Fatal(uidErr, gidErr)
 	}
 	// The user postgres must reach its files below the test's folder.
-	if err := os.Chmod(filepath.Dir(filepath.Dir(p.data)), 0o711); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(p.data, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(p.data, uid, gid); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.Chmod(filepath.Dir(filepath.Dir(p.data)), 0o711))
+	streamstest.Must(t, os.Mkdir(p.data, 0o700))
+	streamstest.Must(t, os.Chown(p.data, uid, gid))
 	initdb := p.command(
 		"initdb", "-D", p.data, "-U", "hubcloud", "-A", "trust", "-E", "UTF8", "--locale", "C",
 		"--no-sync",
@@ -65,9 +59,7 @@ func newPostgres(t *testing.T) *postgresServer {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
 	rules := []byte("host all all 0.0.0.0/0 trust\n")
-	if err := os.WriteFile(filepath.Join(p.data, "pg_hba.conf"), rules, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(filepath.Join(p.data, "pg_hba.conf"), rules, 0o600))
 	t.Cleanup(func() {
 		if p.process != nil {
 			p.kill()
@@ -105,22 +97,16 @@ func (p *postgresServer) command(program string, arguments ...string) *exec.Cmd 
 func (p *postgresServer) start() {
 	p.t.Helper()
 	host, port, err := net.SplitHostPort(p.address)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	streamstest.Must(p.t, err)
 	p.process = p.command(
 		"postgres", "-D", p.data, "-c", "listen_addresses="+host, "-p", port,
 		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=200",
 	)
 	log, err := os.OpenFile(p.data+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	streamstest.Must(p.t, err)
 	defer log.Close()
 	p.process.Stderr = log
-	if err := p.process.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	streamstest.Must(p.t, p.process.Start())
 	ended := make(chan struct{})
 	p.ended = ended
 	process := p.process

@@ -59,9 +59,7 @@ func cutFirstStarts(t *testing.T, disk *lossyfs.Disk, dir string, seed uint64) {
 			"--environment", "dev",
 		)
 		first.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if err := first.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, first.Start())
 		harness.AnyMoment(100*time.Millisecond, 4100*time.Millisecond)
 		disk.CutPower(
 			lossyfs.Loss(n%2),

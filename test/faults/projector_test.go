@@ -82,9 +82,7 @@ func endProjector(t *testing.T, s *harness.Service) {
 		t.Context(),
 		(&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: database.Encode()}).String(),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer conn.Close(context.Background())
 	const projectors = 0x68756263 // the first key of the projector's locks
 	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE "+

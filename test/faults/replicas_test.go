@@ -125,9 +125,7 @@ func TestReplicas(t *testing.T) {
 		for i := 0; ongoing(); i++ {
 			<-pace.C
 			answer, err := clients[i%2].Try(http.MethodGet, "/sites", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			if answer.Status == http.StatusOK {
 				granted++
 			}
@@ -183,9 +181,7 @@ func TestReplicas(t *testing.T) {
 		after := here.Head(hub.ID())
 		one := harness.OpenStream(t, here.Client, hub.ID(), after)
 		two := harness.OpenStream(t, there.Client, hub.ID(), after)
-		if err := hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 12); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 12))
 		if a, b := one.Next(t, time.Minute), two.Next(t, time.Minute); a != b {
 			t.Errorf("second replica: got %+v, want %+v", b, a)
 		}

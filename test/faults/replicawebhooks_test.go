@@ -85,9 +85,7 @@ func webhooksOfReplicas(
 	report := func(n int) {
 		t.Helper()
 		for i := range n {
-			if err := hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 50+i%2); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 50+i%2))
 		}
 	}
 	posted := func() float64 {

@@ -21,9 +21,7 @@ func TestKillWhileStarting(t *testing.T) {
 			"--nats", "127.0.0.1:0",
 		)
 		process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if err := process.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, process.Start())
 		harness.AnyMoment(0, time.Second)
 		if err := process.Process.Kill(); err != nil {
 			t.Errorf("kill: %v; want a running process", err)

@@ -52,13 +52,9 @@ func channelsOf(t *testing.T, hub *virtualhub.Hub) map[string]string {
 		}
 		for _, c := range device.Channels {
 			value, err := json.Marshal(c.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			wanted, err := json.Marshal(c.Desired)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			all[fmt.Sprintf("%s/%d/%d/%s", hub.ID(), id, c.Endpoint, c.Key)] = fmt.Sprintf(
 				"%s, desired %s, %s, available %t", value, wanted, c.Status, c.Available,
 			)

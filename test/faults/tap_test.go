@@ -61,9 +61,7 @@ func startTap(t testing.TB, dir, name string, args ...string) *tapProcess {
 func (p *tapProcess) begin() {
 	p.t.Helper()
 	out, err := os.OpenFile(p.out, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	defer out.Close()
 	p.process = exec.Command(
 		harness.Binary(p.t),
@@ -79,9 +77,7 @@ func (p *tapProcess) begin() {
 			p.args...)...)
 	p.process.Stdout, p.process.Stderr = out, &p.errs
 	p.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.process.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, p.process.Start())
 }
 
 func (p *tapProcess) kill() {
@@ -92,9 +88,7 @@ func (p *tapProcess) kill() {
 // end interrupts the tap and waits for an orderly exit.
 func (p *tapProcess) end() {
 	p.t.Helper()
-	if err := p.process.Process.Signal(os.Interrupt); err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, p.process.Process.Signal(os.Interrupt))
 	if err := p.process.Wait(); err != nil {
 		p.t.Errorf("tap: got exit %v, want 0: %s", err, p.errs.String())
 	}
@@ -110,9 +104,7 @@ func (p *tapProcess) position() map[string]string {
 	var checkpoint struct {
 		Hubs map[string]string `json:"hubs"`
 	}
-	if err := json.Unmarshal(text, &checkpoint); err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, json.Unmarshal(text, &checkpoint))
 	return checkpoint.Hubs
 }
 
@@ -129,9 +121,7 @@ type tapLine struct {
 func (p *tapProcess) lines(from int64) map[string][]tapLine {
 	p.t.Helper()
 	file, err := os.Open(p.out)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	defer file.Close()
 	if _, err := file.Seek(from, 0); err != nil {
 		p.t.Fatal(err)
@@ -181,9 +171,7 @@ func TestTap(t *testing.T) {
 		harness.AnyMoment(0, 800*time.Millisecond)
 		killed.kill()
 		offset, err := os.Stat(killed.out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		crashes = append(crashes, crash{killed.position(), offset.Size()})
 		killed.begin()
 	}
@@ -251,18 +239,12 @@ func readerGone(t *testing.T, s *harness.Service, stored map[string][]harness.Ev
 	var errs bytes.Buffer
 	command.Stderr = &errs
 	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
+	harness.Must(t, command.Start())
 	if _, err := bufio.NewReaderSize(out, 16).ReadByte(); err != nil {
 		t.Fatal(err)
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, out.Close())
 	if err := command.Wait(); err != nil {
 		t.Errorf("tap without a reader: got exit %v, want 0: %s", err, errs.String())
 	}
@@ -296,9 +278,7 @@ func tapSenders(t *testing.T, s *harness.Service, tenant *harness.Tenant) []*sen
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, group.Wait())
 	return senders
 }
 
@@ -316,9 +296,7 @@ func indexOf(events []harness.Event, cursor string) int {
 func sequenceOf(t *testing.T, cursor string) uint64 {
 	t.Helper()
 	at, err := feed.DecodeCursor(cursor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return at.Seq
 }
 

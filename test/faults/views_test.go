@@ -126,9 +126,7 @@ func (l *viewLoad) check(known [][]harness.Event) {
 		}
 		for n := range stored {
 			at, err := feed.DecodeCursor(stored[n].Cursor)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			if n == 0 {
 				continue
 			}
@@ -234,9 +232,7 @@ func damageView(t *testing.T, store, hub string, kind int) {
 	folders, err := filepath.Glob(
 		filepath.Join(store, "*", "streams", streams.HubStream(domain.HubID(hub))),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, folder := range folders {
 		blocks, err := filepath.Glob(filepath.Join(folder, "msgs", "*.blk"))
 		if err != nil || len(blocks) == 0 {
@@ -247,9 +243,7 @@ func damageView(t *testing.T, store, hub string, kind int) {
 		if err == nil {
 			err = damages[kind].damage(folder, block, info.Size())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		t.Logf("view of %s: %s", hub, damages[kind].name)
 	}
 }
@@ -261,27 +255,19 @@ func checkJournal(t *testing.T, s *harness.Service) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	access, err := streams.ReadCredentials(filepath.Join(s.Dir, "nats-credentials.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	conns, err := streams.Connect(ctx, access)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer conns.Close()
 	api := jsapi.New(conns.Cloud)
 	info, err := api.Info(ctx, streams.JournalStream(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	last := map[domain.HubID]uint64{}
 	var at time.Time
 	jumps := 0
 	for seq := info.State.FirstSeq; seq <= info.State.LastSeq; seq++ {
 		msg, err := api.Get(ctx, streams.JournalStream(0), seq)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		c, err := journal.Unmarshal(msg.Data)
 		if err != nil {
 			t.Fatalf("commit %d: %v", seq, err)

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // Client calls the API with one key.
@@ -24,9 +26,7 @@ type Client struct {
 // Must fails the test if there is an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 }
 
 // NewClient returns a client with its own connections. It checks every answer against openapi.yaml.

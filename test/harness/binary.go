@@ -67,9 +67,7 @@ func Binary(t testing.TB) string {
 		return path
 	}
 	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return path
 }
 
@@ -78,32 +76,22 @@ func Binary(t testing.TB) string {
 func BuildWith(t testing.TB, replaced map[string][]byte) string {
 	t.Helper()
 	sources, err := root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	dir := t.TempDir()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for name, content := range replaced {
 		file := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, os.WriteFile(file, content, 0o600))
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(sources, name)
 		}
 		overlay.Replace[name] = file
 	}
 	text, err := json.Marshal(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	list, path := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "hubcloud")
-	if err := os.WriteFile(list, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := build("-overlay", list, "-o", path); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.WriteFile(list, text, 0o600))
+	Must(t, build("-overlay", list, "-o", path))
 	return path
 }
 

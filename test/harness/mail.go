@@ -40,9 +40,7 @@ func (s *Service) Mails(address string, count int) []Mail {
 	streamstest.Eventually(s.t, "mail to "+address, func() bool {
 		mails = mails[:0]
 		files, err := filepath.Glob(filepath.Join(s.Dir, "outbox", "*.eml"))
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		Must(s.t, err)
 		for _, path := range files {
 			if m, ok := readMail(s.t, path, address); ok {
 				mails = append(mails, m)
@@ -84,9 +82,7 @@ func (s *Service) SignInLink(address string, ask func()) string {
 func readMail(t testing.TB, path, address string) (Mail, bool) {
 	t.Helper()
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer file.Close()
 	message, err := mail.ReadMessage(file)
 	if err != nil {
@@ -102,9 +98,7 @@ func readMail(t testing.TB, path, address string) (Mail, bool) {
 		return Mail{}, false
 	}
 	info, err := file.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	text, err := decodePart(
 		message.Header.Get("Content-Type"), message.Header.Get("Content-Transfer-Encoding"),
 		message.Body,
@@ -155,17 +149,13 @@ func decodePart(contentType, encoding string, body io.Reader) (string, error) {
 func Open(t testing.TB, method, link string) Answer {
 	t.Helper()
 	request, err := http.NewRequest(method, link, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, link, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return Answer{Status: response.StatusCode, Header: response.Header, Body: body}
 }

@@ -62,9 +62,7 @@ func Install(t testing.TB, dir string) {
 	t.Helper()
 	installed.once.Do(func() {
 		made, err := os.MkdirTemp("", "hubcloud-test-data-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		s := newService(t, made, nil)
 		s.Begin()
 		s.Stop()

@@ -18,9 +18,7 @@ type Metrics map[string]*dto.MetricFamily
 func (s *Service) Metrics() Metrics {
 	s.t.Helper()
 	answer, err := http.Get("http://" + s.Admin + "/metrics")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	Must(s.t, err)
 	defer answer.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(answer.Body)

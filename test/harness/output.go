@@ -68,8 +68,6 @@ func (s *Service) FindInFiles(text string, but ...string) string {
 		}
 		return nil
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	Must(s.t, err)
 	return found
 }

@@ -13,9 +13,7 @@ import (
 func CheckedMessages(t testing.TB) func(topic string, payload []byte) {
 	t.Helper()
 	checker, err := protocol.NewChecker()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	var mu sync.Mutex
 	ended := false // t must not be used any more
 	t.Cleanup(func() {

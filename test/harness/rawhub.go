@@ -101,17 +101,13 @@ func (h *RawHub) BreaksProtocol() { h.checkOwn = Unchecked }
 func (h *RawHub) Enroll() {
 	h.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	Must(h.t, err)
 	status, body := h.EnrollWith(key, h.Serial, h.Secret)
 	if status != http.StatusCreated {
 		h.t.Fatalf("enrolment: got %d %s, want 201", status, body)
 	}
 	var answer struct{ Certificate, CA, Broker string }
-	if err := json.Unmarshal(body, &answer); err != nil {
-		h.t.Fatal(err)
-	}
+	Must(h.t, json.Unmarshal(body, &answer))
 	block, _ := pem.Decode([]byte(answer.Certificate))
 	h.cert = tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}
 	h.pool = x509.NewCertPool()
@@ -132,16 +128,12 @@ func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, 
 	request, err := x509.CreateCertificateRequest(
 		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "whatever"}}, key,
 	)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	Must(h.t, err)
 	csr := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})
 	body, err := json.Marshal(
 		map[string]string{"serial": serial, "secret": secret, "csr": string(csr)},
 	)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	Must(h.t, err)
 	for {
 		response, answer := h.postCertificate(body)
 		// Enrolment is rate limited by IP address, which all hubs of a test share.
@@ -160,14 +152,10 @@ func (h *RawHub) postCertificate(body []byte) (*http.Response, []byte) {
 	response, err := client.Post(
 		h.url+"/link/v1/certificates", "application/json", bytes.NewReader(body),
 	)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	Must(h.t, err)
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	Must(h.t, err)
 	if err := protocol.CheckEnrolment(response.StatusCode, answer); err != nil {
 		h.t.Errorf("answer %d to a certificate request: %v", response.StatusCode, err)
 	}
@@ -274,9 +262,7 @@ func (h *RawHub) PublishQoS2(topic string, payload []byte) {
 func (h *RawHub) Send(topic string, v any) {
 	h.t.Helper()
 	payload, err := json.Marshal(v)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	Must(h.t, err)
 	h.Publish("hub/"+h.ID+"/"+topic, payload)
 }
 

@@ -89,9 +89,7 @@ func (s *Service) Launch() {
 	s.process.Env = append(s.process.Env, s.Environment...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.process.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	Must(s.t, s.process.Start())
 	ended := make(chan struct{})
 	s.ended = ended
 	process := s.process
@@ -167,9 +165,7 @@ func (s *Service) Stop() time.Duration {
 // Signal sends a signal to the process.
 func (s *Service) Signal(signal syscall.Signal) {
 	s.t.Helper()
-	if err := s.process.Process.Signal(signal); err != nil {
-		s.t.Fatal(err)
-	}
+	Must(s.t, s.process.Process.Signal(signal))
 }
 
 // Ended returns a channel that is closed when the process has exited.

@@ -65,9 +65,7 @@ func (r *runTB) Cleanup(f func()) {
 
 func (r *runTB) TempDir() string {
 	dir, err := os.MkdirTemp("", "hubcloud-test-run-")
-	if err != nil {
-		r.Fatal(err)
-	}
+	Must(r, err)
 	r.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }

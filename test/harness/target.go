@@ -54,9 +54,7 @@ func NewTarget(t testing.TB, args ...string) *Target {
 	c := &Target{t: t, Base: base, Public: strings.TrimSuffix(base, "/v1"), hubs: &unusedHubs{}}
 	if path := os.Getenv(EnvHubs); path != "" {
 		file, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		defer file.Close()
 		c.hubs.hubs = readHubs(t, bufio.NewScanner(file))
 	}

@@ -37,9 +37,7 @@ func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.H
 		cfg.BackoffMin, cfg.BackoffMax = 200*time.Millisecond, time.Second
 	}
 	hub, err := virtualhub.New(cfg)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	Must(c.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- hub.Run(ctx) }()

@@ -28,6 +28,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"hubcloud/streams/streamstest"
 )
 
 // common are values that every installation sets.
@@ -150,9 +152,7 @@ func TestPackedChart(t *testing.T) {
 func TestPagesNameEachValue(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../deploy/docs/kubernetes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for name, value := range load(t, folder).Values {
 		names := []string{name}
 		if group, ok := value.(map[string]any); ok && len(group) > 0 {
@@ -174,9 +174,7 @@ const folder = "../../deploy/helm/hubcloud"
 func load(t *testing.T, path string) *chart.Chart {
 	t.Helper()
 	loaded, err := loader.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return loaded
 }
 
@@ -206,14 +204,10 @@ func manifests(t *testing.T, values ...string) (map[string]string, error) {
 func render(t *testing.T, values ...string) map[string]runtime.Object {
 	t.Helper()
 	files, err := manifests(t, values...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, monitoring.AddToScheme} {
-		if err := add(types); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, add(types))
 	}
 	decoder := serializer.NewCodecFactory(types, serializer.EnableStrict).UniversalDeserializer()
 	objects := map[string]runtime.Object{}

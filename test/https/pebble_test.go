@@ -40,9 +40,7 @@ func startAuthority(
 	resolver := streamstest.FreeAddress(t)
 	quiet := log.New(io.Discard, "", 0)
 	dns, err := challtestsrv.New(challtestsrv.Config{Log: quiet, DNSAddrs: []string{resolver}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	dns.SetDefaultDNSIPv4("")
 	dns.SetDefaultDNSIPv6("")
 	for name, address := range hosts {
@@ -66,9 +64,7 @@ func startAuthority(
 	shown := pem.EncodeToMemory(
 		&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw},
 	)
-	if err := os.WriteFile(a.caFile, shown, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(a.caFile, shown, 0o600))
 	return a
 }
 
@@ -76,12 +72,8 @@ func startAuthority(
 func port(t *testing.T, address string) int {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	number, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return number
 }

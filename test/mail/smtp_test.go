@@ -16,6 +16,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/mail"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/mailserver"
 )
 
@@ -57,18 +58,14 @@ func deliverTo(
 		Transport: mail.NewSMTP(to, &tls.Config{RootCAs: roots}),
 		Now:       time.Now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.SendInvitation(t.Context(), domain.InvitationMail{
+	streamstest.Must(t, err)
+	streamstest.Must(t, m.SendInvitation(t.Context(), domain.InvitationMail{
 		Invitation: domain.Invitation{
 			ID: "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca", Email: recipient,
 			Role: domain.RoleAdmin, ExpiresAt: time.Now().Add(7 * 24 * time.Hour),
 		},
 		OrgName: org, Token: token,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return m.Deliver(ctx, q.contents[0])
 }
 
@@ -76,9 +73,7 @@ func deliverTo(
 func parse(t *testing.T, url, address string) mail.Server {
 	t.Helper()
 	server, err := mail.ParseServer(strings.Replace(url, "HOST", address, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return server
 }
 
@@ -132,9 +127,7 @@ func TestSMTP(t *testing.T) {
 			}
 			orgs := []string{"Acme", "Häuser & Söhne 日本 👩‍👩‍👧"}
 			for _, org := range orgs {
-				if err := send(t, s, c.url, org); err != nil {
-					t.Fatal(err)
-				}
+				streamstest.Must(t, send(t, s, c.url, org))
 			}
 			mails := s.Mails()
 			if len(mails) != len(orgs) {
@@ -273,9 +266,7 @@ func TestUnreachable(t *testing.T) {
 	t.Run("connection refused", func(t *testing.T) {
 		t.Parallel()
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		s := &mailserver.Server{Address: listener.Addr().String()}
 		listener.Close()
 		check(t, s, send(t, s, "smtp://HOST", "Acme"))
@@ -287,9 +278,7 @@ func TestUnreachable(t *testing.T) {
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer listener.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	closed := make(chan error, 1)
@@ -324,9 +313,7 @@ func TestSilentServer(t *testing.T) {
 func TestConnectionLostAfterData(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer listener.Close()
 	served := make(chan error, 1)
 	go func() {
@@ -350,9 +337,7 @@ func TestSMTPUTF8(t *testing.T) {
 		"ann@example.org": false, "ann@bücher.example": false, "änn@example.org": true,
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		defer listener.Close()
 		commands := make(chan string, 1)
 		go func() {

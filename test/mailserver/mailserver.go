@@ -15,6 +15,8 @@ import (
 
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
+
+	"hubcloud/streams/streamstest"
 )
 
 // User is the one user who can log in.
@@ -79,9 +81,7 @@ func Start(t testing.TB, options Options) *Server {
 		options.Address = "127.0.0.1:0"
 	}
 	listener, err := net.Listen("tcp", options.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	s.Address = listener.Addr().String()
 	config := &tls.Config{Certificates: trusted.TLS.Certificates}
 	switch {

@@ -143,9 +143,7 @@ func newIn(t testing.TB, dir, shards string, hosts []string, database string) *C
 			Monitor: "http://" + net.JoinHostPort(host, monitor), Name: fmt.Sprintf("node-%d", i),
 			Profiler: net.JoinHostPort(host, profiler), profilerPort: profiler,
 		}
-		if err := os.WriteFile(node.config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(node.config, []byte(text), 0o600))
 		b.Nodes = append(b.Nodes, node)
 		t.Cleanup(node.end)
 	}
@@ -195,14 +193,10 @@ func (n *Node) Start() {
 	)
 	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.OpenFile(n.config+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	harness.Must(n.t, err)
 	defer log.Close()
 	n.process.Stderr = log
-	if err := n.process.Start(); err != nil {
-		n.t.Fatal(err)
-	}
+	harness.Must(n.t, n.process.Start())
 	ended := make(chan struct{})
 	n.ended = ended
 	process := n.process
@@ -215,9 +209,7 @@ func (n *Node) Start() {
 // Reload makes the server reload its configuration.
 func (n *Node) Reload() {
 	n.t.Helper()
-	if err := n.process.Process.Signal(syscall.SIGHUP); err != nil {
-		n.t.Fatal(err)
-	}
+	harness.Must(n.t, n.process.Process.Signal(syscall.SIGHUP))
 }
 
 // Signal sends a signal to the server.
@@ -296,9 +288,7 @@ func database(t testing.TB) string {
 			Logger: slog.New(slog.DiscardHandler),
 		},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() {
 		if err := c.Stop(context.Background()); err != nil {
 			t.Error(err)
@@ -311,8 +301,6 @@ func database(t testing.TB) string {
 func freePort(t testing.TB) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(streamstest.FreeAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return port
 }

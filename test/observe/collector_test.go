@@ -15,6 +15,8 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"hubcloud/streams/streamstest"
 )
 
 // collected is an OTLP receiver that keeps the spans.
@@ -72,9 +74,7 @@ func (c *collected) overHTTP(t *testing.T) string {
 func (c *collected) overGRPC(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	server := grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, c)
 	go func() { _ = server.Serve(listener) }() // ends with Stop

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // lineDoc is the description of one kind of line in deploy/docs/logs.md.
@@ -23,9 +25,7 @@ var backticked = regexp.MustCompile("`([a-z_]+)`")
 func documented(t *testing.T) map[string]*lineDoc {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "docs", "logs.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	kinds := map[string]*lineDoc{}
 	var kind *lineDoc
 	for _, line := range strings.Split(string(text), "\n") {

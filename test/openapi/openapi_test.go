@@ -5,15 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/openapi"
 )
 
 func document(t testing.TB) *openapi.Document {
 	t.Helper()
 	d, err := openapi.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return d
 }
 

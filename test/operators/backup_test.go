@@ -133,9 +133,7 @@ func (d *disaster) command() []byte {
 // report makes the hub report a level of the battery.
 func (d *disaster) report(value int) {
 	d.t.Helper()
-	if err := d.hub.Report(1, virtualhub.ChannelRef{Key: battery}, value); err != nil {
-		d.t.Fatal(err)
-	}
+	harness.Must(d.t, d.hub.Report(1, virtualhub.ChannelRef{Key: battery}, value))
 }
 
 // end returns a cursor of the end of the hub's log.
@@ -180,9 +178,7 @@ func (d *disaster) read(path string) string {
 	}
 	removeChanging(answer)
 	text, err := json.Marshal(answer)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	harness.Must(d.t, err)
 	return string(text)
 }
 
@@ -258,13 +254,9 @@ func (d *disaster) checkRejections(backup string) {
 	}
 	path := filepath.Join(backup, "streams", "DIRECTORY.snapshot")
 	content, err := os.ReadFile(path)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	harness.Must(d.t, err)
 	content[len(content)/2] ^= 1
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		d.t.Fatal(err)
-	}
+	harness.Must(d.t, os.WriteFile(path, content, 0o600))
 	empty := filepath.Join(d.t.TempDir(), "empty")
 	_, stderr, code = harness.RunBinary(d.t, "restore", "--data-dir", empty, backup)
 	if _, err := os.Stat(empty); code != 1 ||
@@ -276,9 +268,7 @@ func (d *disaster) checkRejections(backup string) {
 		)
 	}
 	content[len(content)/2] ^= 1
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		d.t.Fatal(err)
-	}
+	harness.Must(d.t, os.WriteFile(path, content, 0o600))
 	if checked := d.CLI("restore", backup, "--check")[0]; checked["dir"] != backup {
 		d.t.Errorf("restore --check: got %v, want dir %s", checked, backup)
 	}
@@ -293,13 +283,9 @@ func (d *disaster) destroy() {
 	streamstest.Eventually(d.t, "the data directory is gone",
 		func() bool { return os.RemoveAll(d.Dir) == nil },
 	)
-	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
-		d.t.Fatal(err)
-	}
+	harness.Must(d.t, os.MkdirAll(d.Dir, 0o700))
 	for _, name := range []string{"RESTORING", "half"} {
-		if err := os.WriteFile(filepath.Join(d.Dir, name), nil, 0o600); err != nil {
-			d.t.Fatal(err)
-		}
+		harness.Must(d.t, os.WriteFile(filepath.Join(d.Dir, name), nil, 0o600))
 	}
 	_, stderr, code := harness.RunBinary(
 		d.t, "serve", "--data-dir", d.Dir, "--http", d.HTTP, "--admin", d.Admin, "--mqtt", d.MQTT,

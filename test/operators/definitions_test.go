@@ -85,9 +85,7 @@ func newerBinary(t *testing.T) string {
 	t.Helper()
 	const file = "projections/schema/sql/schema.sql"
 	definition, err := os.ReadFile("../../" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	changed := bytes.Replace(
 		definition, []byte("CREATE TABLE sites (\n"),
 		[]byte("CREATE TABLE sites (\n    remark text NOT NULL DEFAULT 'none',\n"), 1,
@@ -126,9 +124,7 @@ func query[T any](t *testing.T, s *harness.Service, sql string) []T {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, databaseURL(t, s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer conn.Close(ctx)
 	rows, err := conn.Query(ctx, sql)
 	if err != nil {

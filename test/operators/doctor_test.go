@@ -78,25 +78,17 @@ func TestDoctor(t *testing.T) {
 			"certificates", "wrong", "hubs reject the broker's certificate", "another authority",
 		)
 		key := filepath.Join(s.Dir, "ca", "ca-key.pem")
-		if err := os.Chmod(key, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.Chmod(key, 0o644))
 		doctor().expect("certificates", "wrong", "can be read by others")
-		if err := os.Chmod(key, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.Chmod(key, 0o600))
 		doctor("--ca-cert", key).expect("certificates", "wrong", "contains no certificate")
 	})
 
 	t.Run("clocks", func(t *testing.T) {
 		file := filepath.Join(s.Dir, "service.json")
-		if err := os.Chtimes(file, time.Now(), time.Now().Add(2*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.Chtimes(file, time.Now(), time.Now().Add(2*time.Hour)))
 		doctor().expect("clock", "wrong", "service.json has a time stamp")
-		if err := os.Chtimes(file, time.Now(), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.Chtimes(file, time.Now(), time.Now()))
 		doctor().expect("clock", "ok", "the broker's", "the database", "the file system")
 	})
 
@@ -106,16 +98,10 @@ func TestDoctor(t *testing.T) {
 		} {
 			file := filepath.Join(s.Dir, name)
 			kept, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
+			harness.Must(t, os.WriteFile(file, []byte("{"), 0o600))
 			d := doctor()
-			if err := os.WriteFile(file, kept, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, os.WriteFile(file, kept, 0o600))
 			d.expectComplete()
 			if c := d.components[component]; c.Verdict != "warning" && c.Verdict != "unknown" ||
 				!strings.Contains(c.Detail, name) {
@@ -236,13 +222,9 @@ func TestDoctorOfAServiceThatIsDown(t *testing.T) {
 	d.expect("sync", "warning", "a power cut can lose")
 	d.expect("mail", "warning", "there is no mail server")
 
-	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, syscall.Kill(s.PID(), syscall.SIGSTOP))
 	d = diagnose(t, s, generous...)
-	if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, syscall.Kill(s.PID(), syscall.SIGCONT))
 	d.expectComplete()
 	d.expect("service", "wrong", "uses the data directory and does not answer")
 	d.expect("broker", "unknown")

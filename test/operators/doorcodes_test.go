@@ -69,9 +69,7 @@ func TestDoorCodesSurviveAndStayHidden(t *testing.T) {
 		saved := s.For(t)
 		saved.Dir = backup
 		events, err := json.Marshal(tenant.AllEvents(hub.ID(), ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		texts := map[string]string{
 			"events": string(events), "log": s.Log(), "metrics": metricsText(t, s),
 			"audit": string(tenant.Must(http.MethodGet, "/audit?limit=500", nil, http.StatusOK).Body),
@@ -114,9 +112,7 @@ func TestDoorCodesSurviveAndStayHidden(t *testing.T) {
 func metricsText(t *testing.T, s *harness.Service) string {
 	t.Helper()
 	answer, err := http.Get("http://" + s.Admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer answer.Body.Close()
 	text := new(strings.Builder)
 	if _, err := io.Copy(text, answer.Body); err != nil || !strings.Contains(text.String(), "hubcloud_") {

@@ -79,12 +79,8 @@ func runHubCheck(
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
+	harness.Must(t, command.Start())
 	lines := bufio.NewScanner(stdout)
 	lines.Scan()
 	var address struct{ Enroll, Serial, Secret string }
@@ -98,9 +94,7 @@ func runHubCheck(
 		},
 		Quiet: true, Faults: faults,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- hub.Run(ctx) }()
 	for lines.Scan() {
@@ -122,9 +116,7 @@ func runHubCheck(
 func checkJUnit(t *testing.T, file string, failures int) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var suite struct {
 		Tests    int `xml:"tests,attr"`
 		Failures int `xml:"failures,attr"`

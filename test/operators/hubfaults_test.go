@@ -135,9 +135,7 @@ func checkHubPages(
 	t.Helper()
 	show := func(hub string) bool {
 		response, err := p.client.Get(p.portal + "/" + tenant.Org + "/hubs/" + hub)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		page, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil || response.StatusCode != http.StatusOK {

@@ -31,13 +31,9 @@ import (
 func databaseURL(t *testing.T, s *harness.Service) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.Dir, "postgres.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var database struct{ URL string }
-	if err := json.Unmarshal(text, &database); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(text, &database))
 	return database.URL
 }
 
@@ -47,9 +43,7 @@ func newDatabase(t *testing.T, s *harness.Service, name, properties string) stri
 	address := databaseURL(t, s)
 	execute(t, address, fmt.Sprintf("CREATE DATABASE %s %s", name, properties))
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	u.Path = "/" + name
 	return u.String()
 }
@@ -60,9 +54,7 @@ func execute(t *testing.T, address, sql string, args ...any) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer conn.Close(ctx)
 	if _, err := conn.Exec(ctx, sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -73,15 +65,11 @@ func execute(t *testing.T, address, sql string, args ...any) {
 func connect(t *testing.T, s *harness.Service) *streams.Conns {
 	t.Helper()
 	credentials, err := streams.ReadCredentials(filepath.Join(s.Dir, "nats-credentials.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	conns, err := streams.Connect(
 		t.Context(), credentials, streams.WithLog(slog.New(slog.DiscardHandler)),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(conns.Close)
 	return conns
 }
@@ -98,9 +86,7 @@ func poison(t *testing.T, s *harness.Service) uint64 {
 	seq, err := jsapi.Append(
 		t.Context(), connect(t, s).Cloud, &nats.Msg{Subject: streams.OrgSubject(org), Data: event},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return seq
 }
 
@@ -108,9 +94,7 @@ func poison(t *testing.T, s *harness.Service) uint64 {
 func fillStream(t *testing.T, s *harness.Service) {
 	t.Helper()
 	js, err := jetstream.New(connect(t, s).Cloud)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: "SMALL", Subjects: []string{"small"}, MaxMsgs: 20,
 	}); err != nil {
@@ -127,9 +111,7 @@ func fillStream(t *testing.T, s *harness.Service) {
 func newCertificate(t *testing.T, end time.Time) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(
 			7,
@@ -138,14 +120,10 @@ func newCertificate(t *testing.T, end time.Time) string {
 		IsCA:     true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	path := filepath.Join(t.TempDir(), "certificate.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{
+	harness.Must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{
 		Type: "CERTIFICATE", Bytes: der,
-	}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	}), 0o600))
 	return path
 }

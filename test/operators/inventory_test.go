@@ -24,9 +24,7 @@ func TestInventory(t *testing.T) {
 	made := service.Inventory(3)
 	hub := made[0].Raw(t, service.Public())
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	enrols := func(secret string) int {
 		status, _ := hub.EnrollWith(key, hub.Serial, secret)
 		return status

@@ -22,9 +22,7 @@ type person struct {
 func newPerson(t *testing.T, portal string) *person {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return &person{t: t, portal: portal, client: &http.Client{
 		Jar: jar,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -37,14 +35,10 @@ func newPerson(t *testing.T, portal string) *person {
 func (p *person) get(address string) (*http.Response, string) {
 	p.t.Helper()
 	response, err := p.client.Get(address)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	return response, string(text)
 }
 
@@ -68,9 +62,7 @@ func signIn(t *testing.T, s *harness.Service, email string) *person {
 func (p *person) post(address string, form url.Values) (status int) {
 	p.t.Helper()
 	request, err := http.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Sec-Fetch-Site", "same-origin")
 	return p.do(request)
@@ -80,9 +72,7 @@ func (p *person) post(address string, form url.Values) (status int) {
 func (p *person) isSignedIn(t *testing.T) bool {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, p.portal+"/organizations", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return p.do(request) == http.StatusOK
 }
 
@@ -90,9 +80,7 @@ func (p *person) isSignedIn(t *testing.T) bool {
 func (p *person) do(request *http.Request) int {
 	p.t.Helper()
 	response, err := p.client.Do(request)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	defer response.Body.Close()
 	return response.StatusCode
 }

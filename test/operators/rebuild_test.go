@@ -30,9 +30,7 @@ func begin(t *testing.T, s *harness.Service, args ...string) *command {
 	c := &command{t: t, cmd: exec.Command(harness.Binary(t), line...), ended: make(chan struct{})}
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.errs
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, c.cmd.Start())
 	go func() {
 		defer close(c.ended)
 		_ = c.cmd.Wait() // ProcessState has the result

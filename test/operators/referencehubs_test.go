@@ -24,9 +24,7 @@ import (
 func TestReferenceHubs(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Run("go", func(t *testing.T) {
 		t.Parallel()
 		example := filepath.Join(t.TempDir(), "example")
@@ -86,9 +84,7 @@ func passesCheck(t *testing.T, command ...string) {
 	_, _ = rand.Read(random[:]) // never fails
 	secret := base64.RawURLEncoding.EncodeToString(random[:])
 	_, port, err := net.SplitHostPort(streamstest.FreeAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	defer cancel()
 	hub := exec.CommandContext(ctx, command[0], append(
@@ -97,9 +93,7 @@ func passesCheck(t *testing.T, command ...string) {
 	)...)
 	var output bytes.Buffer
 	hub.Stdout, hub.Stderr = &output, &output
-	if err := hub.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, hub.Start())
 	check := exec.CommandContext(
 		ctx, harness.Binary(t), "hub", "check", "--listen", "127.0.0.1", "--http-port", port,
 		"--serial", serial, "--secret="+secret, "--commands", "0",

@@ -74,9 +74,7 @@ func TestRotation(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(former, content, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	restart("--ca-cert", next, "--ca-key", key, "--ca-also", former)
 	online(reported)
 	enrolled("0")

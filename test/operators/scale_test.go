@@ -44,9 +44,7 @@ func populate(t *testing.T, s *harness.Service, size scale, seed uint64) populat
 		t.Context(), connect(t, s),
 		population.Config{Events: size.events, Orgs: size.orgs, Environment: "dev", Seed: seed},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	writeTime := time.Since(began)
 	streamstest.EventuallyWithin(
 		t,

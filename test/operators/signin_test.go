@@ -36,30 +36,18 @@ func startOpenIDProvider(t *testing.T) *openIDProvider {
 	t.Helper()
 	installation := nodejs.Install(t, ".", "openid")
 	program, err := os.ReadFile("provider.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	// below the installation, so that Node finds its packages
 	dir, err := os.MkdirTemp(installation, "run-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.WriteFile(filepath.Join(dir, "provider.mjs"), program, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(filepath.Join(dir, "provider.mjs"), program, 0o600))
 	cmd := nodejs.Command(t, dir, "node", "provider.mjs")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
+	harness.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		in.Close()
 		_ = cmd.Wait() // killed with the test at the latest
@@ -85,9 +73,7 @@ func (p *openIDProvider) line(begin string) string {
 func (p *openIDProvider) set(client map[string]any, accounts map[string]openIDAccount) {
 	p.t.Helper()
 	text, err := json.Marshal(map[string]any{"client": client, "accounts": accounts})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	if _, err := p.in.Write(append(text, '\n')); err != nil {
 		p.t.Fatal(err)
 	}
@@ -114,20 +100,14 @@ func signInAt(t *testing.T, s *harness.Service, subject string) (*person, *http.
 		t.Fatalf("login page of the provider: got %d %s", response.StatusCode, page)
 	}
 	address, err := response.Request.URL.Parse(form[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	response, err = p.client.PostForm(address.String(), url.Values{
 		"prompt": {"login"}, "login": {subject}, "password": {"x"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return p, response, string(text)
 }
 
@@ -146,13 +126,9 @@ func TestSignInAtProvider(t *testing.T) {
 		"name": "Login", "scopes": []string{"openid", "email", "groups"},
 		"groups": []map[string]string{{"group": "ops", "org": org, "role": "admin"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for path, text := range map[string]string{file: string(config), secret: "s3cret of a test\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	s.Stop()
 	s.Args = append(s.Args, "--oidc", file)

@@ -129,9 +129,7 @@ func TestSim(t *testing.T) {
 		)
 		process.Env = append(process.Environ(), environment...)
 		process.Stdout, process.Stderr = t.Output(), t.Output()
-		if err := process.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, process.Start())
 		list := func(flags ...string) (ids []string) {
 			out := sim(append([]string{"list", "--json"}, flags...)...)
 			for line := range strings.Lines(out) {
@@ -149,9 +147,7 @@ func TestSim(t *testing.T) {
 		if ids := list("--data-dir", service.Dir); len(ids) != 3 {
 			t.Errorf("sim list --data-dir: got %v, want the demo's hubs", ids)
 		}
-		if err := process.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, process.Process.Kill())
 		_ = process.Wait() // killed
 		if ids := list(); slices.Contains(ids, identity.HubID) {
 			t.Errorf("sim list: got %v, want no hub of a killed process", ids)

@@ -104,15 +104,11 @@ func tryFleet(t *testing.T, s *harness.Service) {
 	var lines []byte
 	for _, hub := range s.Inventory(3) {
 		line, err := json.Marshal(hub)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		lines = append(append(lines, line...), '\n')
 	}
 	file := filepath.Join(t.TempDir(), "inventory.json")
-	if err := os.WriteFile(file, lines, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(file, lines, 0o600))
 	out, errs, code := harness.RunBinary(
 		t, "virtualhub", "fleet", "--enroll", s.Public(), "--inventory", file, "--rate", "20", "--batch", "5",
 		"--for", "5s", "--every", "500ms",

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams/streamstest"
 )
 
 // reference is an object that refers to another one.
@@ -69,17 +70,11 @@ type asyncAPI struct {
 func asyncDocument(t *testing.T) (d asyncAPI, tree any) {
 	t.Helper()
 	text, err := fs.ReadFile(protocol.Files(), "asyncapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&d); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(text, &tree); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, decoder.Decode(&d))
+	streamstest.Must(t, yaml.Unmarshal(text, &tree))
 	return d, tree
 }
 

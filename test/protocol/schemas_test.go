@@ -13,15 +13,14 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams/streamstest"
 	check "hubcloud/test/protocol"
 )
 
 func load(t *testing.T) check.Schemas {
 	t.Helper()
 	schemas, err := check.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return schemas
 }
 
@@ -43,9 +42,7 @@ func read(t *testing.T, name string) (d document) {
 	if err == nil {
 		err = json.Unmarshal(text, &d)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return d
 }
 
@@ -112,9 +109,7 @@ func typesOfPage(t *testing.T) (types []string) {
 func page(t *testing.T) string {
 	t.Helper()
 	text, err := fs.ReadFile(protocol.Files(), "README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return string(text)
 }
 

@@ -36,16 +36,10 @@ func start(t *testing.T, program string, hub harness.FactoryHub, public, dir str
 		"--dir", filepath.Join(dir, "state"), "--mock",
 	)
 	stdin, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	stderr, err := command.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
+	harness.Must(t, command.Start())
 	g, ended := &gateway{stdin: stdin, pin: make(chan string, 1)}, make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -83,9 +77,7 @@ func unpack(t *testing.T, sources, packed string) string {
 	dir := filepath.Join(sources, "installed", "node_modules", "@hubcloud")
 	for _, name := range []string{"hub", "zwave"} {
 		target := filepath.Join(dir, name)
-		if err := os.MkdirAll(target, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.MkdirAll(target, 0o755))
 		file := filepath.Join(packed, "hubcloud-"+name+"-1.0.0.tgz")
 		nodejs.Run(t, nodejs.Command(t, target, "tar", "-xzf", file, "--strip-components=1"))
 	}

@@ -60,9 +60,7 @@ func everyKind(t *testing.T) []tap.Record {
 			return domain.Epoch{ID: epoch}, true
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(logs.Close)
 
 	var last, stored uint64
@@ -76,9 +74,7 @@ func everyKind(t *testing.T) []tap.Record {
 				Time: domain.FormatTime(time.Unix(int64(stored), 0)),
 				Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, stored)),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			records = append(records, journal.Record{Kind: journal.KindHubEvent,
 				Payload: payload, EpochID: epoch, OrgID: "01930000-0000-7000-8000-00000000000a",
 				OwnLog: "log", Through: stored,
@@ -111,9 +107,7 @@ func everyKind(t *testing.T) []tap.Record {
 		t.Context(), tap.ForUser("nats://in-process", streamstest.Shards, user),
 		slog.New(slog.DiscardHandler), nats.InProcessServer(broker),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	out, checkpoint := &sink{}, t.TempDir()+"/checkpoint"
 	run := func() {
@@ -123,12 +117,8 @@ func everyKind(t *testing.T) []tap.Record {
 			Conn: nc, Shards: streamstest.Shards, Logger: slog.New(slog.DiscardHandler),
 			Output: out, Checkpoint: checkpoint, Commands: true,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := tapped.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
+		streamstest.Must(t, tapped.Run(t.Context()))
 	}
 
 	appendEvents(3)
@@ -153,9 +143,7 @@ func compile(t *testing.T, path string) *jsonschema.Schema {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	schema, err := compiler.Compile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return schema
 }
 
@@ -196,9 +184,7 @@ func TestFormats(t *testing.T) {
 				delete(payload, member)
 			}
 			text, err := json.Marshal(payload)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			validate(t, payloads, text)
 		}
 

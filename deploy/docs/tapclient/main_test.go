@@ -40,9 +40,7 @@ func TestFollow(t *testing.T) {
 		Retention: time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Epoch: func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(logs.Close)
 	var last uint64
 	store := func(from, to int) {
@@ -83,9 +81,7 @@ func TestFollow(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(path, text, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	reader, writer := io.Pipe()

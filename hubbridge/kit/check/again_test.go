@@ -18,6 +18,7 @@ import (
 	"hubcloud/hubbridge/kit/hub"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams/streamstest"
 )
 
 // newHub returns a virtual hub without a proxy between it and the check.
@@ -30,9 +31,7 @@ func newHub(t *testing.T, checked *check.Check, dir string) *virtualhub.Hub {
 		},
 		Devices: []virtualhub.DeviceSpec{{Kind: "outlet"}}, Quiet: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return hub
 }
 
@@ -56,9 +55,7 @@ func runHub(t *testing.T, hub *virtualhub.Hub) (stop func()) {
 func newCheck(t *testing.T, config check.Config) *check.Check {
 	t.Helper()
 	checked, err := check.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return checked
 }
 
@@ -112,9 +109,7 @@ func TestHubBecomesReady(t *testing.T) {
 		hub.RadioDown(false)
 	}()
 	report, err := checked.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	wantAll(t, report, check.Passed)
 }
 
@@ -130,9 +125,7 @@ func TestHubDoesNotBecomeReady(t *testing.T) {
 	hub.RadioDown(true)
 	runHub(t, hub)
 	report, err := checked.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	wantAll(t, report, check.NotSeen)
 	for _, r := range report {
 		if !strings.Contains(r.Detail, "hub_unavailable") {
@@ -258,9 +251,7 @@ func TestHubOfAnotherCheck(t *testing.T) {
 		},
 	})
 	report, err := second.Run(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	const want = "the hub ended the TLS handshake: it does not trust this certificate"
 	if len(noted) != 1 {
 		t.Fatalf("%d notes, want 1; report %+v", len(noted), report)
@@ -281,9 +272,7 @@ func TestPlainAlert(t *testing.T) {
 	stop := run(t, checked)
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port(t, checked.BrokerURL())))
 	raw, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer raw.Close()
 	config := &tls.Config{ServerName: "127.0.0.1", RootCAs: x509.NewCertPool()}
 	if err := tls.Client(plainAlerts{raw}, config).HandshakeContext(t.Context()); err == nil {
@@ -316,12 +305,8 @@ func (c plainAlerts) Write(records []byte) (int, error) {
 func port(t *testing.T, address string) int {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	number, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return number
 }

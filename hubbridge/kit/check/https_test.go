@@ -11,6 +11,7 @@ import (
 
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/kit/check"
+	"hubcloud/streams/streamstest"
 )
 
 // A hub that enrols over HTTPS only is checked with a certificate that it trusts.
@@ -19,13 +20,9 @@ func TestEnrolmentOverHTTPS(t *testing.T) {
 	authority, err := identity.OpenAuthority(identity.AuthorityConfig{
 		Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	certificate, err := authority.ServerTLS().GetCertificate(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	checked := newCheck(t, check.Config{Certificate: certificate, Timeout: time.Minute})
 	run(t, checked)
 	roots := x509.NewCertPool()
@@ -37,14 +34,10 @@ func TestEnrolmentOverHTTPS(t *testing.T) {
 		t.Errorf("the enrolment is at %s, want https", url)
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := (&http.Client{Transport: transport}).Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	_ = answer.Body.Close()
 	if answer.StatusCode != http.StatusBadRequest {
 		t.Errorf("an enrolment without members: got status %d, want 400", answer.StatusCode)

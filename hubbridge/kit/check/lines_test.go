@@ -8,15 +8,14 @@ import (
 
 	"hubcloud/hubbridge/kit/check"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams/streamstest"
 )
 
 // The page of the protocol has the lines of the check, as the table has them.
 func TestPageHasLines(t *testing.T) {
 	t.Parallel()
 	page, err := fs.ReadFile(protocol.Files(), "README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	var table strings.Builder
 	for _, l := range check.Lines() {
 		kind := ""

@@ -27,6 +27,7 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams/streamstest"
 )
 
 // faults make a wrong hub of a virtual hub: they change what the hub sends and receives. The zero
@@ -114,15 +115,11 @@ func startProxy(t *testing.T, enrolURL string, f faults) *proxy {
 			return p.expires.Add(-365 * 24 * time.Hour)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	p.stranger, err = identity.OpenAuthority(identity.AuthorityConfig{
 		Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}

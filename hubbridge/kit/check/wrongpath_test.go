@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/kit/check"
+	"hubcloud/streams/streamstest"
 )
 
 // A hub that is configured with a wrong address learns so: its enrolment fails at "enrols". A
@@ -24,13 +25,9 @@ func TestWrongPath(t *testing.T) {
 		request, err := http.NewRequestWithContext(
 			t.Context(), method, checked.EnrolURL()+"/v1/link/v1/certificates", strings.NewReader("{}"),
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		answer, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		_ = answer.Body.Close()
 		if answer.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: got status %d, want 404", method, answer.StatusCode)

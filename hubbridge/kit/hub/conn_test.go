@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"hubcloud/streams/streamstest"
 )
 
 // A request may arrive before the SUBACK (MQTT 3.1.1 section 3.8.4). The hub must connect, and must
@@ -39,9 +41,7 @@ func TestRequestBeforeSuback(t *testing.T) {
 		}
 	}()
 	c := &conn{conn: hub, reader: bufio.NewReader(hub), prefix: "hub/one/"}
-	if err := c.handshake("one", time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.handshake("one", time.Minute))
 	for _, want := range []string{"early", "late"} {
 		suffix, payload, err := c.read()
 		if err != nil || suffix != "request" || string(payload) != want {

@@ -62,9 +62,7 @@ func newTestEngine(t testing.TB, dir string) *Engine {
 	t.Helper()
 	cfg := Config{Dir: dir, Logger: streamstest.Logger()}.WithDefaults()
 	e, err := newEngine(cfg, "hub-7k2m-q4xd-93ta", func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { _ = e.close() })
 	return e
 }
@@ -138,9 +136,7 @@ func TestCommandMemoryOverRestart(t *testing.T) {
 		!strings.Contains(unavailable, "hub_unavailable") {
 		t.Fatalf("%s\n%s\n%s", accepted, rejected, unavailable)
 	}
-	if err := e.close(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, e.close())
 	e = newTestEngine(t, dir)
 	last := noon.Add(commandMemory - time.Second)
 	// Only the id counts: the values differ.

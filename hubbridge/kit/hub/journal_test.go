@@ -10,14 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 func openTest(t *testing.T, dir string, capacity int) *journal {
 	t.Helper()
 	j, err := openJournal(dir, capacity, func() string { return "log-1" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { _ = j.close() })
 	return j
 }
@@ -40,9 +40,7 @@ type change struct {
 func commit(t *testing.T, j *journal, c change) uint64 {
 	t.Helper()
 	last, err := j.commit(c.Events, c.Set, c.Delete)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return last
 }
 
@@ -68,9 +66,7 @@ func holds(t *testing.T, j *journal, oldest, newest uint64, entries ...string) {
 func crash(t *testing.T, dir string) string {
 	t.Helper()
 	after := t.TempDir()
-	if err := os.CopyFS(after, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.CopyFS(after, os.DirFS(dir)))
 	return after
 }
 
@@ -119,11 +115,9 @@ func TestJournal(t *testing.T) {
 			commit(t, j, change{Events: events(1)})
 			maybeCrash()
 			holds(t, j, 31, 31, "b")
-			if err := j.reset("log-2", map[string]json.RawMessage{
+			streamstest.Must(t, j.reset("log-2", map[string]json.RawMessage{
 				"c": json.RawMessage("3"),
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			maybeCrash()
 			holds(t, j, 1, 0, "c")
 			if j.currentLog() != "log-2" {
@@ -172,26 +166,20 @@ func TestIncompleteLastRecord(t *testing.T) {
 		change{Events: events(2), Set: map[string]json.RawMessage{"torn": json.RawMessage("1")}},
 	)
 	whole, err := os.ReadFile(filepath.Join(dir, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for cut := kept; cut < len(whole); cut++ {
 		for _, tail := range []string{"", strings.Repeat("\x00", 40)} {
 			if tail != "" && cut > kept {
 				break // see TestUnwrittenSectors
 			}
 			after := t.TempDir()
-			if err := os.WriteFile(
+			streamstest.Must(t, os.WriteFile(
 				filepath.Join(after, fileName), append(slices.Clone(whole[:cut]), tail...), 0o600,
-			); err != nil {
-				t.Fatal(err)
-			}
+			))
 			j := openTest(t, after, 100)
 			holds(t, j, 1, 3, "kept")
 			commit(t, j, change{Events: events(1)})
-			if err := j.close(); err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, j.close())
 			holds(t, openTest(t, after, 100), 1, 4, "kept")
 		}
 	}
@@ -200,9 +188,7 @@ func TestIncompleteLastRecord(t *testing.T) {
 func size(t *testing.T, dir string) int {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(dir, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return int(info.Size())
 }
 
@@ -217,9 +203,7 @@ func TestDamage(t *testing.T) {
 		commit(t, j, change{Events: events(3)})
 	}
 	whole, err := os.ReadFile(filepath.Join(dir, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for i := range whole {
 		damaged := slices.Clone(whole)
 		for n := i; n < min(i+8, len(damaged)); n++ {
@@ -231,9 +215,7 @@ func TestDamage(t *testing.T) {
 	}
 	after := t.TempDir()
 	whole[len(whole)/2] ^= 1
-	if err := os.WriteFile(filepath.Join(after, fileName), whole, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, os.WriteFile(filepath.Join(after, fileName), whole, 0o600))
 	if _, err := openJournal(after, 100, newLogID); !errors.Is(
 		err, ErrCorrupt,
 	) {
@@ -250,9 +232,7 @@ func TestUnwrittenSectors(t *testing.T) {
 	before := size(t, dir)
 	commit(t, j, change{Events: events(100)})
 	whole, err := os.ReadFile(filepath.Join(dir, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for at := (before/sectorBytes + 1) * sectorBytes; at < len(whole); at += sectorBytes {
 		torn := slices.Clone(whole)
 		clear(torn[at:min(at+sectorBytes, len(torn))])
@@ -271,9 +251,7 @@ func TestOneJournalPerDirectory(t *testing.T) {
 	) {
 		t.Errorf("openJournal() of a second journal = %v, want ErrInUse", err)
 	}
-	if err := j.close(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, j.close())
 	if _, err := j.commit(events(1), nil, nil); !errors.Is(err, ErrClosed) {
 		t.Errorf("commit() after Close = %v, want ErrClosed", err)
 	}
@@ -326,9 +304,7 @@ func TestCommitInvalidEvent(t *testing.T) {
 // decode again.
 func FuzzDecode(f *testing.F) {
 	frame, err := encode(record{Log: "a", First: 1, Events: events(2)})
-	if err != nil {
-		f.Fatal(err)
-	}
+	streamstest.Must(f, err)
 	f.Add(frame)
 	f.Add(append(slices.Clone(frame), frame[:5]...))
 	f.Add(append(slices.Clone(frame), make([]byte, 20)...))

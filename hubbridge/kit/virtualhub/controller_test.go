@@ -34,9 +34,7 @@ func newTestHub(t testing.TB, dir string) *testHub {
 		},
 		Quiet: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { _ = virtual.Close() })
 	h := &testHub{controller: virtual.controller, hub: virtual.Hub, time: noon}
 	h.now = func() time.Time { return h.time }
@@ -85,9 +83,7 @@ func TestSmartStart(t *testing.T) {
 	}
 	open()
 	id, err := c.Join(DeviceSpec{Kind: "lock"}, late)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if r := c.ask(protocol.MethodChannelsCommand, fmt.Sprintf(
 		`{"command_id":"c1","device_id":%d,"key":"lock","endpoint":0,"value":false}`, id,
 	), late); r.Error != nil {
@@ -109,9 +105,7 @@ func TestInterview(t *testing.T) {
 	c := newTestHub(t, "")
 	c.ask(protocol.MethodPairingOpen, `{}`, noon)
 	id, err := c.Join(DeviceSpec{Kind: "lock", Interview: Duration(time.Minute)}, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	newest := c.hub.Status().Newest
 	if due := c.advance(noon); !due.Equal(noon.Add(time.Minute)) {
 		t.Errorf("advance() = %v, want the end of the interview", due)
@@ -132,9 +126,7 @@ func TestSleepingDevice(t *testing.T) {
 	c := newTestHub(t, "")
 	c.ask(protocol.MethodPairingOpen, `{"setup_code":"12345"}`, noon)
 	id, err := c.Join(DeviceSpec{Kind: "lock", WakesEvery: Duration(time.Hour)}, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	var answer struct{ Device map[string]any }
 	r := c.ask(protocol.MethodDevicesGet, fmt.Sprintf(`{"device_id":%d}`, id), noon)
 	if err := json.Unmarshal(r.Result, &answer); err != nil || answer.Device["wakes_at"] == nil {
@@ -163,9 +155,7 @@ func TestSleepingDevice(t *testing.T) {
 func TestForgetWithoutRadio(t *testing.T) {
 	t.Parallel()
 	c := newTestHub(t, "")
-	if err := c.SetReachable(1, false, noon); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.SetReachable(1, false, noon))
 	c.SetFaults(func(f *Faults) { f.RadioDown = true })
 	forget := func() protocol.Response {
 		return c.ask(protocol.MethodDevicesForget, `{"device_id":1}`, noon)
@@ -229,9 +219,7 @@ func TestFaultNames(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	c := newTestHub(t, t.TempDir())
-	if err := c.hub.Close(); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, c.hub.Close())
 	before := c.ask(protocol.MethodDevicesGet, `{"device_id":1}`, noon)
 	if r := c.ask(protocol.MethodChannelsCommand, unlock, noon); r.Error == nil || r.Error.Type != "storage" {
 		t.Errorf("%s %+v", r.Result, r.Error)

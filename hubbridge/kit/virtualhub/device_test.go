@@ -11,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/kit/hub"
+	"hubcloud/streams/streamstest"
 )
 
 var (
@@ -21,9 +22,7 @@ var (
 func testDevice(t *testing.T, spec DeviceSpec) *device {
 	t.Helper()
 	d, err := newDevice(1, spec, 42, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return d
 }
 
@@ -108,9 +107,7 @@ func TestValues(t *testing.T) {
 		{"outlet", "lock", `true`, "device 1 has no channel lock"},
 	} {
 		ref, err := parseRef(tc.channel)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		_, err = devices[tc.kind].Check(ref, json.RawMessage(tc.value))
 		var rejection *hub.Error
 		switch {
@@ -126,9 +123,7 @@ func TestValues(t *testing.T) {
 func run(t *testing.T, d *device, ref ChannelRef, value string, s surroundings) []observation {
 	t.Helper()
 	v, err := d.Check(ref, json.RawMessage(value))
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	now := start.Add(time.Hour)
 	answer := d.Command(ref, v, now)
 	if answer.Status != domain.ChannelPending || answer.Key != ref.Key ||
@@ -190,9 +185,7 @@ func TestDemoIsAlive(t *testing.T) {
 	var devices []*device
 	for i, spec := range DemoDevices() {
 		d, err := newDevice(int64(i+1), spec, 7, start)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		devices = append(devices, d)
 	}
 	var last, longest time.Duration
@@ -223,13 +216,9 @@ func TestSnapshot(t *testing.T) {
 		}
 		raw := encode(d.Snapshot())
 		var s deviceSnapshot
-		if err := json.Unmarshal(raw, &s); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, json.Unmarshal(raw, &s))
 		back, err := restoreDevice(s, 42)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if again := encode(back.Snapshot()); string(again) != string(raw) {
 			t.Errorf("%s: %s\nwas %s", spec.Kind, again, raw)
 		}

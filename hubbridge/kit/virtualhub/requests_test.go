@@ -208,9 +208,7 @@ func TestStateSurvivesKill(t *testing.T) {
 			t.Errorf("device %d is %+v", device, d)
 		}
 	}
-	if err := h.Reset(noon); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, h.Reset(noon))
 	if _, ok := h.View(id); ok {
 		t.Error("the device that joined still exists after a factory reset")
 	}

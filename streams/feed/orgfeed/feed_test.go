@@ -236,9 +236,7 @@ func TestOldestEventsExpireMeanwhile(t *testing.T) {
 	f.append(hubN(1), "a.b", 9)
 	f.pages("org", everything, "", 100)
 	r, err := f.newReader(t.Context(), "org", everything, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	defer r.Close()
 	clock.Advance(time.Hour)
 	if _, err := r.Next(t.Context(), 10); err != nil {

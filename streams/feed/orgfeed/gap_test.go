@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // The position moved before the read that decides on a feed.gap could fail: the next call then left
@@ -77,9 +78,7 @@ func TestGapsHaveAPlace(t *testing.T) {
 		}
 	}
 	first, err := f.Part(t.Context(), "org", everything, "", 1, 1<<20, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for n := range hubs - 1 { // the last one stays
 		f.add(hubN(n), "org", "site")
 		f.append(hubN(n), "hub.log_reset", 1)
@@ -104,9 +103,7 @@ func TestGapsHaveAPlace(t *testing.T) {
 				filter = types
 			}
 			page, err := f.Part(t.Context(), "org", filter, after, limit, 1<<20, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			for _, e := range page.Events {
 				got = append(got, decode(t, e))
 			}

@@ -5,6 +5,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams/journal"
+	"hubcloud/streams/streamstest"
 )
 
 // Each page and each Next reports how many events follow, whether they are in the ring, in the logs
@@ -29,9 +30,7 @@ func TestLag(t *testing.T) {
 		t.Helper()
 		for read := 0; ; {
 			page, err := f.Part(t.Context(), "org", filter, after, limit, 1<<20, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			streamstest.Must(t, err)
 			read += len(page.Events)
 			if int(page.Lag.Behind) != total-read || page.Lag.At.IsZero() {
 				t.Fatalf(
@@ -89,9 +88,7 @@ func TestCounted(t *testing.T) {
 		t.Errorf("Counted without a reader: got %d events, want 7", got)
 	}
 	page, err := f.Part(t.Context(), "org", everything, "", 3, 1<<20, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	f.append(hubN(1), "a.b", 4)
 	f.append(hubN(9), "a.b", 1)
 	if _, err := f.sync(t.Context()); err != nil {

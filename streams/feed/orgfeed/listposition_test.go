@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // A list that lacks the newest events of a group, which was idle before, would get a position that
@@ -24,9 +26,7 @@ func TestListPositionOfAnIdleGroup(t *testing.T) {
 		}
 		return times, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	if calls < 2 {
 		t.Errorf("ListPosition() looked %d times how far the list is, want 2 or more", calls)
 	}

@@ -73,9 +73,7 @@ func start(tb testing.TB, cfg Config) *fixture {
 			return access.Epoch, ok
 		},
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	streamstest.Must(tb, err)
 	cfg.Logs, cfg.Hubs, cfg.Journal = f.logs, f, f.journals
 	if f.Feed, err = New(cfg); err != nil {
 		tb.Fatal(err)
@@ -93,9 +91,7 @@ func hubN(n int) domain.HubID { return domain.HubID(fmt.Sprintf("hub-%04d-aaaa-a
 func (f *fixture) add(hub domain.HubID, org, site string) {
 	f.tb.Helper()
 	after, err := f.logs.LastSequence(f.tb.Context(), hub)
-	if err != nil {
-		f.tb.Fatal(err)
-	}
+	streamstest.Must(f.tb, err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	id := uint32(len(f.hubs)+1)<<16 | uint32(after) + 1
@@ -124,9 +120,7 @@ func (f *fixture) append(hub domain.HubID, typ string, count int) {
 			Type: typ, HubID: hub, Time: domain.FormatTime(time.Unix(int64(f.count), 0)),
 			Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, f.count)),
 		})
-		if err != nil {
-			f.tb.Fatal(err)
-		}
+		streamstest.Must(f.tb, err)
 		records[i] = journal.Record{
 			Kind: journal.KindHubEvent, Payload: payload, EpochID: access.Epoch.ID,
 			OrgID: access.OrgID, OwnLog: "log-1", Through: uint64(f.count),
@@ -228,9 +222,7 @@ func (f *fixture) wantLogs(what string, got []event, hubs ...domain.HubID) {
 	for _, hub := range hubs {
 		for after := ""; ; {
 			page, err := f.logs.Page(f.tb.Context(), hub, after, 500)
-			if err != nil {
-				f.tb.Fatal(err)
-			}
+			streamstest.Must(f.tb, err)
 			for _, e := range page.Events {
 				want[hub] = append(want[hub], decode(f.tb, e).Data.N)
 			}

@@ -34,9 +34,7 @@ type replica struct {
 func startReplica(tb testing.TB, conns *streams.Conns, maximum int) *replica {
 	tb.Helper()
 	buckets, err := streams.OpenBuckets(tb.Context(), conns, 1)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	streamstest.Must(tb, err)
 	r := &replica{metrics: prometheus.NewRegistry()}
 	r.Registry, err = NewRegistry(RegistryConfig{
 		Conn: conns.Cloud, Bucket: buckets.FeedReaders, Retention: time.Hour,
@@ -50,9 +48,7 @@ func startReplica(tb testing.TB, conns *streams.Conns, maximum int) *replica {
 		Max: maximum, Metrics: r.metrics, Logger: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	streamstest.Must(tb, err)
 	r.stop = streamstest.Run(tb, "registry", r.Run)
 	return r
 }
@@ -202,16 +198,12 @@ func TestWriteAfterConflict(t *testing.T) {
 		}
 		other := startReplica(t, conns, 0)
 		defer other.stop()
-		if err := other.merge(orgA, entry.Value(), entry.Revision()); err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, other.merge(orgA, entry.Value(), entry.Revision()))
 		return other.shown(orgA)
 	}
 	r.Saw(orgA, domain.FeedReaderID{Name: "a"}, "p1", lag(0, 0))
 	streamstest.Eventually(t, "the reader is stored", func() bool { return stored() == "a  p1 0\n" })
-	if err := r.cfg.Bucket.Purge(t.Context(), orgA); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, r.cfg.Bucket.Purge(t.Context(), orgA))
 	r.ahead.Store(int64(time.Minute))
 	r.Saw(orgA, domain.FeedReaderID{Name: "a"}, "p2", lag(0, 0))
 	streamstest.Eventually(t, "the reader is stored again", func() bool { return stored() == "a  p2 0\n" })

@@ -35,9 +35,7 @@ func Open(
 		IsReleased: func(context.Context, domain.HubID) (bool, error) { return false, nil },
 		Logger:     slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	ready := make(chan struct{}, 1)
 	stopWriting := streamstest.Run(t, "journal writer", func(ctx context.Context) error {
 		return j.Write(ctx, 0, journal.Lease{
@@ -78,9 +76,7 @@ func Follow(
 	if err == nil {
 		err = j.Open(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	return j, streamstest.Run(t, "journal", func(ctx context.Context) error {
 		err := j.Run(ctx)
 		if errors.Is(err, nats.ErrConnectionClosed) {

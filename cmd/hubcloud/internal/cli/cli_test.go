@@ -140,9 +140,7 @@ func TestHelpShowsDefaultsAndEnvironment(t *testing.T) {
 func TestHelpTexts(t *testing.T) {
 	t.Parallel()
 	files, err := helpTexts.ReadDir("help")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	for _, file := range files {
 		name := strings.TrimSuffix(file.Name(), ".txt")
 		begin := helpText(name)[:25] // which are never wrapped

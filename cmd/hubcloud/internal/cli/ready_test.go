@@ -32,9 +32,7 @@ func TestReady(t *testing.T) {
 	_, port, err := net.SplitHostPort(service.Listener.Addr().String())
 	streamstest.Must(t, err)
 	// The command must replace the wildcard address.
-	if err := dir.WriteEndpoints(installation.Endpoints{Admin: "[::]:" + port}); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, dir.WriteEndpoints(installation.Endpoints{Admin: "[::]:" + port}))
 	if said, code := ready(); code != exitFailed || !strings.Contains(said, "broker: gone") ||
 		strings.Contains(said, "access") {
 		t.Errorf("not ready: exit code %d, printed %q", code, said)
