@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // contain makes the process the first one of a container: it sees only the processes of its
@@ -37,17 +39,11 @@ func TestStartsAfterEverythingInItsContainerWasKilled(t *testing.T) {
 		t.Skip("NOT TRIED: making a process-id namespace takes root")
 	}
 	dir, err := os.MkdirTemp("", "hubcloud-container-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	owner, err := chooseIdentity(dir + "/missing")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(dir, int(owner.uid), int(owner.gid)); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.Must(t, err)
+	streamstest.Must(t, os.Chown(dir, int(owner.uid), int(owner.gid)))
 	for round := range 10 {
 		command := exec.Command(os.Args[0])
 		command.Env = append(
@@ -59,9 +55,7 @@ func TestStartsAfterEverythingInItsContainerWasKilled(t *testing.T) {
 		}
 		command.Stderr = os.Stderr
 		output, err := command.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		if err := command.Start(); errors.Is(err, syscall.EPERM) {
 			t.Skip("NOT TRIED: process-id namespaces are not allowed here:", err)
 		} else if err != nil {

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // module is the prefix of the packages' import paths.
@@ -117,9 +119,7 @@ func textUses(t *testing.T, p goPackage) (found []textUse) {
 	for _, name := range p.GoFiles {
 		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		streamstest.Must(t, err)
 		add := func(n ast.Node, rules []textRule, has func(text string) bool) {
 			for _, r := range rules {
 				if has(r.text) {
@@ -137,9 +137,7 @@ func textUses(t *testing.T, p goPackage) (found []textUse) {
 			case *ast.BasicLit:
 				if n.Kind == token.STRING {
 					literal, err := strconv.Unquote(n.Value)
-					if err != nil {
-						t.Fatal(err)
-					}
+					streamstest.Must(t, err)
 					add(n, textRules, func(text string) bool {
 						return strings.Contains(literal, text)
 					})

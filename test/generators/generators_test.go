@@ -94,14 +94,14 @@ const described = "../../httpapi/openapi.yaml"
 func buildGo(t *testing.T, workflow string, generator ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, "api"), 0o755))
+	harness.Must(t, os.Mkdir(filepath.Join(dir, "api"), 0o755))
 	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
-		copyFile(t, filepath.Join(workflow, name), filepath.Join(dir, name))
+		harness.CopyFile(t, filepath.Join(workflow, name), filepath.Join(dir, name))
 	}
 	document, err := os.ReadFile(described)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "openapi.yaml"), document, 0o600))
-	must(t, os.WriteFile(
+	harness.Must(t, err)
+	harness.Must(t, os.WriteFile(filepath.Join(dir, "openapi.yaml"), document, 0o600))
+	harness.Must(t, os.WriteFile(
 		filepath.Join(dir, "openapi-3.2.yaml"), []byte(docpages.OpenAPI32(string(document))), 0o600,
 	))
 	inModule := func(args ...string) {
@@ -134,14 +134,14 @@ func buildTypeScript(t *testing.T) string {
 	installation := nodejs.Install(t, ".", "generators")
 	// below the installation, so that Node finds its packages
 	dir, err := os.MkdirTemp(installation, "run-")
-	must(t, err)
+	harness.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	sources, err := filepath.Glob("typescript/*.ts")
-	must(t, err)
+	harness.Must(t, err)
 	for _, source := range sources {
-		copyFile(t, source, filepath.Join(dir, filepath.Base(source)))
+		harness.CopyFile(t, source, filepath.Join(dir, filepath.Base(source)))
 	}
-	copyFile(t, described, filepath.Join(dir, "openapi.yaml"))
+	harness.CopyFile(t, described, filepath.Join(dir, "openapi.yaml"))
 	run := func(name string, args ...string) {
 		t.Helper()
 		nodejs.Run(t, nodejs.Program(t, installation, dir, name, args...))
@@ -181,9 +181,9 @@ func prepare(t *testing.T, target *harness.Target) string {
 		ForeignCursor: tenant.For(t).Events(faulty.ID, "", 1, 0).NextCursor,
 		UnknownSerial: "TRY-0000-0000-0000", Unlinked: tenant.Site,
 	})
-	must(t, err)
+	harness.Must(t, err)
 	path := filepath.Join(t.TempDir(), "settings.json")
-	must(t, os.WriteFile(path, text, 0o600))
+	harness.Must(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 
@@ -200,16 +200,4 @@ func answerByDevice(request harness.Request) harness.Response {
 	return harness.Response{
 		Error: &harness.LinkError{Type: errorTypes[params.DeviceID], Message: "as asked"},
 	}
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	text, err := os.ReadFile(from)
-	must(t, err)
-	must(t, os.WriteFile(to, text, 0o600))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	harness.Must(t, err)
 }

@@ -40,7 +40,7 @@ var fence = regexp.MustCompile("(?ms)^```([a-z]+)([^\n]*)\n(.*?)^```$")
 func blocks(t *testing.T, page string) []block {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(pages, page))
-	must(t, err)
+	harness.Must(t, err)
 	var all []block
 	for _, found := range fence.FindAllStringSubmatch(string(text), -1) {
 		if found[1] == "text" && len(all) > 0 {
@@ -85,13 +85,13 @@ func TestGuides(t *testing.T) {
 		}
 	}
 	index, err := os.ReadFile(filepath.Join(pages, "README.md"))
-	must(t, err)
+	harness.Must(t, err)
 	var names []string
 	for _, found := range regexp.MustCompile(`\]\(([a-z-]+\.md)\)`).FindAllSubmatch(index, -1) {
 		names = append(names, string(found[1]))
 	}
 	files, err := filepath.Glob(filepath.Join(pages, "*.md"))
-	must(t, err)
+	harness.Must(t, err)
 	if len(names) != len(files)-1 {
 		t.Errorf("the index has %d guides, the folder %d", len(names), len(files)-1)
 	}
@@ -115,12 +115,12 @@ func begin(t *testing.T) *installation {
 		t.Fatal("first-call.md does not start a service")
 	}
 	source, err := filepath.Abs("../..")
-	must(t, err)
+	harness.Must(t, err)
 	s := &installation{home: t.TempDir(), http: streamstest.FreeAddress(t)}
 	// Folders of its own: the one of the binary may have another program with the name, and the cache
 	// is where sim finds virtual hubs.
 	programs := t.TempDir()
-	must(t, os.Symlink(harness.Binary(t), filepath.Join(programs, "hubcloud")))
+	harness.Must(t, os.Symlink(harness.Binary(t), filepath.Join(programs, "hubcloud")))
 	s.env = append(
 		os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "SOURCE="+source,
 		"XDG_CACHE_HOME="+t.TempDir(),
@@ -132,7 +132,7 @@ func begin(t *testing.T) *installation {
 	)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
-	must(t, cmd.Start())
+	harness.Must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
@@ -154,13 +154,13 @@ func begin(t *testing.T) *installation {
 func (s *installation) try(t *testing.T, page string) {
 	t.Helper()
 	home := t.TempDir()
-	must(t, os.Symlink(filepath.Join(s.home, "data"), filepath.Join(home, "data")))
+	harness.Must(t, os.Symlink(filepath.Join(s.home, "data"), filepath.Join(home, "data")))
 	script := "set -euo pipefail\n"
 	var tried []block
 	all := blocks(t, page)
 	if slices.ContainsFunc(all, func(b block) bool { return slices.Contains(b.needs(), "npm") }) {
 		packages := filepath.Join(nodejs.Install(t, ".", "guides"), "node_modules")
-		must(t, os.Symlink(packages, filepath.Join(home, "node_modules")))
+		harness.Must(t, os.Symlink(packages, filepath.Join(home, "node_modules")))
 	}
 	for _, b := range all {
 		switch missing := b.missing(); {
@@ -231,14 +231,14 @@ func (s *installation) database(t *testing.T, page string) string {
 		return ""
 	}
 	text, err := os.ReadFile(filepath.Join(s.home, "data", "postgres.json"))
-	must(t, err)
+	harness.Must(t, err)
 	var own struct{ URL string }
-	must(t, json.Unmarshal(text, &own))
+	harness.Must(t, json.Unmarshal(text, &own))
 	nodejs.Run(t, nodejs.Command(
 		t, s.home, psql, own.URL, "--command", "CREATE DATABASE analytics",
 	))
 	address, err := url.Parse(own.URL)
-	must(t, err)
+	harness.Must(t, err)
 	address.Path = "/analytics"
 	return address.String()
 }
@@ -247,9 +247,4 @@ func (s *installation) database(t *testing.T, page string) string {
 func goCache(t *testing.T) string {
 	t.Helper()
 	return strings.TrimSpace(nodejs.Run(t, nodejs.Command(t, ".", "go", "env", "GOCACHE")))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	harness.Must(t, err)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 )
 
 // tail keeps the last bytes that a process printed.
@@ -70,4 +71,12 @@ func (s *Service) FindInFiles(text string, but ...string) string {
 	})
 	Must(s.t, err)
 	return found
+}
+
+// CopyFile writes a copy of a file that only the owner may read.
+func CopyFile(t testing.TB, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	Must(t, err)
+	Must(t, os.WriteFile(to, text, 0o600))
 }

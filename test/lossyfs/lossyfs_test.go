@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 func mounted(t *testing.T) *Disk { t.Helper(); return Mount(t, t.TempDir()) }
@@ -22,24 +24,17 @@ func (d *Disk) path(name ...string) string {
 // cutQuietly cuts the power while no process uses the disk.
 func (d *Disk) cutQuietly(loss Loss, seed uint64) { d.CutPower(loss, seed, func() {}, func() {}) }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // write writes a file, and syncs the file and its folder if asked to.
 func write(t *testing.T, path string, data []byte, syncFile, syncFolder bool) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
-	must(t, err)
+	streamstest.Must(t, err)
 	_, err = f.Write(data)
-	must(t, err)
+	streamstest.Must(t, err)
 	if syncFile {
-		must(t, f.Sync())
+		streamstest.Must(t, f.Sync())
 	}
-	must(t, f.Close())
+	streamstest.Must(t, f.Close())
 	if syncFolder {
 		syncDir(t, filepath.Dir(path))
 	}
@@ -48,9 +43,9 @@ func write(t *testing.T, path string, data []byte, syncFile, syncFolder bool) {
 func syncDir(t *testing.T, path string) {
 	t.Helper()
 	d, err := os.Open(path)
-	must(t, err)
-	must(t, d.Sync())
-	must(t, d.Close())
+	streamstest.Must(t, err)
+	streamstest.Must(t, d.Sync())
+	streamstest.Must(t, d.Close())
 }
 
 func (d *Disk) wantFile(t *testing.T, name, want string) {
@@ -74,7 +69,7 @@ func TestUnsyncedChangesAreLost(t *testing.T) {
 	write(t, d.path("kept"), []byte("kept"), true, true)
 	write(t, d.path("empty"), []byte("content not synced"), false, true)
 	write(t, d.path("new"), []byte("folder not synced"), true, false)
-	must(t, os.Mkdir(d.path("folder"), 0o700))
+	streamstest.Must(t, os.Mkdir(d.path("folder"), 0o700))
 	write(t, d.path("folder", "file"), []byte("name of its folder not synced"), true, true)
 	d.cutQuietly(Everything, 0)
 	d.wantFile(t, "kept", "kept")
@@ -83,8 +78,8 @@ func TestUnsyncedChangesAreLost(t *testing.T) {
 	d.wantNone(t, "folder")
 
 	write(t, d.path("kept"), []byte("overwritten, not synced"), false, false)
-	must(t, os.Remove(d.path("empty")))
-	must(t, os.Rename(d.path("new"), d.path("moved")))
+	streamstest.Must(t, os.Remove(d.path("empty")))
+	streamstest.Must(t, os.Rename(d.path("new"), d.path("moved")))
 	d.wantFile(t, "kept", "overwritten, not synced")
 	d.cutQuietly(Everything, 0)
 	d.wantFile(t, "kept", "kept")
@@ -98,13 +93,13 @@ func TestWriteWithOSync(t *testing.T) {
 	t.Parallel()
 	d := mounted(t)
 	f, err := os.OpenFile(d.path("log"), os.O_CREATE|os.O_WRONLY|os.O_SYNC, 0o600)
-	must(t, err)
+	streamstest.Must(t, err)
 	syncDir(t, d.Dir)
 	for range 3 {
 		_, err = f.WriteString("line\n")
-		must(t, err)
+		streamstest.Must(t, err)
 	}
-	must(t, f.Close())
+	streamstest.Must(t, f.Close())
 	d.cutQuietly(Everything, 0)
 	d.wantFile(t, "log", "line\nline\nline\n")
 }
@@ -116,7 +111,7 @@ func TestRename(t *testing.T) {
 	write(t, d.path("f"), []byte("old"), true, true)
 	for _, synced := range []bool{false, true} {
 		write(t, d.path("f.tmp"), []byte("new"), true, false)
-		must(t, os.Rename(d.path("f.tmp"), d.path("f")))
+		streamstest.Must(t, os.Rename(d.path("f.tmp"), d.path("f")))
 		d.wantFile(t, "f", "new")
 		if synced {
 			syncDir(t, d.Dir)

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 const (
@@ -34,21 +36,21 @@ func Install(t testing.TB, manifests, name string, workspaces ...string) string 
 	t.Helper()
 	requireNode(t)
 	dir, err := filepath.Abs(filepath.Join("..", "artifacts", name))
-	must(t, err)
-	must(t, os.MkdirAll(dir, 0o755))
+	streamstest.Must(t, err)
+	streamstest.Must(t, os.MkdirAll(dir, 0o755))
 	unlock := lock(t, filepath.Join(dir, "install.lock"))
 	defer unlock()
 	sum := sha256.New()
 	files := []string{"package.json", "package-lock.json"}
 	for _, workspace := range workspaces {
-		must(t, os.MkdirAll(filepath.Join(dir, workspace), 0o755))
+		streamstest.Must(t, os.MkdirAll(filepath.Join(dir, workspace), 0o755))
 		files = append(files, filepath.Join(workspace, "package.json"))
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(filepath.Join(manifests, file))
-		must(t, err)
+		streamstest.Must(t, err)
 		sum.Write(text)
-		must(t, os.WriteFile(filepath.Join(dir, file), text, 0o600))
+		streamstest.Must(t, os.WriteFile(filepath.Join(dir, file), text, 0o600))
 	}
 	want, stamp := hex.EncodeToString(sum.Sum(nil)), filepath.Join(dir, "installed")
 	if have, err := os.ReadFile(stamp); err == nil && string(have) == want {
@@ -67,7 +69,7 @@ func Install(t testing.TB, manifests, name string, workspaces ...string) string 
 	case err != nil:
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
-	must(t, os.WriteFile(stamp, []byte(want), 0o600))
+	streamstest.Must(t, os.WriteFile(stamp, []byte(want), 0o600))
 	return dir
 }
 
@@ -142,7 +144,7 @@ func command(ctx context.Context, workDir, name string, args ...string) *exec.Cm
 func lock(t testing.TB, path string) (unlock func()) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	must(t, err)
+	streamstest.Must(t, err)
 	deadline := time.Now().Add(2 * installTimeout)
 	for syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		if time.Now().After(deadline) {
@@ -151,11 +153,4 @@ func lock(t testing.TB, path string) (unlock func()) {
 		time.Sleep(100 * time.Millisecond) // a lock of another process cannot be waited for in time
 	}
 	return func() { file.Close() }
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

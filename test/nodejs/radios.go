@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"hubcloud/streams/streamstest"
 )
 
 // Radios packs the hub library for Node and the gateways on it as a release does. It returns the
@@ -16,7 +18,7 @@ func Radios(t testing.TB) (sources, packed string) {
 		"kit/node", "gateway/zwave", "gateway/zigbee2mqtt",
 	)
 	sources, err := os.MkdirTemp(tools, "run-")
-	must(t, err)
+	streamstest.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(sources) })
 	packed = t.TempDir()
 	Run(t, Command(t, filepath.Join("..", ".."), "deploy/release/npm.sh", packed, sources))

@@ -43,15 +43,15 @@ func install(t *testing.T) string {
 	t.Helper()
 	tools := nodejs.Install(t, source, "typescript")
 	dir, err := os.MkdirTemp(tools, "run-")
-	must(t, err)
+	harness.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	must(t, os.CopyFS(filepath.Join(dir, "client", "src"), os.DirFS(filepath.Join(source, "src"))))
+	harness.Must(t, os.CopyFS(filepath.Join(dir, "client", "src"), os.DirFS(filepath.Join(source, "src"))))
 	for _, name := range []string{"package.json", "tsconfig.json", "README.md"} {
-		copyFile(t, filepath.Join(source, name), filepath.Join(dir, "client", name))
+		harness.CopyFile(t, filepath.Join(source, name), filepath.Join(dir, "client", name))
 	}
 	client := filepath.Join(dir, "client")
 	document, err := filepath.Abs("../../httpapi/openapi.yaml")
-	must(t, err)
+	harness.Must(t, err)
 	nodejs.Run(t, nodejs.Program(
 		t, tools, client, "openapi-typescript", document, "--output", "expected.ts",
 	))
@@ -66,7 +66,7 @@ func install(t *testing.T) string {
 		Filename string
 		Files    []struct{ Path string }
 	}
-	must(t, json.Unmarshal([]byte(packed), &packages))
+	harness.Must(t, json.Unmarshal([]byte(packed), &packages))
 	for _, file := range packages[0].Files {
 		if !strings.HasPrefix(file.Path, "dist/") &&
 			!slices.Contains([]string{"README.md", "package.json"}, file.Path) {
@@ -74,8 +74,8 @@ func install(t *testing.T) string {
 		}
 	}
 	project := filepath.Join(dir, "project")
-	must(t, os.Mkdir(project, 0o755))
-	must(t, os.WriteFile(
+	harness.Must(t, os.Mkdir(project, 0o755))
+	harness.Must(t, os.WriteFile(
 		filepath.Join(project, "package.json"), []byte(`{"private": true}`), 0o600,
 	))
 	nodejs.Run(t, nodejs.Command(
@@ -83,7 +83,7 @@ func install(t *testing.T) string {
 		filepath.Join(client, packages[0].Filename),
 	))
 	for _, name := range []string{"calls.mjs", "feed.mjs", "follow.mjs", "jammed.mjs", "outcomes.mjs"} {
-		copyFile(t, name, filepath.Join(project, name))
+		harness.CopyFile(t, name, filepath.Join(project, name))
 	}
 	return project
 }
@@ -118,7 +118,7 @@ func readme(t *testing.T, project string) {
 		}
 		name := fmt.Sprintf("readme%d.mts", i)
 		content := readmeNames + program
-		must(t, os.WriteFile(filepath.Join(project, name), []byte(content), 0o600))
+		harness.Must(t, os.WriteFile(filepath.Join(project, name), []byte(content), 0o600))
 		args = append(args, name)
 	}
 	nodejs.Run(t, nodejs.Program(t, filepath.Join(project, "..", ".."), project, "tsc", args...))
@@ -130,7 +130,7 @@ func readme(t *testing.T, project string) {
 		"https://api.example.com/v1", tenant.Base, "process.env.HUBCLOUD_KEY!", strconv.Quote(tenant.Key),
 		"hub-7k2m-q4xd-93ta", hub.ID(), ", 3, {", ", 1, {",
 	).Replace(first) + "console.log(outcome.status);\n"
-	must(t, os.WriteFile(filepath.Join(project, "readme.mjs"), []byte(program), 0o600))
+	harness.Must(t, os.WriteFile(filepath.Join(project, "readme.mjs"), []byte(program), 0o600))
 	got := nodejs.Run(t, nodejs.Command(t, project, "node", "readme.mjs"))
 	if want := hub.ID() + " online\nsynchronized\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -261,13 +261,13 @@ func resets(t *testing.T, project string) {
 	strict, lenient := start(t, project, "follow.mjs", settings(false)),
 		start(t, project, "follow.mjs", settings(true))
 	first, last, err := hub.LoseEvents(7)
-	must(t, err)
+	harness.Must(t, err)
 	emit(t, hub, 1)
 	gap := fmt.Sprintf("gap %d %d", first, last)
 	for _, program := range []*program{strict, lenient} {
 		program.await(t, func(lines []string) bool { return slices.Contains(lines, gap) })
 	}
-	must(t, hub.FactoryReset())
+	harness.Must(t, hub.FactoryReset())
 	harness.Connected(t, hub)
 	strict.await(t, func(lines []string) bool { return slices.Contains(lines, "ResyncError") })
 	lenient.await(t, func(lines []string) bool { return slices.Contains(lines, "resync 2") })
@@ -287,7 +287,7 @@ func emit(t *testing.T, hub *virtualhub.Hub, count int) {
 				"value": map[string]any{"scene": i, "attribute": "pressed"},
 			},
 		})
-		must(t, err)
+		harness.Must(t, err)
 	}
 }
 
@@ -325,11 +325,11 @@ func (p *program) await(t *testing.T, enough func(lines []string) bool) {
 func start(t *testing.T, project, name string, settings map[string]any) *program {
 	t.Helper()
 	text, err := json.Marshal(settings)
-	must(t, err)
+	harness.Must(t, err)
 	p := &program{ended: make(chan error, 1)}
 	cmd := nodejs.Command(t, project, "node", name, string(text))
 	cmd.Stdout, cmd.Stderr = p, p
-	must(t, cmd.Start())
+	harness.Must(t, cmd.Start())
 	go func() { p.ended <- cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = cmd.Cancel() // fails if the program has ended
@@ -342,26 +342,14 @@ func start(t *testing.T, project, name string, settings map[string]any) *program
 func run(t *testing.T, project, name string, settings map[string]any) []string {
 	t.Helper()
 	text, err := json.Marshal(settings)
-	must(t, err)
+	harness.Must(t, err)
 	out := nodejs.Run(t, nodejs.Command(t, project, "node", name, string(text)))
 	return strings.Split(strings.TrimSpace(out), "\n")
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	text, err := os.ReadFile(from)
-	must(t, err)
-	must(t, os.WriteFile(to, text, 0o600))
 }
 
 func read(t *testing.T, dir, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, name))
-	must(t, err)
-	return text
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
 	harness.Must(t, err)
+	return text
 }
