@@ -127,13 +127,15 @@ func (req *request) showDevice(status int, rejected rejectedForm) error {
 	if err != nil {
 		return err
 	}
-	view := deviceView{Door: device.isDoor(), Rejected: rejected}
-	view.chartPeriod = req.chartPeriod(chartHours[0])
-	if view.Door {
+	view := deviceView{Rejected: rejected}
+	if view.Door = device.isDoor(); view.Door {
 		view.chartPeriod = req.chartPeriod(chartHours[len(chartHours)-1])
-		if err := req.readHistory(&view); err != nil {
-			return err
-		}
+		err = req.readHistory(&view)
+	} else {
+		view.chartPeriod = req.chartPeriod(chartHours[0])
+	}
+	if err != nil {
+		return err
 	}
 	to := cmp.Or(view.To, req.Now())
 	if view.Charts, err = req.drawCharts(req.ctx, device, view.From, to); err != nil {

@@ -138,9 +138,8 @@
 // direction cannot change the text around them. Assets are named after a hash of their content and
 // cached forever. Links are relative, so that the service can run under a path of a proxy. Times
 // are relative ("3 hours ago"), in <time> with the exact time as title; clocks differ, and nothing
-// that has happened is ahead. Exact times are in the
-// reader's time zone, which a script of every page puts into a cookie, and in UTC. Without scripts
-// they are in UTC.
+// that has happened is ahead. Exact times are in the reader's time zone, which a script of every
+// page puts into a cookie, and in UTC. Without scripts they are in UTC.
 //
 // # The shell
 //
@@ -230,7 +229,7 @@
 // what they last reported, from the read models. listDevices shows 60 devices a page and asks the
 // hub for each of them, eight at a time. A hub that does not answer in time yields a list marked as
 // late, and the page loads the devices later. drawCharts reads at most 20,000 events; from a larger
-// log it draws samples from the whole period and reports them as incomplete. The page's address has
-// the period, also one that a person draws over a chart. The page of a door lists what happened to it
-// in the period, as the page of events does.
+// log it draws samples from the whole period and reports them as incomplete. The page's address
+// has the period, also one that a person draws over a chart. The page of a door lists what happened
+// to it in the period, as the page of events does.
 package portal

@@ -107,8 +107,8 @@ func (req *request) setNotice(name string) {
 	http.SetCookie(req.w, req.cookies.make(req.cookies.notice(), name, time.Minute))
 }
 
-// when renders how long ago something happened, with the exact time as title, in the zone of now and
-// in UTC. Clocks differ: what seems to be ahead is just now.
+// when renders how long ago something happened, with the exact time as title, in the zone of now
+// and in UTC. Clocks differ: what seems to be ahead is just now.
 func when(at, now time.Time) template.HTML {
 	shown := at
 	if at.After(now) {

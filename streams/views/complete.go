@@ -43,8 +43,8 @@ func (s *shard) serveComplete(ctx context.Context) error {
 	}
 }
 
-// complete returns once the shard's views have all records that the journal had before the call. The
-// error is for the one who asked.
+// complete returns once the shard's views have all records that the journal had before the call.
+// The error is for the one who asked.
 func (s *shard) complete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
 	defer cancel()

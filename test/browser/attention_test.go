@@ -40,7 +40,9 @@ func TestSmokeWhileAnotherPageIsOpen(t *testing.T) {
 	p.await("#danger", "Smoke detected")
 	p.checkIn("danger", "#danger")
 	p.expect(404)
-	for _, outside := range []string{"organizations", "organizations/nothing", p.tenant.Org + "/hubs/none"} {
+	for _, outside := range []string{
+		"organizations", "organizations/nothing", p.tenant.Org + "/hubs/none",
+	} {
 		p.goTo("/portal/" + outside)
 		p.await("#danger", "Smoke detected Smoke › ")
 		p.checkIn("danger-outside", "#danger")
