@@ -37,7 +37,12 @@ func (p *Projector) RunOnce(ctx context.Context, term int64) error {
 
 // DeleteReleased deletes the states of released hubs of journal 0 as the projector of a term.
 func (p *Projector) DeleteReleased(ctx context.Context, term int64) ([]domain.HubID, error) {
-	return p.deleteReleased(ctx, 0, term)
+	pool, err := newPool(ctx, p.cfg.Database)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	return p.deleteReleased(ctx, pool, 0, term)
 }
 
 // EmptyStates empties the states of journal 0, which another journal has made, as the projector of a

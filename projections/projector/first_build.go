@@ -47,7 +47,7 @@ func (p *Projector) needsFirstBuild(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	var empty bool
-	err = p.withConn(ctx, func(conn *pgx.Conn) error {
+	err = schema.WithConn(ctx, p.cfg.Database, func(conn *pgx.Conn) error {
 		queries := schema.New(conn)
 		at, err := queries.Checkpoint(ctx, schema.Directory)
 		if err != nil || at.Sequence > 0 {

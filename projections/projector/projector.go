@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
@@ -59,6 +60,11 @@ func New(cfg Config) (*Projector, error) {
 // It returns an error only if the broker's connection was closed. After any other error it tries
 // again; the status and the metrics show such errors.
 func (p *Projector) Run(ctx context.Context) error {
+	pool, err := newPool(ctx, p.cfg.Database)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
 	var term int64
 	leadership := schema.Leadership{
 		Work: "the projector", Database: p.cfg.Database, Lock: schema.ProjectorLock(p.cfg.Schema),
@@ -74,14 +80,20 @@ func (p *Projector) Run(ctx context.Context) error {
 			}
 			return err
 		},
-		Lead: func(ctx context.Context) error { return p.lead(ctx, term) },
+		Lead: func(ctx context.Context) error { return p.lead(ctx, pool, term) },
 	}
 	return leadership.Run(ctx)
 }
 
-// withConn runs fn on a connection of its own.
-func (p *Projector) withConn(ctx context.Context, fn func(conn *pgx.Conn) error) error {
-	return schema.WithConn(ctx, p.cfg.Database, fn)
+// newPool returns a pool for what is asked beside the projections, again and again: a connection
+// for each time would cost PostgreSQL a process, more than all else that an idle service costs it.
+func newPool(ctx context.Context, database *pgx.ConnConfig) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(database.ConnString())
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig, config.MaxConns = database.Copy(), 2
+	return pgxpool.NewWithConfig(ctx, config)
 }
 
 //go:embed sql/end_writers.sql
@@ -100,7 +112,7 @@ func takeOver(ctx context.Context, conn *pgx.Conn) (term int64, err error) {
 }
 
 // lead runs the projections under a term.
-func (p *Projector) lead(ctx context.Context, term int64) error {
+func (p *Projector) lead(ctx context.Context, pool *pgxpool.Pool, term int64) error {
 	p.cfg.Logger.Info("projecting", "schema", p.cfg.Schema, "term", term)
 	p.metrics.leading.Set(1)
 	defer p.metrics.stopLeading()
@@ -113,27 +125,27 @@ func (p *Projector) lead(ctx context.Context, term int64) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return directory.run(ctx) })
 	group.Go(func() error { return presence.run(ctx) })
-	group.Go(func() error { return p.measureLags(ctx, p.directory, p.presence) })
-	group.Go(func() error { return p.leadDevices(ctx, term) })
+	group.Go(func() error { return p.measureLags(ctx, pool, p.directory, p.presence) })
+	group.Go(func() error { return p.leadDevices(ctx, pool, term) })
 	books := &bookSource{p.cfg.Book}
 	group.Go(func() error { return newProjection(p, books, &schema.Position{}, term).run(ctx) })
-	group.Go(func() error { return p.measureLags(ctx, books) })
+	group.Go(func() error { return p.measureLags(ctx, pool, books) })
 	return group.Wait()
 }
 
 // leadDevices runs the projection of each journal.
-func (p *Projector) leadDevices(ctx context.Context, term int64) error {
+func (p *Projector) leadDevices(ctx context.Context, pool *pgxpool.Pool, term int64) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var streams []schema.Stream
 	for _, source := range p.devices {
 		streams = append(streams, source)
 		source.Sweep = func(ctx context.Context, journal int) ([]domain.HubID, error) {
-			return p.deleteReleased(ctx, journal, term)
+			return p.deleteReleased(ctx, pool, journal, term)
 		}
 		devices := newProjection(p, source, &schema.Position{}, term)
 		group.Go(func() error { return devices.run(ctx) })
 	}
-	group.Go(func() error { return p.measureLags(ctx, streams...) })
+	group.Go(func() error { return p.measureLags(ctx, pool, streams...) })
 	return group.Wait()
 }
 
@@ -141,18 +153,16 @@ func (p *Projector) leadDevices(ctx context.Context, term int64) error {
 const lagInterval = 5 * time.Second
 
 // measureLags keeps the metrics of the lag of streams up to date until ctx ends.
-func (p *Projector) measureLags(ctx context.Context, streams ...schema.Stream) error {
+func (p *Projector) measureLags(
+	ctx context.Context, pool *pgxpool.Pool, streams ...schema.Stream,
+) error {
 	for ; ctx.Err() == nil; schema.Pause(ctx, lagInterval) {
 		asking, cancel := context.WithTimeout(ctx, schema.AnswerTimeout)
-		err := p.withConn(asking, func(conn *pgx.Conn) error {
-			all, err := schema.ReadStatus(asking, conn, p.cfg.Schema, streams)
-			if err == nil { // otherwise the metrics keep their values
-				p.metrics.setLags(all)
-			}
-			return err
-		})
+		all, err := schema.ReadStatus(asking, pool, p.cfg.Schema, streams)
 		cancel()
-		if err != nil && ctx.Err() == nil {
+		if err == nil {
+			p.metrics.setLags(all)
+		} else if ctx.Err() == nil { // the metrics keep their values
 			p.cfg.Logger.Debug("lag not measured", "error", err)
 		}
 	}
@@ -178,43 +188,41 @@ func (p *Projector) countKept(ctx context.Context, queries *schema.Queries) erro
 // that an organization has may look as if nobody had it. It fails with errMoved if another projector
 // than that of a term has taken over, or if an operator has stopped the projection of the states.
 func (p *Projector) deleteReleased(
-	ctx context.Context, journal int, term int64,
+	ctx context.Context, pool *pgxpool.Pool, journal int, term int64,
 ) (hubs []domain.HubID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, schema.CommitTimeout)
 	defer cancel()
-	err = p.withConn(ctx, func(conn *pgx.Conn) error {
-		queries := schema.New(conn)
-		at, err := queries.Checkpoint(ctx, schema.Directory)
+	queries := schema.New(pool)
+	at, err := queries.Checkpoint(ctx, schema.Directory)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.countKept(ctx, queries); err != nil {
+		return nil, err
+	}
+	head, err := p.directory.Head(ctx, uint64(at.Sequence))
+	if err != nil || head != uint64(at.Sequence) {
+		return nil, nil // at the next time
+	}
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		queries := schema.New(tx)
+		held, err := queries.HoldCheckpoint(ctx, schema.HoldCheckpointParams{
+			Projection: schema.JournalName(journal), Term: term,
+		})
 		if err != nil {
 			return err
 		}
-		if err := p.countKept(ctx, queries); err != nil {
+		if held == 0 {
+			return errMoved
+		}
+		released, err := queries.ReleasedHubs(ctx, int32(journal))
+		if err != nil || len(released) == 0 {
 			return err
 		}
-		head, err := p.directory.Head(ctx, uint64(at.Sequence))
-		if err != nil || head != uint64(at.Sequence) {
-			return nil // at the next time
+		for _, id := range released {
+			hubs = append(hubs, domain.HubID(id))
 		}
-		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			queries := schema.New(tx)
-			held, err := queries.HoldCheckpoint(ctx, schema.HoldCheckpointParams{
-				Projection: schema.JournalName(journal), Term: term,
-			})
-			if err != nil {
-				return err
-			}
-			if held == 0 {
-				return errMoved
-			}
-			released, err := queries.ReleasedHubs(ctx, int32(journal))
-			if err != nil || len(released) == 0 {
-				return err
-			}
-			for _, id := range released {
-				hubs = append(hubs, domain.HubID(id))
-			}
-			return queries.DeleteReportedHubs(ctx, released)
-		})
+		return queries.DeleteReportedHubs(ctx, released)
 	})
 	return hubs, err
 }
