@@ -52,7 +52,7 @@ type Session struct {
 }
 
 // Connect connects to the broker of a running service. The caller closes the session. The error is
-// ErrNotRunning when the broker cannot be reached.
+// ErrNotRunning when nothing listens there.
 func Connect(ctx context.Context, service Service) (*Session, error) {
 	credentials, err := service.Credentials()
 	if err != nil {
@@ -61,8 +61,11 @@ func Connect(ctx context.Context, service Service) (*Session, error) {
 	conns, err := streams.ConnectCloud(
 		ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(dialTimeout),
 	)
-	if err != nil {
+	if errors.Is(err, nats.ErrNoServers) {
 		return nil, fmt.Errorf("%w at %s: %w", ErrNotRunning, credentials.URL, err)
+	}
+	if err != nil { // a slow machine, or credentials that the broker rejects
+		return nil, fmt.Errorf("the service at %s: %w", credentials.URL, err)
 	}
 	s, err := newSession(ctx, conns)
 	if err != nil {
