@@ -276,7 +276,26 @@ func (b *tab) showAllEvents() {
 // click clicks an element.
 func (b *tab) click(selector string) {
 	b.t.Helper()
+	b.settle(selector)
 	b.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
+}
+
+// settle waits until an element has stood at its place for two looks: a click goes to the place where
+// an element was, and misses it where the page still scrolls, as on a busy machine.
+func (b *tab) settle(selector string) {
+	b.t.Helper()
+	// A page that is left meanwhile has no answer; the click then waits for the next one.
+	_, _ = chromedp.Run(b.ctx, chromedp.Evaluate[bool](fmt.Sprintf(`(async () => {
+		for (let looks = 0, last = ""; looks < 100; looks++) {
+			const element = document.querySelector(%q);
+			element?.scrollIntoView({ block: "nearest" });
+			const { x, y } = element?.getBoundingClientRect() ?? {};
+			if (last === x + " " + y) return true;
+			last = x + " " + y;
+			await new Promise((looked) => setTimeout(looked, 50));
+		}
+		return false;
+	})()`, selector), chromedp.EvalAwaitPromise))
 }
 
 // fill types text into an empty field.

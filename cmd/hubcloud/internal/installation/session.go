@@ -21,7 +21,7 @@ import (
 )
 
 // dialTimeout bounds the connection to one server of the broker.
-const dialTimeout = 5 * time.Second
+const dialTimeout = 10 * time.Second
 
 // AnyReplicas leaves streams and buckets with as many replicas as they have.
 const AnyReplicas = 0
