@@ -22,11 +22,14 @@ type mailCounters struct {
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	metric := telemetry.NewMetrics(registerer, "outbox")
-	mails := metric.Counters("mails_total", "Mails by outcome: `queued` by this process, and then `delivered`, "+
-		"`rejected` by the mail server, `expired` undelivered, `obsolete` before delivery, or `replaced` by a newer "+
-		"one to the same recipient. Any rise of `rejected` or `expired` means that a person waits for a mail that "+
-		"does not come.",
-		"outcome")
+	mails := metric.Counters(
+		"mails_total",
+		"Mails by outcome: `queued` by this process, and then `delivered`, `rejected` by the mail "+
+			"server, `expired` undelivered, `obsolete` before delivery, or `replaced` by a newer one to "+
+			"the same recipient. Any rise of `rejected` or `expired` means that a person waits for a "+
+			"mail that does not come.",
+		"outcome",
+	)
 	failures := metric.Counters("failures_total", "Failed deliveries that are retried, by cause. `mail`: the "+
 		"server did not accept this mail yet. `server`: no mail can be delivered, because the mail server is down "+
 		"or rejects the service's login.", "cause")

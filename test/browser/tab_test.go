@@ -280,12 +280,11 @@ func (b *tab) click(selector string) {
 	b.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
 }
 
-// settle waits until an element has stood at its place for two looks: a click goes to the place where
-// an element was, and misses it where the page still scrolls, as on a busy machine.
+// settle waits until an element has stood at its place for two looks: a click goes to the place
+// where an element was, and misses it where the page still scrolls, as on a busy machine.
 func (b *tab) settle(selector string) {
 	b.t.Helper()
-	// A page that is left meanwhile has no answer; the click then waits for the next one.
-	_, _ = chromedp.Run(b.ctx, chromedp.Evaluate[bool](fmt.Sprintf(`(async () => {
+	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](fmt.Sprintf(`(async () => {
 		for (let looks = 0, last = ""; looks < 100; looks++) {
 			const element = document.querySelector(%q);
 			element?.scrollIntoView({ block: "nearest" });
@@ -296,6 +295,9 @@ func (b *tab) settle(selector string) {
 		}
 		return false;
 	})()`, selector), chromedp.EvalAwaitPromise))
+	if err != nil { // the page was left meanwhile: the click waits for the next one
+		b.t.Logf("settle %s: %v", selector, err)
+	}
 }
 
 // fill types text into an empty field.
